@@ -1,11 +1,28 @@
-"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines."""
+"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
+
+The corpus to learn from is the one to clean, so each pair is scored by a lexicon that has not learnt from it
+(cross-fitting): the pairs are divided into `FOLDS` by a hash, and the lexicon of a fold learns from the other folds.
+
+A classifier then distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of
+densities w_k. Its logits give w_k / f. The shares pi_k of wrong pairs in the corpus are unknown. f is at least
+pi_k w_k, so that no set of pairs is rarer in the corpus than pi_k times its share of the wrong pairs, and pi_k is at
+most (Blanchard, Lee & Scott 2010, "Semi-Supervised Novelty Detection")
+
+    pi_k = min over thresholds t of  P_f(w_k / f > t) / P_w_k(w_k / f > t)
+
+    p = sum over k of pi_k w_k / f        the probability that a pair is wrong
+    score = -log 2p                       0 where the pair is as probably wrong as right
+
+An estimated pi_k is at least `LEAST_SHARE`, so that scores also rank the pairs of a clean corpus.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import safetensors
@@ -21,83 +38,191 @@ from nmt.core.files import refuse_special, whole_file
 from nmt.core.meta_init import on_meta_device
 from nmt.data.batching import length_batches, pad
 from nmt.data.config import SubwordsConfig
+from nmt.data.filters import letters, pair_hash
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.extras.pair_filter.model import DecomposableAttention
-from nmt.extras.pair_filter.wrong_pairs import TokenPair, WrongPairs
+from nmt.data.vocabulary import EOS, PAD
+from nmt.extras.pair_filter.lexicon import FEATURES, Floats, Lexicon, learn_lexicon
+from nmt.extras.pair_filter.model import PairClassifier
+from nmt.extras.pair_filter.wrong_pairs import KINDS, TokenPair, WrongPairs
 
-SIZE = 128
+SIZE = 32
+"""Width of the classifier's layers."""
 SUBWORDS = 8000
 LONGEST = 200
 """Tokens of a side that are read; a longer one is cut there."""
 
-UPDATES = 2000
-BATCH_PAIRS = 160
-BATCH_TOKENS = 4096
-"""Tokens of one side in one product, padding included; bounds memory."""
+FOLDS = 3
+HALVES = 2
+"""Of each fold. A classifier scores the half that it has not learnt from."""
+LEAST_PAIRS = 150
+CELLS = 40_000_000
+"""Most pairs of a source and a target token that lexicons learn from; bounds memory."""
+
+EXAMPLES = 20_000
+"""Most pairs of the corpus that the classifier learns from."""
+EPOCHS = 4
+BATCH_TOKENS = 2048
+"""Tokens of the longer side in a batch, padding included."""
 LEARNING_RATE = 3e-3
 
-HELD_OUT = 5000
-"""Most pairs that are held out, a twentieth of all, to find thresholds."""
+LEAST_SHARE = 0.002
+QUANTILES = 5000
+"""Most scores of right pairs that are kept to find thresholds."""
 
-_TOO_LITTLE = "there is too little text to learn from; give more pairs"
-_FORMAT = "nmt pair filter 1"
+Batch: TypeAlias = tuple[list[int], Tensor, Tensor, Tensor]
+"""Rows of pairs, and the classifier's arguments."""
+
+_TOO_LITTLE = "there is too little text to learn from"
+_FORMAT, _EARLIER_FORMAT = "nmt pair filter 2", "nmt pair filter 1"
 
 
 @dataclass(frozen=True)
 class PairFilter:
-    """A model with its vocabulary, and scores of pairs that it has not learnt from."""
+    """A classifier with its lexicons and vocabulary, and scores of pairs that no lexicon has learnt from."""
 
     tokenizer: Tokenizer
-    model: DecomposableAttention
-    held_out_N: NDArray[np.float32]
-    """The scores of pairs of the corpus that were held out, in rising order."""
+    lexicons: tuple[Lexicon, ...]
+    """Of each fold the one that has learnt from the others."""
+    models: tuple[PairClassifier, ...]
+    """Of each half the one that has learnt from the other."""
+    offset_K: Floats
+    """The log of what exp(z_k - z_0) is multiplied by to give pi_k w_k / f."""
+    held_out_N: Floats
+    """The scores of right pairs of the corpus, in rising order, as far as they can be told from wrong ones."""
 
-    def scores(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float32]:
-        """The log-odds that each pair of lines is a translation; -inf where a side is blank."""
+    def scores(self, sources: Sequence[str], targets: Sequence[str]) -> Floats:
+        """The score of each pair of lines; -inf where a side is blank."""
         pairs = _encoded(self.tokenizer, sources, targets)
-        scores_N = np.zeros(len(pairs), np.float32)
+        parts = list(map(_part, sources, targets))
+        scores_N = np.full(len(pairs), -np.inf, np.float32)
         with torch.inference_mode():
-            for rows, source_BS, target_BT in _padded(pairs):
-                scores_N[rows] = self.model(source_BS, target_BT).numpy()
-        scores_N[[min(map(len, pair)) == 0 for pair in pairs]] = -np.inf
+            for rows, *features in _batches(self.lexicons, pairs, parts):
+                model = self.models[parts[rows[0]] // FOLDS]
+                scores_N[rows] = self.score(_ratios(model(*features)))
         return scores_N
 
+    def score(self, ratio_NK: Floats) -> Floats:
+        """-log 2p of pairs, from their z_k - z_0."""
+        score_N: Floats = -np.logaddexp.reduce(ratio_NK + self.offset_K, axis=1) - np.float32(np.log(2))
+        return score_N
+
     def threshold(self, false_alarms: float) -> float:
-        """The score that this share of the held-out pairs does not reach."""
+        """The score that this share of the right pairs does not reach."""
         return float(np.quantile(self.held_out_N, false_alarms))
 
 
 def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFilter:
     """Learns from different pairs in random order. Raises InputError where they hold too little text."""
+    if len(pairs) < LEAST_PAIRS:
+        raise InputError(f"{_TOO_LITTLE}: {len(pairs):,} different pairs; give at least {LEAST_PAIRS}")
     tokenizer = _learn_tokenizer(pairs)
-    held_out = min(HELD_OUT, len(pairs) // 20)
-    training = [pair for pair in _encoded(tokenizer, *zip(*pairs[held_out:], strict=True)) if min(map(len, pair)) > 0]
-    if len(training) < BATCH_PAIRS:
-        raise InputError(_TOO_LITTLE)
-    torch.manual_seed(seed)
-    model = DecomposableAttention(tokenizer.size, SIZE)
+    encoded = _encoded(tokenizer, *zip(*pairs, strict=True))
+    rows = [row for row, pair in enumerate(encoded) if min(map(len, pair)) > 0]
+    cells_R = np.cumsum([len(encoded[row][0]) * len(encoded[row][1]) for row in rows])
+    rows = rows[: int(np.searchsorted(cells_R, CELLS)) + 1]
+    training, part_N = [encoded[row] for row in rows], np.array([_part(*pairs[row]) for row in rows])
+    if len(training) < LEAST_PAIRS or len(set(part_N.tolist())) < FOLDS * HALVES:
+        raise InputError(f"{_TOO_LITTLE}: {len(training):,} pairs have words on both sides; give more pairs")
+    log.info(f"filter     learning from {len(training):,} pairs")
+    lexicons = tuple(
+        learn_lexicon([training[row] for row in np.flatnonzero(part_N % FOLDS != fold)], tokenizer)
+        for fold in log.progress(range(FOLDS), description="lexicons", unit="fold")
+    )
     random = np.random.default_rng(seed)
-    wrong_pairs = WrongPairs(training, tokenizer, random)
+    examples: list[TokenPair] = []
+    kinds: list[int] = []
+    parts: list[int] = []
+    for part in range(FOLDS * HALVES):
+        # Partners come from the same part, of which the lexicon knows no side.
+        own = [training[row] for row in np.flatnonzero(part_N == part)][: EXAMPLES // (FOLDS * HALVES)]
+        wrong_pairs = WrongPairs(own, tokenizer, random)
+        drawn = [each for row in range(len(own)) for each in wrong_pairs.drawn(row)]
+        found = [(0, pair) for pair in own] + [(kind, pair) for kind, pair in drawn if min(map(len, pair)) > 0]
+        kinds += [kind for kind, _ in found]
+        examples += [pair for _, pair in found]
+        parts += [part] * len(found)
+    batches = list(_batches(lexicons, examples, parts))
+    kind_N = torch.tensor(kinds)
+    torch.manual_seed(seed)
+    by_half = [[batch for batch in batches if parts[batch[0][0]] // FOLDS == half] for half in range(HALVES)]
+    models = tuple(_learn_classifier(by_half[1 - half], by_half[half], kind_N, random) for half in range(HALVES))
+    ratio_NK = np.zeros((len(examples), len(KINDS)), np.float32)
+    with torch.inference_mode():
+        for model, own_batches in zip(models, by_half, strict=True):
+            for batch, *features in own_batches:
+                ratio_NK[batch] = _ratios(model(*features))
+    nothing = np.zeros(0, np.float32)
+    return _with_shares(PairFilter(tokenizer, lexicons, models, nothing, nothing), ratio_NK, kind_N.numpy())
+
+
+def _learn_classifier(
+    batches: Sequence[Batch], held_out: Sequence[Batch], kind_N: Tensor, random: np.random.Generator
+) -> PairClassifier:
+    """Descends the cross-entropy of the kinds, until that of the held-out batches no longer falls."""
+    model = PairClassifier(FEATURES, len(KINDS) + 1, SIZE)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    losses: list[float] = []
-    for update in log.progress(range(UPDATES), description="filter", unit="update"):
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((update + 1) / 100, 2 * (1 - update / UPDATES), 1.0)
-        losses.append(_update(model, optimizer, *wrong_pairs.batch(BATCH_PAIRS)))
-    log.info(f"filter     loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}, {len(training):,} pairs")
-    learnt = PairFilter(tokenizer, model.eval().requires_grad_(False), np.zeros(0, np.float32))
-    scores_N = learnt.scores(*zip(*pairs[:held_out], strict=True))
-    return replace(learnt, held_out_N=np.sort(scores_N[np.isfinite(scores_N)]))
+    best, weights, update = np.inf, model.state_dict(), 0
+    for _ in log.progress(range(EPOCHS), description="classifier", unit="epoch"):
+        for place in random.permutation(len(batches)).tolist():
+            for group in optimizer.param_groups:
+                group["lr"] = LEARNING_RATE * min((update + 1) / 100, 1 - update / (EPOCHS * len(batches)))
+            rows, *features = batches[place]
+            optimizer.zero_grad()
+            F.cross_entropy(model(*features), kind_N[rows]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            update += 1
+        with torch.inference_mode():
+            losses = [F.cross_entropy(model(*features), kind_N[rows]).item() for rows, *features in held_out]
+        loss = float(np.average(losses, weights=[len(rows) for rows, *_ in held_out]))
+        log.detail(f"filter     held-out loss {loss:.4f}")
+        if loss > best:
+            break
+        best, weights = loss, {name: each.clone() for name, each in model.state_dict().items()}
+    model.load_state_dict(weights)
+    return model.eval().requires_grad_(False)
+
+
+def _with_shares(pair_filter: PairFilter, ratio_NK: Floats, kind_N: NDArray[np.int64]) -> PairFilter:
+    """The filter with the shares of wrong pairs and the scores of right ones, from z_k - z_0 of the examples."""
+    own_NK = ratio_NK[kind_N == 0]
+    prior_K = np.bincount(kind_N, minlength=len(KINDS) + 1)[1:].clip(min=1) / len(own_NK)
+    share_K = np.zeros(len(KINDS))
+    for kind in range(len(KINDS)):
+        wrong_W = ratio_NK[kind_N == kind + 1, kind]
+        # One more pair of the corpus, so that a share is hardly ever too small by chance.
+        parts = [
+            ((own_NK[:, kind] > np.quantile(wrong_W, 1 - part)).mean() + 1 / len(own_NK)) / part
+            for part in np.linspace(0.1, 0.9, 17)
+        ]
+        share_K[kind] = min(1.0, *parts) if len(wrong_W) else 0.0
+    found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K, strict=True))
+    log.info(f"filter     wrong pairs, at most: {found}")
+    offset_K = np.log(np.maximum(share_K, LEAST_SHARE) / prior_K).astype(np.float32)
+    pair_filter = replace(pair_filter, offset_K=offset_K)
+    score_N = np.sort(pair_filter.score(own_NK))
+    # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
+    right_N = np.cumsum(1 - np.minimum(np.exp(-score_N) / 2, 1))
+    count = min(QUANTILES, len(score_N))
+    level_Q = (np.arange(count) + 0.5) / count * right_N[-1]
+    index_Q = np.searchsorted(right_N, level_Q).clip(max=len(score_N) - 1)
+    return replace(pair_filter, held_out_N=score_N[index_Q].astype(np.float32))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
-    """One vocabulary for both sides, in lower case; a smaller one where the text has fewer subwords."""
-    for halvings in range(8):
-        config = SubwordsConfig(size=SUBWORDS >> halvings, normalization="nmt_nfkc_cf", character_coverage=0.9999)
-        with suppress(InputError):
+    """One vocabulary for both sides, in lower case, of the size that is nearest to `SUBWORDS` where the text has fewer
+    subwords or more characters."""
+    size, refused = SUBWORDS, InputError(_TOO_LITTLE)
+    for _ in range(4):
+        config = SubwordsConfig(size=size, normalization="nmt_nfkc_cf", character_coverage=0.9999)
+        try:
             return train_tokenizers(pairs, config).source
-    raise InputError(_TOO_LITTLE)
+        except InputError as error:
+            refused, bound = error, re.search(r"set it to (\d+) or", str(error))
+            if bound is None or int(bound[1]) == size:
+                break
+            size = int(bound[1])
+    raise InputError(f"{_TOO_LITTLE}: give more different words ({refused})")
 
 
 def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]) -> list[TokenPair]:
@@ -105,36 +230,40 @@ def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str
     return list(zip(*sides, strict=True))
 
 
-def _update(
-    model: DecomposableAttention, optimizer: torch.optim.Optimizer, right: list[TokenPair], wrong: list[TokenPair]
-) -> float:
-    """Descends the logistic loss of the pairs, to which right and wrong ones contribute the same."""
-    label_B = torch.tensor([1.0] * len(right) + [0.0] * len(wrong))
-    optimizer.zero_grad()
-    total = 0.0
-    for rows, source_BS, target_BT in _padded(right + wrong):
-        weight_B = torch.where(label_B[rows] > 0, 0.5 / len(right), 0.5 / len(wrong))
-        logit_B = model(source_BS, target_BT)
-        loss = F.binary_cross_entropy_with_logits(logit_B, label_B[rows], weight_B, reduction="sum")
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += loss.item()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    return total
+def _part(source: str, target: str) -> int:
+    """The part of the corpus that a pair belongs to. Near-duplicates are in the same one."""
+    return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % (FOLDS * HALVES)
 
 
-def _padded(pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Batches of pairs of about equal length: rows, sources, targets."""
-    for rows in length_batches([max(map(len, pair)) + 1 for pair in pairs], BATCH_TOKENS):
-        source_BS, target_BT = (torch.from_numpy(pad([pairs[row][side] for row in rows])[0]) for side in (0, 1))
-        yield rows, source_BS, target_BT
+def _batches(lexicons: Sequence[Lexicon], pairs: Sequence[TokenPair], parts: Sequence[int]) -> Iterator[Batch]:
+    """Batches of the pairs of about equal length of each part; a pair with an empty side is in none."""
+    for part in range(FOLDS * HALVES):
+        rows = [row for row, pair in enumerate(pairs) if parts[row] == part and min(map(len, pair)) > 0]
+        for batch in length_batches([max(map(len, pairs[row])) for row in rows], BATCH_TOKENS):
+            batch = [rows[place] for place in batch]
+            sides = [pad([pairs[row][side] for row in batch])[0][:, :-1] for side in (0, 1)]
+            for side in sides:
+                side[side == EOS] = PAD
+            features = map(torch.from_numpy, lexicons[part % FOLDS].features(*sides))
+            yield batch, *features, torch.tensor([list(map(len, pairs[row])) for row in batch])
+
+
+def _ratios(logit_BK: Tensor) -> Floats:
+    """z_k - z_0, of each kind of wrong pairs."""
+    ratio_BK: Floats = (logit_BK[:, 1:] - logit_BK[:, :1]).numpy()
+    return ratio_BK
 
 
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
-    tensors = dict(pair_filter.model.state_dict())
-    tensors["subwords"] = torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())
+    tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
+    for half, model in enumerate(pair_filter.models):
+        tensors |= {f"{half}.{name}": each for name, each in model.state_dict().items()}
+    tensors["offsets"] = torch.from_numpy(pair_filter.offset_K)
     tensors["held_out"] = torch.from_numpy(pair_filter.held_out_N)
+    for fold, lexicon in enumerate(pair_filter.lexicons):
+        for field in fields(Lexicon):
+            tensors[f"{fold}.{field.name}"] = torch.from_numpy(getattr(lexicon, field.name))
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
         safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT})
@@ -148,17 +277,22 @@ def load_pair_filter(path: Path) -> PairFilter:
         with safetensors.safe_open(path, framework="pt") as file:
             form = (file.metadata() or {}).get("format")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        subwords = tensors.pop("subwords").numpy()
+        if form == _EARLIER_FORMAT:
+            raise InputError(f"{path}: is a pair filter of an earlier version; make it again with nmt filter --save")
+        tokenizer = Tokenizer(tensors.pop("subwords").numpy().tobytes(), name=str(path))
+        names = [field.name for field in fields(Lexicon)]
+        lexicons = tuple(Lexicon(*(tensors.pop(f"{fold}.{name}").numpy() for name in names)) for fold in range(FOLDS))
         floats = all(each.dtype == torch.float32 and bool(each.isfinite().all()) for each in tensors.values())
-        held_out_N = tensors.pop("held_out").numpy()
-        if form != _FORMAT or subwords.dtype != np.uint8 or not floats or held_out_N.ndim != 1 or not held_out_N.size:
+        offset_K, held_out_N = tensors.pop("offsets").numpy(), tensors.pop("held_out").numpy()
+        fit = all(lexicon.fits(tokenizer.size) for lexicon in lexicons) and offset_K.shape == (len(KINDS),)
+        if form != _FORMAT or not (floats and fit) or held_out_N.ndim != 1 or not held_out_N.size:
             raise ValueError("form")
-        tokenizer = Tokenizer(subwords.tobytes(), name=str(path))
         with on_meta_device():  # takes no memory before the shapes are known to fit
-            model = DecomposableAttention(tokenizer.size, tensors["embedding.table.weight"].shape[1])
-        model.load_state_dict(tensors, assign=True)
+            size = tensors["0.H.4.weight"].shape[1]
+            models = nn.ModuleList(PairClassifier(FEATURES, len(KINDS) + 1, size) for _ in range(HALVES))
+        models.load_state_dict(tensors, assign=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is not a pair filter, or damaged; make one with nmt filter --save") from None
-    return PairFilter(tokenizer, model.requires_grad_(False).eval(), held_out_N)
+    return PairFilter(tokenizer, lexicons, tuple(models.requires_grad_(False).eval()), offset_K, held_out_N)

@@ -5,11 +5,12 @@ similar   the target of a pair whose target is as long and begins alike
 cut       a third to two thirds of the words of one side are gone, at its beginning or at its end
 joined    the same side of another pair follows one side
 copied    both sides are the source, or both the target
+swapped   source and target are exchanged
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +22,9 @@ from nmt.data.words import is_punctuation
 Tokens: TypeAlias = NDArray[np.int32]
 TokenPair: TypeAlias = tuple[Tokens, Tokens]
 
-SHARES = {"partner": 0.4, "similar": 0.2, "cut": 0.2, "joined": 0.1, "copied": 0.1}
+SHARES = {"partner": 0.27, "similar": 0.13, "cut": 0.3, "joined": 0.1, "copied": 0.1, "swapped": 0.1}
+KINDS = ("partner", "cut", "joined", "copied", "swapped")
+"""Kinds that are told apart; a similar partner is a partner."""
 WRONG = 3
 """Wrong pairs for each right one."""
 NEIGHBOURS = (5, 50)
@@ -40,12 +43,10 @@ class WrongPairs:
         self._order = sorted(range(len(pairs)), key=lambda row: (len(pairs[row][1]), pairs[row][1].tolist()))
         self._rank = np.argsort(self._order)
 
-    def batch(self, size: int) -> tuple[list[TokenPair], list[TokenPair]]:
-        """Pairs of the corpus, and for each of them `WRONG` wrong ones."""
-        rows = self._random.integers(len(self._pairs), size=size).tolist()
-        kinds = self._random.choice(list(SHARES), size=WRONG * size, p=list(SHARES.values()))
-        wrong = [self.of(row, kind) for row, kind in zip(rows * WRONG, kinds, strict=True)]
-        return [self._pairs[row] for row in rows], wrong
+    def drawn(self, row: int) -> Iterator[tuple[int, TokenPair]]:
+        """Wrong pairs of random kinds made of this one, each with the number of its kind in `KINDS`, from 1."""
+        for kind in self._random.choice(list(SHARES), size=WRONG, p=list(SHARES.values())).tolist():
+            yield KINDS.index("partner" if kind == "similar" else kind) + 1, self.of(row, kind)
 
     def of(self, row: int, kind: str) -> TokenPair:
         """A wrong pair made of this one."""
@@ -62,8 +63,10 @@ class WrongPairs:
             sides[side] = self._cut(sides[side])
         elif kind == "joined":
             sides[side] = np.concatenate([sides[side], another[side]])
-        else:
+        elif kind == "copied":
             sides[1 - side] = sides[side]
+        else:
+            sides.reverse()
         return sides[0], sides[1]
 
     def _cut(self, tokens: Tokens) -> Tokens:
