@@ -1,7 +1,8 @@
 """A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
 
 The corpus to learn from is the one to clean, so each pair is scored by a lexicon that has not learnt from it
-(cross-fitting): the pairs are divided into `FOLDS` by a hash, and the lexicon of a fold learns from the other folds.
+(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
+its classifier from the fold before.
 
 A classifier then distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of
 densities w_k. Its logits give w_k / f. The shares pi_k of wrong pairs in the corpus are unknown. f is at least
@@ -53,14 +54,13 @@ LONGEST = 200
 """Tokens of a side that are read; a longer one is cut there."""
 
 FOLDS = 3
-HALVES = 2
-"""Of each fold. A classifier scores the half that it has not learnt from."""
-LEAST_PAIRS = 150
+LEAST_PAIRS = 40
+"""In each fold."""
 CELLS = 40_000_000
 """Most pairs of a source and a target token that lexicons learn from; bounds memory."""
 
 EXAMPLES = 20_000
-"""Most pairs of the corpus that the classifier learns from."""
+"""Most pairs of the corpus that classifiers learn from."""
 EPOCHS = 4
 BATCH_TOKENS = 2048
 """Tokens of the longer side in a batch, padding included."""
@@ -68,10 +68,10 @@ LEARNING_RATE = 3e-3
 
 LEAST_SHARE = 0.002
 QUANTILES = 5000
-"""Most scores of right pairs that are kept to find thresholds."""
+"""Scores of right pairs that are kept to find thresholds."""
 
-Batch: TypeAlias = tuple[list[int], Tensor, Tensor, Tensor]
-"""Rows of pairs, and the classifier's arguments."""
+Batch: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+"""The kinds of pairs, 0 for those of the corpus, and the classifier's arguments."""
 
 _TOO_LITTLE = "there is too little text to learn from"
 _FORMAT, _EARLIER_FORMAT = "nmt pair filter 2", "nmt pair filter 1"
@@ -79,13 +79,13 @@ _FORMAT, _EARLIER_FORMAT = "nmt pair filter 2", "nmt pair filter 1"
 
 @dataclass(frozen=True)
 class PairFilter:
-    """A classifier with its lexicons and vocabulary, and scores of pairs that no lexicon has learnt from."""
+    """Lexicons and classifiers of folds with a vocabulary, and scores of pairs that none of them has learnt from."""
 
     tokenizer: Tokenizer
     lexicons: tuple[Lexicon, ...]
     """Of each fold the one that has learnt from the others."""
     models: tuple[PairClassifier, ...]
-    """Of each half the one that has learnt from the other."""
+    """Of each fold the one that has learnt from another."""
     offset_K: Floats
     """The log of what exp(z_k - z_0) is multiplied by to give pi_k w_k / f."""
     held_out_N: Floats
@@ -94,12 +94,12 @@ class PairFilter:
     def scores(self, sources: Sequence[str], targets: Sequence[str]) -> Floats:
         """The score of each pair of lines; -inf where a side is blank."""
         pairs = _encoded(self.tokenizer, sources, targets)
-        parts = list(map(_part, sources, targets))
+        fold_N = np.array(list(map(_fold, sources, targets)))
         scores_N = np.full(len(pairs), -np.inf, np.float32)
-        with torch.inference_mode():
-            for rows, *features in _batches(self.lexicons, pairs, parts):
-                model = self.models[parts[rows[0]] // FOLDS]
-                scores_N[rows] = self.score(_ratios(model(*features)))
+        for fold, (lexicon, model) in enumerate(zip(self.lexicons, self.models, strict=True)):
+            rows = [row for row in np.flatnonzero(fold_N == fold).tolist() if min(map(len, pairs[row])) > 0]
+            for places, *features in _batches(lexicon, [pairs[row] for row in rows]):
+                scores_N[[rows[place] for place in places]] = self.score(_ratios(model, *features))
         return scores_N
 
     def score(self, ratio_NK: Floats) -> Floats:
@@ -114,99 +114,79 @@ class PairFilter:
 
 def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFilter:
     """Learns from different pairs in random order. Raises InputError where they hold too little text."""
-    if len(pairs) < LEAST_PAIRS:
-        raise InputError(f"{_TOO_LITTLE}: {len(pairs):,} different pairs; give at least {LEAST_PAIRS}")
     tokenizer = _learn_tokenizer(pairs)
-    encoded = _encoded(tokenizer, *zip(*pairs, strict=True))
-    rows = [row for row, pair in enumerate(encoded) if min(map(len, pair)) > 0]
-    cells_R = np.cumsum([len(encoded[row][0]) * len(encoded[row][1]) for row in rows])
-    rows = rows[: int(np.searchsorted(cells_R, CELLS)) + 1]
-    training, part_N = [encoded[row] for row in rows], np.array([_part(*pairs[row]) for row in rows])
-    if len(training) < LEAST_PAIRS or len(set(part_N.tolist())) < FOLDS * HALVES:
-        raise InputError(f"{_TOO_LITTLE}: {len(training):,} pairs have words on both sides; give more pairs")
-    log.info(f"filter     learning from {len(training):,} pairs")
-    lexicons = tuple(
-        learn_lexicon([training[row] for row in np.flatnonzero(part_N % FOLDS != fold)], tokenizer)
-        for fold in log.progress(range(FOLDS), description="lexicons", unit="fold")
-    )
+    folds: list[list[TokenPair]] = [[] for _ in range(FOLDS)]
+    cells = 0
+    for pair, lines in zip(_encoded(tokenizer, *zip(*pairs, strict=True)), pairs, strict=True):
+        cells += len(pair[0]) * len(pair[1])
+        if min(map(len, pair)) > 0 and cells <= CELLS:
+            folds[_fold(*lines)].append(pair)
+    if min(map(len, folds)) < LEAST_PAIRS:
+        raise InputError(f"{_TOO_LITTLE}; give some hundred different pairs with words on both sides")
+    log.info(f"filter     learning from {sum(map(len, folds)):,} pairs")
     random = np.random.default_rng(seed)
-    examples: list[TokenPair] = []
-    kinds: list[int] = []
-    parts: list[int] = []
-    for part in range(FOLDS * HALVES):
-        # Partners come from the same part, of which the lexicon knows no side.
-        own = [training[row] for row in np.flatnonzero(part_N == part)][: EXAMPLES // (FOLDS * HALVES)]
-        wrong_pairs = WrongPairs(own, tokenizer, random)
-        drawn = [each for row in range(len(own)) for each in wrong_pairs.drawn(row)]
-        found = [(0, pair) for pair in own] + [(kind, pair) for kind, pair in drawn if min(map(len, pair)) > 0]
-        kinds += [kind for kind, _ in found]
-        examples += [pair for _, pair in found]
-        parts += [part] * len(found)
-    batches = list(_batches(lexicons, examples, parts))
-    kind_N = torch.tensor(kinds)
+    lexicons, examples = [], []
+    for fold in log.progress(range(FOLDS), description="lexicons", unit="fold"):
+        lexicons.append(
+            learn_lexicon([pair for other in folds if other is not folds[fold] for pair in other], tokenizer.size)
+        )
+        # Partners come from the same fold, so that the lexicon has learnt from neither side.
+        own, wrong_pairs = folds[fold][: EXAMPLES // FOLDS], WrongPairs(folds[fold], tokenizer, random)
+        drawn = [each for row in range(len(own)) for each in wrong_pairs.drawn(row) if min(map(len, each[1])) > 0]
+        kind_N = torch.tensor([0] * len(own) + [kind for kind, _ in drawn])
+        batches = _batches(lexicons[-1], own + [pair for _, pair in drawn])
+        examples.append([(kind_N[rows], *features) for rows, *features in batches])
     torch.manual_seed(seed)
-    by_half = [[batch for batch in batches if parts[batch[0][0]] // FOLDS == half] for half in range(HALVES)]
-    models = tuple(_learn_classifier(by_half[1 - half], by_half[half], kind_N, random) for half in range(HALVES))
-    ratio_NK = np.zeros((len(examples), len(KINDS)), np.float32)
-    with torch.inference_mode():
-        for model, own_batches in zip(models, by_half, strict=True):
-            for batch, *features in own_batches:
-                ratio_NK[batch] = _ratios(model(*features))
-    nothing = np.zeros(0, np.float32)
-    return _with_shares(PairFilter(tokenizer, lexicons, models, nothing, nothing), ratio_NK, kind_N.numpy())
+    models = tuple(_learn_classifier(examples[fold - 1], examples[fold], random) for fold in range(FOLDS))
+    ratios = [_ratios(model, *batch[1:]) for model, fold in zip(models, examples, strict=True) for batch in fold]
+    kind_N = torch.cat([batch[0] for fold in examples for batch in fold])
+    pair_filter = PairFilter(tokenizer, tuple(lexicons), models, *(np.zeros(0, np.float32),) * 2)
+    return _with_shares(pair_filter, np.concatenate(ratios), kind_N.numpy())
 
 
 def _learn_classifier(
-    batches: Sequence[Batch], held_out: Sequence[Batch], kind_N: Tensor, random: np.random.Generator
+    batches: Sequence[Batch], held_out: Sequence[Batch], random: np.random.Generator
 ) -> PairClassifier:
     """Descends the cross-entropy of the kinds, until that of the held-out batches no longer falls."""
     model = PairClassifier(FEATURES, len(KINDS) + 1, SIZE)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    best, weights, update = np.inf, model.state_dict(), 0
+    best, update = np.inf, 0
     for _ in log.progress(range(EPOCHS), description="classifier", unit="epoch"):
         for place in random.permutation(len(batches)).tolist():
             for group in optimizer.param_groups:
                 group["lr"] = LEARNING_RATE * min((update + 1) / 100, 1 - update / (EPOCHS * len(batches)))
-            rows, *features = batches[place]
+            kind_B, *features = batches[place]
             optimizer.zero_grad()
-            F.cross_entropy(model(*features), kind_N[rows]).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(model(*features), kind_B).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             update += 1
         with torch.inference_mode():
-            losses = [F.cross_entropy(model(*features), kind_N[rows]).item() for rows, *features in held_out]
-        loss = float(np.average(losses, weights=[len(rows) for rows, *_ in held_out]))
-        log.detail(f"filter     held-out loss {loss:.4f}")
+            loss = sum(F.cross_entropy(model(*each), kind_B, reduction="sum").item() for kind_B, *each in held_out)
+        log.detail(f"filter     held-out loss {loss / sum(len(kind_B) for kind_B, *_ in held_out):.4f}")
         if loss > best:
             break
-        best, weights = loss, {name: each.clone() for name, each in model.state_dict().items()}
-    model.load_state_dict(weights)
+        best = loss
     return model.eval().requires_grad_(False)
 
 
 def _with_shares(pair_filter: PairFilter, ratio_NK: Floats, kind_N: NDArray[np.int64]) -> PairFilter:
     """The filter with the shares of wrong pairs and the scores of right ones, from z_k - z_0 of the examples."""
     own_NK = ratio_NK[kind_N == 0]
-    prior_K = np.bincount(kind_N, minlength=len(KINDS) + 1)[1:].clip(min=1) / len(own_NK)
-    share_K = np.zeros(len(KINDS))
+    share_K = np.ones(len(KINDS))
     for kind in range(len(KINDS)):
-        wrong_W = ratio_NK[kind_N == kind + 1, kind]
-        # One more pair of the corpus, so that a share is hardly ever too small by chance.
-        parts = [
-            ((own_NK[:, kind] > np.quantile(wrong_W, 1 - part)).mean() + 1 / len(own_NK)) / part
-            for part in np.linspace(0.1, 0.9, 17)
-        ]
-        share_K[kind] = min(1.0, *parts) if len(wrong_W) else 0.0
+        for part in np.linspace(0.1, 0.9, 17):
+            is_like_N = own_NK[:, kind] > np.quantile(ratio_NK[kind_N == kind + 1, kind], 1 - part)
+            # One more pair of the corpus, so that a share is hardly ever too small by chance.
+            share_K[kind] = min(share_K[kind], (is_like_N.sum() + 1) / len(own_NK) / part)
     found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K, strict=True))
     log.info(f"filter     wrong pairs, at most: {found}")
-    offset_K = np.log(np.maximum(share_K, LEAST_SHARE) / prior_K).astype(np.float32)
-    pair_filter = replace(pair_filter, offset_K=offset_K)
+    prior_K = np.bincount(kind_N)[1:] / len(own_NK)
+    pair_filter = replace(pair_filter, offset_K=np.log(share_K.clip(LEAST_SHARE) / prior_K).astype(np.float32))
     score_N = np.sort(pair_filter.score(own_NK))
     # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
-    right_N = np.cumsum(1 - np.minimum(np.exp(-score_N) / 2, 1))
-    count = min(QUANTILES, len(score_N))
-    level_Q = (np.arange(count) + 0.5) / count * right_N[-1]
-    index_Q = np.searchsorted(right_N, level_Q).clip(max=len(score_N) - 1)
-    return replace(pair_filter, held_out_N=score_N[index_Q].astype(np.float32))
+    right_N = np.cumsum(1 - np.exp(-score_N).clip(max=2) / 2)
+    level_Q = np.linspace(0, right_N[-1], QUANTILES)
+    return replace(pair_filter, held_out_N=np.interp(level_Q, right_N, score_N).astype(np.float32))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
@@ -230,26 +210,25 @@ def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str
     return list(zip(*sides, strict=True))
 
 
-def _part(source: str, target: str) -> int:
-    """The part of the corpus that a pair belongs to. Near-duplicates are in the same one."""
-    return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % (FOLDS * HALVES)
+def _fold(source: str, target: str) -> int:
+    """The fold that a pair belongs to. Near-duplicates are in the same one."""
+    return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % FOLDS
 
 
-def _batches(lexicons: Sequence[Lexicon], pairs: Sequence[TokenPair], parts: Sequence[int]) -> Iterator[Batch]:
-    """Batches of the pairs of about equal length of each part; a pair with an empty side is in none."""
-    for part in range(FOLDS * HALVES):
-        rows = [row for row, pair in enumerate(pairs) if parts[row] == part and min(map(len, pair)) > 0]
-        for batch in length_batches([max(map(len, pairs[row])) for row in rows], BATCH_TOKENS):
-            batch = [rows[place] for place in batch]
-            sides = [pad([pairs[row][side] for row in batch])[0][:, :-1] for side in (0, 1)]
-            for side in sides:
-                side[side == EOS] = PAD
-            features = map(torch.from_numpy, lexicons[part % FOLDS].features(*sides))
-            yield batch, *features, torch.tensor([list(map(len, pairs[row])) for row in batch])
+def _batches(lexicon: Lexicon, pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor, Tensor]]:
+    """Batches of pairs of about equal length, whose sides have tokens: rows, and the classifier's arguments."""
+    for rows in length_batches([max(map(len, pair)) for pair in pairs], BATCH_TOKENS):
+        sides = [pad([pairs[row][side] for row in rows])[0][:, :-1] for side in (0, 1)]
+        for side_BT in sides:
+            side_BT[side_BT == EOS] = PAD
+        source_BSF, target_BTF = map(torch.from_numpy, lexicon.features(sides[0], sides[1]))
+        yield rows, source_BSF, target_BTF, torch.tensor([list(map(len, pairs[row])) for row in rows])
 
 
-def _ratios(logit_BK: Tensor) -> Floats:
+def _ratios(model: PairClassifier, *features: Tensor) -> Floats:
     """z_k - z_0, of each kind of wrong pairs."""
+    with torch.inference_mode():
+        logit_BK = model(*features)
     ratio_BK: Floats = (logit_BK[:, 1:] - logit_BK[:, :1]).numpy()
     return ratio_BK
 
@@ -257,8 +236,8 @@ def _ratios(logit_BK: Tensor) -> Floats:
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
     tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
-    for half, model in enumerate(pair_filter.models):
-        tensors |= {f"{half}.{name}": each for name, each in model.state_dict().items()}
+    for fold, model in enumerate(pair_filter.models):
+        tensors |= {f"{fold}.{name}": each for name, each in model.state_dict().items()}
     tensors["offsets"] = torch.from_numpy(pair_filter.offset_K)
     tensors["held_out"] = torch.from_numpy(pair_filter.held_out_N)
     for fold, lexicon in enumerate(pair_filter.lexicons):
@@ -289,7 +268,7 @@ def load_pair_filter(path: Path) -> PairFilter:
             raise ValueError("form")
         with on_meta_device():  # takes no memory before the shapes are known to fit
             size = tensors["0.H.4.weight"].shape[1]
-            models = nn.ModuleList(PairClassifier(FEATURES, len(KINDS) + 1, size) for _ in range(HALVES))
+            models = nn.ModuleList(PairClassifier(FEATURES, len(KINDS) + 1, size) for _ in range(FOLDS))
         models.load_state_dict(tensors, assign=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
