@@ -539,6 +539,27 @@ MUTANTS = (
         "links",
         ("tests/alignment/test_directions.py",),
     ),
+    Mutant(
+        "padding keeps its probability",
+        "nmt.models:Seq2Seq.frozen",
+        "-torch.inf",
+        "0.0",
+        ("tests/translator/test_translator.py", "-k", "impossible"),
+    ),
+    Mutant(
+        "an n-best list repeats texts",
+        "nmt.translator:Translator._found",
+        "distinct(ranked, itemgetter(0))",
+        "list(ranked)",
+        ("tests/translator/test_translator.py", "-k", "repeat"),
+    ),
+    Mutant(
+        "the first of two uses of an option is dropped",
+        "nmt.cli:GroupedCommand.parse_args",
+        "given.count(parameter) > 1",
+        "False",
+        ("tests/cli/test_app.py", "-k", "given"),
+    ),
 )
 
 
