@@ -5,9 +5,9 @@ its portion and is not done goes to the back. So a long one is on its way from t
 
 Texts are weighed in subwords, to which the most steps of their search are proportional. Only requests of few subwords
 share a batch with each other, and only requests of many; a text of many is a batch of its own. Before a step, a search
-that has run for a while lets requests pass that have a fraction of its weight: the same thread translates them within
-it, and they may be interrupted in turn. The search then runs for as long again, so that it ends however many of them
-come. One that nobody waits for any more ends before its next step.
+for requests of many that has run for a while lets others pass that have a fraction of its weight: the same thread
+translates them within it. The search then runs for as long again, so that it ends however many of them come. One that
+nobody waits for any more ends before its next step.
 """
 
 from __future__ import annotations
@@ -287,16 +287,17 @@ class Batcher:
     def _translate(self, engine: Engine, parts: Sequence[Part]) -> None:
         taken = [(job, row) for job, rows in parts for row in rows]
         weight = sum(job.weights[row] for job, row in taken)
+        is_heavy = any(sum(job.weights) >= HEAVY for job, _ in parts)  # others do not pause: larger batches are faster
         began = resumed = time.monotonic()
         waited_s = tuple({job: began - job.since for job, _ in parts if not job.answers}.values())
         paused_s = 0.0
 
         def on_step() -> None:
-            """Ends a search that nobody waits for; lets lighter batches pass one that has run for a while."""
+            """Ends a search that nobody waits for; lets lighter batches pass a heavy one that has run for a while."""
             nonlocal resumed, paused_s
             if all(job.future.done() for job, _ in parts):
                 raise Closed
-            if (paused := time.monotonic()) - resumed >= SLICE_S:
+            if is_heavy and (paused := time.monotonic()) - resumed >= SLICE_S:
                 while lighter := self._take(weight // LIGHTER):
                     self._translate(engine, lighter)
                     if time.monotonic() - paused >= SLICE_S:
