@@ -10,7 +10,8 @@ source's tokens and y_j those of the target's:
     aggregate  of each v the sum, the maximum and the mean over the tokens                  (4)
     z = H([both aggregates; sums and means of the features; lengths])                       (5)
 
-G is a convolution over the tokens, because a part that is cut off leaves a run of tokens without explanation. The
+The first layer of G is a convolution over the tokens, because a part that is cut off leaves a run of tokens without
+explanation; the second is of each token. The
 lengths are log l_s, log l_t and log l_s / l_t. z are log-odds of the kinds, up to a constant.
 
 Shapes: B sentence pairs, S source and T target tokens, F features, W width of a hidden layer, K kinds.
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 WINDOW = 5
-"""Neighbouring tokens that each of two convolutions sees."""
+"""Neighbouring tokens that the convolution sees."""
 
 
 class PairClassifier(nn.Module):
@@ -30,29 +31,24 @@ class PairClassifier(nn.Module):
 
     def __init__(self, features: int, kinds: int, width: int) -> None:
         super().__init__()
-        self.G = nn.ModuleList(_convolutions(features + 1, width) for _ in range(2))
-        self.H = nn.Sequential(
-            nn.Linear(6 * width + 4 * (features + 1) + 3, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU(),
-            nn.Linear(width, kinds),
-        )  # fmt: skip
+        self.windows = nn.ModuleList(nn.Conv1d(features + 1, width, WINDOW, padding=WINDOW // 2) for _ in range(2))
+        self.tokens = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        inputs = 6 * width + 4 * (features + 1) + 3
+        layers = (nn.Linear(inputs, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU())
+        self.H = nn.Sequential(*layers, nn.Linear(width, kinds))
 
     def forward(self, source_BSF: Tensor, target_BTF: Tensor, length_B2: Tensor) -> Tensor:
         """The logits (B, K) of pairs with these numbers of tokens; a side has at least one."""
         parts = []
-        for G, x_BTF, length_B in zip(self.G, (source_BSF, target_BTF), length_B2.T, strict=True):
+        sides = (source_BSF, target_BTF)
+        for window, token, x_BTF, length_B in zip(self.windows, self.tokens, sides, length_B2.T, strict=True):
             is_token_BT1 = (torch.arange(x_BTF.shape[1]) < length_B[:, None])[..., None]
             # Padding is zero; a further feature tells tokens from it.
             x_BTF = torch.cat([x_BTF, torch.ones_like(x_BTF[..., :1])], dim=-1) * is_token_BT1
-            v_BTW = G(x_BTF.mT).mT * is_token_BT1  # (3)
+            v_BTW = token(window(x_BTF.mT).relu().mT).relu() * is_token_BT1  # (3)
             total_BW = torch.cat([v_BTW, x_BTF], dim=-1).sum(dim=1)
             parts += [total_BW / 8, total_BW / length_B[:, None], v_BTW.amax(dim=1)]  # (4); no v is below 0
         log_B2 = length_B2.log()
         parts += [log_B2, log_B2[:, :1] - log_B2[:, 1:]]
         logit_BK: Tensor = self.H(torch.cat(parts, dim=-1))  # (5)
         return logit_BK
-
-
-def _convolutions(inputs: int, width: int) -> nn.Sequential:
-    sizes = ((inputs, width), (width, width))
-    layers = [(nn.Conv1d(*size, WINDOW, padding=WINDOW // 2), nn.ReLU()) for size in sizes]
-    return nn.Sequential(*layers[0], *layers[1])
