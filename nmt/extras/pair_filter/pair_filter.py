@@ -66,6 +66,8 @@ BATCH_TOKENS = 2048
 LEARNING_RATE = 1e-2
 
 LEAST_SHARE = 0.002
+PARTS = tuple(part / 20 for part in range(2, 19))
+"""Of wrong pairs, found at the thresholds at which shares are estimated."""
 QUANTILES = 5000
 """Scores of right pairs that are kept to find thresholds."""
 
@@ -153,22 +155,19 @@ def _learn_classifier(batches: Sequence[tuple[Tensor, ...]], random: np.random.G
 
 def _shares(ratio_NK: Tensor, kind_N: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
     """The logarithms of what turns exp(z_k - z_0) into pi_k w_k / f, and scores of right pairs, from the examples."""
-    own_NK = ratio_NK[kind_N == 0]
     share_K = torch.zeros(len(KINDS))
     for kind in range(len(KINDS)):
-        wrong_W = ratio_NK[kind_N == kind + 1, kind].numpy()  # none are cut where each side is one token
-        like_N = own_NK[:, kind].numpy()
-        parts = np.linspace(0.1, 0.9, 17) if len(wrong_W) else []
-        # One more pair of the corpus, so that a share is hardly ever too small by chance.
-        counts = [(int((like_N > np.quantile(wrong_W, 1 - part)).sum()) + 1) / part for part in parts]
-        share_K[kind] = min(counts, default=0) / len(like_N)
-    share_K.clamp_(max=1)
+        own_N, wrong_W = (ratio_NK[kind_N == each, kind].numpy() for each in (0, kind + 1))
+        # One more pair of the corpus, so that a share is hardly ever too small by chance. Where each side is a single
+        # token, none are cut.
+        counts = [((own_N > np.quantile(wrong_W, 1 - part)).sum() + 1) / part for part in PARTS if len(wrong_W)]
+        share_K[kind] = min(1.0, float(min(counts, default=0.0)) / len(own_N))
     found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K.tolist(), strict=True))
     log.info(f"filter     wrong pairs, at most: {found}")
-    offset_K = (
-        share_K.clamp(min=LEAST_SHARE) * len(own_NK) / kind_N.bincount(minlength=len(KINDS) + 1)[1:].clamp(min=1)
-    ).log()
-    score_N = np.sort(_scores(own_NK + offset_K))
+    # w_k / f is exp(z_k - z_0) times the number of examples of the corpus, over that of the kind.
+    count_K = kind_N.bincount(minlength=len(KINDS) + 1).clamp(min=1)
+    offset_K = (share_K.clamp(min=LEAST_SHARE) * count_K[0] / count_K[1:]).log()
+    score_N = np.sort(_scores(ratio_NK[kind_N == 0] + offset_K))
     # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
     right_N = np.cumsum(1 - np.exp(-score_N).clip(max=2) / 2)
     return offset_K, np.interp(np.linspace(0, right_N[-1], QUANTILES), right_N, score_N).astype(np.float32)

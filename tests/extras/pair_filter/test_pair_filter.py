@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def by_hand(model: PairClassifier, sides: list[list[list[float]]]) -> list[float
     h = np.concatenate([*parts, logs, [logs[0] - logs[1]]])
     for layer in (0, 2, 4):
         h = weight[f"H.{layer}.weight"] @ (h if layer == 0 else np.maximum(h, 0)) + weight[f"H.{layer}.bias"]
-    return h.tolist()
+    return list(map(float, h))
 
 
 def test_logits_are_those_of_the_equations_and_do_not_depend_on_padding() -> None:
@@ -105,7 +106,8 @@ def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
     pair = [row.tolist() for row in (*learnt.tokenizer.encode_arrays(["der hund schläft .", "the dog sleeps ."]),)]
 
     def p(source: int, target: int) -> tuple[float, float]:
-        return links.get(source * tokens + target, (unseen[0][source], unseen[1][target]))
+        one, other = links.get(source * tokens + target, (unseen[0][source], unseen[1][target]))
+        return float(one), float(other)
 
     found = lexicon.features(*(torch.tensor([[*side, 0, 0]]) for side in pair))
     for side, (here, there) in enumerate((pair, pair[::-1])):
@@ -128,33 +130,29 @@ def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
 
 
 def test_no_pair_is_scored_by_what_has_learnt_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    taught: list[tuple[str, set[tuple[bytes, bytes]]]] = []
+    calls: dict[str, list[Any]] = {"learn_lexicon": [], "_examples": [], "_learn_classifier": []}
+    for name, seen in calls.items():
+
+        def spy(*arguments: Any, called: Any = getattr(pair_filter, name), seen: list[Any] = seen) -> Any:  # noqa: B008
+            seen.append((arguments[0], called(*arguments)))
+            return seen[-1][1]
+
+        monkeypatch.setattr(pair_filter, name, spy)
     pairs = corpus(400)
-    learn_lexicon, wrong_pairs = pair_filter.learn_lexicon, pair_filter.WrongPairs
-
-    def bytes_of(encoded: list[tuple[np.ndarray, np.ndarray]]) -> set[tuple[bytes, bytes]]:
-        return {(source.tobytes(), target.tobytes()) for source, target in encoded}
-
-    monkeypatch.setattr(
-        pair_filter, "learn_lexicon",
-        lambda encoded, tokens: taught.append(("lexicon", bytes_of(encoded))) or learn_lexicon(encoded, tokens),
-    )  # fmt: skip
-    monkeypatch.setattr(
-        pair_filter, "WrongPairs",
-        lambda own, *rest: taught.append(("own", bytes_of(own))) or wrong_pairs(own, *rest),
-    )  # fmt: skip
     with small(epochs=1):
         found = learn_pair_filter(pairs, seed=1)
-    assert [name for name, _ in taught] == ["lexicon", "own"] * len(found.folds)
-    own_of_folds = [each for name, each in taught if name == "own"]
-    for fold, own in enumerate(own_of_folds):
-        assert not own & taught[2 * fold][1], "the lexicon of a fold knows its pairs"
-        assert len(own | taught[2 * fold][1]) == len(
-            bytes_of(pair_filter._encoded(found.tokenizer, *zip(*pairs, strict=True)))
-        )
-        for source, target in pairs:
-            encoded = pair_filter._encoded(found.tokenizer, [source], [target])
-            assert (pair_filter._fold(source, target) == fold) == bool(bytes_of(encoded) & own)
+    folds = [fold for fold, _ in calls["_examples"]]
+    assert [lines for lines, _ in calls["learn_lexicon"]] == folds[::-1]
+    assert [lexicon for lexicon, _ in found.folds] == [lexicon for _, lexicon in calls["learn_lexicon"]]
+    made = [batches for _, batches in calls["_examples"]]
+    models = {id(model): batches for batches, model in calls["_learn_classifier"]}
+    assert all(models[id(model)] is made[1 - fold] for fold, (_, model) in enumerate(found.folds))
+    encode = found.tokenizer.encode_arrays
+    known = [{(tuple(source), tuple(target)) for source, target in fold} for fold in folds]
+    assert sum(map(len, known)) == len(pairs)
+    for pair in pairs:
+        source, target = (tuple(encode([side])[0]) for side in pair)
+        assert (source, target) in known[pair_filter._fold(*pair)]
 
 
 def test_wrong_pairs_are_what_they_are_called(learnt: PairFilter) -> None:
@@ -206,7 +204,7 @@ def test_a_text_of_few_words_has_scores() -> None:
     names = {"null": "zero", "eins": "one", "zwei": "two", "drei": "three", "vier": "four"}
     draw = np.random.default_rng(1)
     words = [draw.choice(list(names), size=draw.integers(2, 8)).tolist() for _ in range(400)]
-    pairs = list(dict.fromkeys((" ".join(each), " ".join(map(names.get, each))) for each in words))
+    pairs = list(dict.fromkeys((" ".join(each), " ".join(names[word] for word in each)) for each in words))
     with small(epochs=2):
         found = learn_pair_filter(pairs, seed=1)
         assert np.isfinite(found.scores(*zip(*pairs, strict=True))).all()
