@@ -30,7 +30,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.formats import Alignment
 from nmt.data.corpus import read_lines
 from nmt.data.pieces import Span
-from nmt.extras.markup.markup import Marked, extract
+from nmt.extras.markup.markup import Item, Marked, extract
 from nmt.extras.markup.text_spans import to_units, units
 from nmt.extras.markup.transfer import TransferredLine
 from nmt.extras.word_aligner.align import TextAligner
@@ -62,6 +62,8 @@ class Case:
 
 Places: TypeAlias = Counter[tuple[str, int, int]]
 """Pairs of tags: the opening one, and the characters before its beginning and end, without white space."""
+
+TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
 
 Pair: TypeAlias = tuple[TransferredLine, Marked]
 Align: TypeAlias = Callable[[Sequence[Pair]], Iterator[Case]]
@@ -108,14 +110,19 @@ def parted(line: str) -> str:
 def tags_only(line: str) -> TransferredLine:
     """A line without its markup, of which only pairs of tags are put back: the target has the rest already."""
     marked = extract(line)
-    number = {index: place for place, index in enumerate(i for i, item in enumerate(marked.items) if item.partner >= 0)}
+    number = {index: place for place, index in enumerate(i for i, item in enumerate(marked.items) if is_tag(item))}
     items = [replace(marked.items[index], partner=number[marked.items[index].partner]) for index in number]
     return TransferredLine(marked.text, tuple(items), marked.borders)
 
 
 def has_tags(marked: Marked) -> bool:
     """True for a text with a pair of tags."""
-    return any(item.kind == "open" for item in marked.items)
+    return any(map(is_tag, marked.items))
+
+
+def is_tag(item: Item) -> bool:
+    """True for a tag of a pair, but not for one that is written with entities, which is part of the text here."""
+    return item.partner >= 0 and item.text.startswith("<")
 
 
 def places(marked: Marked) -> Places:
@@ -123,7 +130,7 @@ def places(marked: Marked) -> Places:
     return Counter(
         (item.text, *trimmed(marked.text, item.begin, marked.items[item.partner].begin))
         for item in marked.items
-        if item.kind == "open"
+        if item.kind == "open" and is_tag(item)
     )
 
 
@@ -146,12 +153,16 @@ def placed(case: Case) -> Places:
 
 
 def is_whole(case: Case) -> bool:
-    """True where the result has each tag once, and their pairs."""
-    before, after = (
-        Counter((item.text, item.kind) for item in items if item.kind != "word")
-        for items in (case.source.items, extract(restored(case)).items)
-    )
-    return before == after
+    """True where the result has each tag of the source once, and each closes the last one that is open."""
+    names: list[str] = []
+    tags = TAG.findall(restored(case))
+    for tag in tags:
+        name = tag.strip("</>").split()[0]
+        if not tag.startswith("</"):
+            names.append(name)
+        elif not names or names.pop() != name:
+            return False
+    return not names and sorted(tags) == sorted(item.text for item in case.source.items)
 
 
 def first_to_last(case: Case) -> Places:

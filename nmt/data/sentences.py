@@ -83,9 +83,7 @@ _STOP = re.compile(
     rf"|(?P<line>[{LINE_ENDS}]\s*)"
 )
 _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
-_WORD_BEFORE = re.compile(
-    r"(?=.*[\w.&@'’-]$)(?:(?P<previous>\w++)[^\w\s]*+\s++)?(?P<opening>[^\w\s]*)(?P<word>[\w.&@'’-]++)$", re.DOTALL
-)
+_WORD_BEFORE = re.compile(r"(?s)(?=.*[\w.&@'’-]$)(?:(?P<previous>\w++)[^\w\s]*+\s++)?[^\w\s]*(?P<word>[\w.&@'’-]++)$")
 _NEXT = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*(?P<word>\w*)")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _LONGEST_LOOK = 80  # characters back from a full stop: a word and the one before it
@@ -98,7 +96,7 @@ def sentence_spans(text: str, language: str | None = None) -> list[Span]:
     for a blank text. ``language`` is a code such as ``cs``, where it is known."""
     spans: list[Span] = []
     begin = 0
-    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    quoted = [(-1, 0), *(match.span() for match in _QUOTED.finditer(text))]
     for match in _STOP.finditer(text):
         stop = match.start() if match["line"] else match.end()
         if match["line"] or (_ends(text, begin, match, quoted) and _is_confirmed(text, begin, match, language)):
@@ -133,8 +131,8 @@ def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bo
     """True where a stop ends the sentence that began at ``begin``."""
     end = match.end()
     if match["alone"]:
-        before = bisect_left(quoted, (match.start(), 0))  # quotations that begin before the stop; the last may hold it
-        last = quoted[before - 1][1] if before else 0
+        # Of the quotations that begin before the stop only the last may hold it.
+        last = quoted[bisect_left(quoted, (match.start(), 0)) - 1][1]
         if match.start() < last - 1 and text[end : end + 1].strip():
             return end == last and not _HIRAGANA.match(text, end)
         return True

@@ -20,22 +20,28 @@ Kind = Literal["open", "close", "alone", "word"]
 """Kinds of items: a tag of a pair, a tag without a partner, a part of the text that the model reads."""
 
 _ATTRIBUTE = (
-    r"\s+(?:[^\s\"'<>/=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+)"
+    r"\s+(?:[^\s\"'<>/=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|&quot;(?:(?!&quot;)[^\"<>])*+&quot;|(?:(?!&(?:amp;)?gt;)[^\s\"'=<>`])+)"
     r"|(?:async|autofocus|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|open|readonly|required"
     r"|reversed|selected)(?![^\s/>]))"
 )
 _DIGITS = r"\d++(?:[.,:/'’-]\d++)*+"
+_PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
 _ITEM = re.compile(
     # Each sort ends where the next one of its sort begins, so that no text is read once for each of its characters.
     r"(?P<alone><!--(?:(?!<!--|-->).)*+-->|<!\[CDATA\[(?:(?!<!\[CDATA\[|\]\]>).)*+\]\]>|<\?(?:(?!<\?|\?>).)*+\?>"
-    r"|<![A-Za-z][^<>]*+>)"
-    rf"|(?P<tag><(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)>)"
+    r"|<![A-Za-z][^<>]*+>|(?<=\w)<(?P<raised>su[bp])>[^\w<>]{0,3}\d{1,4}[^\w<>]{0,3}</(?P=raised)>(?!\w))"  # a note
+    r"|(?P<formula>(?<!\w)[^\W_]{1,9}(?:<(?P<index>su[bp])>[\w+−-]{1,9}</(?P=index)>)+\w)"
+    rf"|(?P<tag>(?:<|(?P<escaped>&(?:amp;)?lt;(?=/?[a-z])))(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)"
+    r"(?(escaped)&(?:amp;)?gt;|>))"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
     r"|(?P<url>(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[^\s<>\"()&]|&amp;|&(?!\w+;)|\([^\s<>\"()]*\))*"
     r"(?:[^\s<>\"'.,;:!?()&\]»«“”’…]|\([^\s<>\"()]*\)))"
     r"|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+)"
     r"|(?P<placeholder>\{\{[^{}]*\}\}|[$%\#]?\{[^{}\s]*\}"
-    r"|(?<![\w%])%(?:\(\w+\)|\d++\$)?[-+\#0]*+\d*+(?:\.\d++)?+[diouxXeEfFgGcrsa@](?![^\W_])|(?<!%)%%(?!%))"
+    r"|(?<![\w%])%(?:\(\w+\)|\d++\$)?[-+\#0]*+\d*+(?:\.\d++)?+[diouxXeEfFgGcrsa@](?![^\W_])|(?<!%)%%(?!%)"
+    r"|(?<![\w%])%[A-Z_]{2,}+%(?![\w%])|(?<![\w$])\$[A-Za-z_]\w*+)"
+    r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
+    rf"|{_PICTURE}(?:\u200D{_PICTURE})*+)"
     rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*(?![.,:/'’-]?\w)%?)"
     r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’-](?=\d))++)",  # digits before a letter, passed over at once
     re.DOTALL,
@@ -113,8 +119,8 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     for match in matches:
         plain.add(text[last : match.begin], after_tag=bool(items) and items[-1].kind != "word")
         last = match.end
-        seen = match.seen
-        if stand_in is not None and match.stands_for is not None and not _touches(text, match):
+        seen, before, after = match.seen, text[max(match.begin - 1, 0) : match.begin], text[match.end : match.end + 1]
+        if stand_in is not None and match.stands_for is not None and not (before.isalnum() or after.isalnum()):
             seen = stand_in if match.stands_for == "name" else next(digits)
         if match.kind is not None:
             written = text[match.begin : match.end]
@@ -122,7 +128,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
         if match.name in _BLOCKS:
             borders.append(plain.length)
         plain.add(seen)
-        if match.divides and _is_glued(text, match):
+        if match.divides and before.strip() and after.strip():
             plain.add(" ")
     plain.add(text[last:], after_tag=bool(items) and items[-1].kind != "word")
     matches = [match for match in matches if match.kind is not None]
@@ -171,9 +177,7 @@ class _Plain:
 def _matches(text: str) -> list[_Match]:
     """All matches, in order; adjacent ones of kind "word" become one."""
     matches: list[_Match] = []
-    for regex_match in _ITEM.finditer(text):
-        if regex_match["none"]:
-            continue
+    for regex_match in (match for match in _ITEM.finditer(text) if not match["none"]):
         current = _read(regex_match)
         if matches and current.kind == "word" == matches[-1].kind and matches[-1].end == current.begin:
             last = matches.pop()
@@ -190,10 +194,8 @@ def _read(match: re.Match[str]) -> _Match:
         meant = html.unescape(match["entity"])
         if meant.isalnum():
             return _Match(begin, end, None, meant)
-        if meant.isspace():
-            return _Match(begin, end, "alone", divides=True)
-        if len(meant) == 1 and unicodedata.category(meant) in ("Cf", "Cc"):
-            return _Match(begin, end, "alone")
+        if meant.isspace() or unicodedata.category(meant[0]) in ("Cf", "Cc"):
+            return _Match(begin, end, "alone", divides=meant.isspace())
         return _Match(begin, end, "word", meant)
     if match["tag"]:
         paired: Kind = "close" if match["slash"] else "open"
@@ -204,16 +206,6 @@ def _read(match: re.Match[str]) -> _Match:
     if match["number"]:
         return _Match(begin, end, "word", match.group(), stands_for=None if match.group() == "1" else "number")
     return _Match(begin, end, "word", match.group(), stands_for="name")
-
-
-def _is_glued(text: str, match: _Match) -> bool:
-    """True where both sides have text without white space."""
-    around = text[max(match.begin - 1, 0) : match.begin], text[match.end : match.end + 1]
-    return all(side and not side.isspace() for side in around)
-
-
-def _touches(text: str, match: _Match) -> bool:
-    return text[max(match.begin - 1, 0) : match.begin].isalnum() or text[match.end : match.end + 1].isalnum()
 
 
 def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
@@ -262,6 +254,4 @@ def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) ->
 
 
 def _leaning(edge_before: bool, edge_after: bool) -> Literal["left", "right", "not"]:
-    if edge_before:
-        return "not" if edge_after else "right"
-    return "left"
+    return "left" if not edge_before else "not" if edge_after else "right"

@@ -64,9 +64,8 @@ class UnitWeights:
     @property
     def best(self) -> int:
         """The source unit with the most weight; -1 where no unit stands out."""
-        if not len(self.weights_I) or self.weights_I.max() <= 0.0:
-            return -1
-        if len(self.weights_I) > 1 and self.weights_I.max() == self.weights_I.min():
+        most = self.weights_I.max(initial=0.0)
+        if most <= 0.0 or (len(self.weights_I) > 1 and most == self.weights_I.min()):
             return -1
         return self.first + int(self.weights_I.argmax())
 
@@ -101,8 +100,7 @@ class TransferredLine(Marked):
 
 def transferred_line(line: str, stand_in: str | None) -> TransferredLine:
     """A line without its markup; see ``nmt.extras.markup.markup.extract``."""
-    marked = extract(line, stand_in)
-    return TransferredLine(marked.text, marked.items, marked.borders)
+    return TransferredLine(**vars(extract(line, stand_in)))
 
 
 def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
@@ -273,13 +271,16 @@ class _Writer:
     def __init__(self, marked: Marked, source_units: Sequence[Span], target: str, units: Sequence[Unit]) -> None:
         self._items = marked.items
         self._source = marked.text
+        self._has_dots = "…" in marked.text or "..." in marked.text
         self._source_begins = [begin for begin, _ in source_units]
         self._target = target
         self._units = units
         self._aligned_to: dict[int, list[int]] = {}
-        """The target units with most of their weight on each source unit."""
+        """The target units with most of their weight on each source unit, without punctuation on a word."""
         for number, unit in enumerate(units):
-            self._aligned_to.setdefault(unit.weights.best, []).append(number)
+            best, is_mark = unit.weights.best, unit.held_by < 0 and _sort(target[unit.begin]) != "word"
+            if best >= 0 and not (is_mark and _sort(marked.text[source_units[best][0]]) == "word"):
+                self._aligned_to.setdefault(best, []).append(number)
         self._placed: dict[int, list[Item]] = {}
         """The items before each unit, and at the end, in order."""
 
@@ -349,18 +350,16 @@ class _Writer:
         """2 p - 1 of each target unit; p is the share of its weight on an element that falls on a child of it. A unit
         without a link, whose weights are weak, counts as much less; punctuation of a sort that the child has not in the
         source, as the full stop after a menu's `…`, counts a little against its place inside."""
-        sorts = {_sort(self._source[offset]) for offset in self._source_begins[child.begin : child.end]}
-        gains = []
+        sorts = {"word", *(_sort(self._source[offset]) for offset in self._source_begins[child.begin : child.end])}
+        gains: list[float] = []
         for unit in self._units[begin:end]:
-            total = unit.weights.sum(element.begin, element.end)
-            gain = 2 * unit.weights.sum(child.begin, child.end) / (total or 1.0) - 1
-            gain *= min(max(total, SOFT), 1.0)
-            sort = _sort(self._target[unit.begin])
-            is_foreign = unit.end == unit.begin + 1 and sort != "word" and sort not in sorts
-            if gains and self._target[unit.begin] == "…" and not re.search(r"…|\.\.\.", self._source):
-                gains.append(_FOREIGN if gains[-1] > 0 else -_FOREIGN)  # added to a word, as to a menu's in German
-            else:
-                gains.append(min(gain, -_FOREIGN) if is_foreign else gain)
+            total, mark = unit.weights.sum(element.begin, element.end), self._target[unit.begin]
+            gain = (2 * unit.weights.sum(child.begin, child.end) / (total or 1.0) - 1) * min(max(total, SOFT), 1.0)
+            if gains and mark == "…" and not self._has_dots:  # added to a word, as to a menu's in German
+                gain = float(np.copysign(_FOREIGN, gains[-1]))
+            elif _sort(mark) not in sorts:
+                gain = min(gain, -_FOREIGN)
+            gains.append(gain)
         return gains
 
     def _gap(self, element: _Element, child: _Element | int, begin: int, end: int) -> int:
@@ -448,11 +447,9 @@ def _sort(character: str) -> str:
     """The sort of a punctuation mark: brackets and quotation marks, dashes, marks at the end of a sentence; each other
     one is of its own. All else is a word."""
     category = unicodedata.category(character)
-    if category == "Pd" or category[0] != "P":
-        return "dash" if category == "Pd" else "word"
-    if character in "\"'" or category != "Po":
-        return "bracket"
-    return "stop" if character in ".!?。．！？।" else character
+    if category == "Po" and character not in "\"'":
+        return "stop" if character in ".!?。．！？।" else character
+    return "word" if category[0] != "P" else "dash" if category == "Pd" else "bracket"
 
 
 def _leaning_of(opening: Item, closing: Item) -> Literal["left", "right", "not"]:

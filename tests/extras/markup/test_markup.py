@@ -59,6 +59,30 @@ TEXTS = {
         [(each, "word") for each in ("1.000,50", "3:1", "2020-05-12", "-5", "3", "10/2")],
     ),
     "{a}{b}&amp;5": ("{a}{b}&5", [("{a}{b}&amp;5", "word")]),
+    # tags that are escaped, once or twice, but not a name in angle brackets
+    "&lt;b&gt;Hund&lt;/b&gt; a &lt; b": (
+        "Hund a < b",
+        [("&lt;b&gt;", "open"), ("&lt;/b&gt;", "close"), ("&lt;", "word")],
+    ),
+    "&amp;lt;a x=&quot;y z&quot;&amp;gt;Hund&amp;lt;/a&amp;gt;": (
+        "Hund",
+        [("&amp;lt;a x=&quot;y z&quot;&amp;gt;", "open"), ("&amp;lt;/a&amp;gt;", "close")],
+    ),
+    # notes, and formulas
+    "schläft<sup>2</sup>. m<sup>2)</sup>": ("schläft. m", [("<sup>2</sup>", "alone"), ("<sup>2)</sup>", "alone")]),
+    "H<sub>2</sub>O, x<sup>n</sup>": (
+        "H<sub>2</sub>O, xn",
+        [("H<sub>2</sub>O", "word"), ("<sup>", "open"), ("</sup>", "close")],
+    ),
+    # emoji, also of several characters, and variables
+    "Hund😀 👩‍👧🇩🇪 ❤️ 👍🏽 1️⃣": (
+        "Hund😀 👩‍👧🇩🇪 ❤️ 👍🏽 1️⃣",
+        [(each, "word") for each in ("😀", "👩‍👧🇩🇪", "❤️", "👍🏽", "1️⃣")],
+    ),
+    "$HOME, %PATH%, $5, 5$, US$": (
+        "$HOME, %PATH%, $5, 5$, US$",
+        [(each, "word") for each in ("$HOME", "%PATH%", "5", "5")],
+    ),
 }
 
 
@@ -127,10 +151,29 @@ def test_any_text_is_its_plain_text_with_the_items_between(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["<", "<a ", "<a b=c ", "{", "{{", "%", "&", "a@", "1.", "http://(", "<b>", "</b>", "<!--"]
+    "unit",
+    [
+        "<",
+        "<a ",
+        "<a b=c ",
+        "{",
+        "{{",
+        "%",
+        "&",
+        "a@",
+        "1.",
+        "http://(",
+        "<b>",
+        "</b>",
+        "<!--",
+        "1-",
+        "0",
+        "<?",
+        "&lt;a ",
+    ],
 )
 def test_a_line_as_long_as_may_be_takes_no_time(unit: str) -> None:
-    text = unit * (65_536 // len(unit))
+    text = "%" + unit * (65_536 // len(unit)) + "a"
     started = time.process_time()
     extract(text)
     assert time.process_time() - started < 5.0

@@ -54,9 +54,7 @@ _CSS = {
 }
 _COLOUR = re.compile(r"(?<=: )#[0-9a-f]{6}(?=[;\"])")
 _NAME = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
-_FRAME = re.compile(
-    r"^.*?(?=<svg)|<metadata>(?:(?!</?metadata>).)*+</metadata>|<style(?:(?!</?style).)*+</style>", re.DOTALL
-)
+_FRAME = re.compile(r"(?s)^.*?(?=<svg)|<(metadata|style)\b(?:(?!</?\1\b).)*+</\1>")
 _SVG: dict[Any, Any] = {"svg.hashsalt": "nmt", "svg.fonttype": "none"}
 
 
@@ -127,12 +125,10 @@ def lengths_svg(series: Mapping[str, Sequence[LengthScores]], key: str) -> str:
 
 def inline_svg(figure: Figure, key: str) -> str:
     """Makes a figure an SVG element of a page: it fills the width there is, and its names begin with ``key``."""
-    svg = _FRAME.sub("", _saved_svg(figure))
-    svg = _NAME.sub(lambda found: f"{found[1]}{key}-{found[2]}", svg)
+    svg = _NAME.sub(lambda found: f"{found[1]}{key}-{found[2]}", _FRAME.sub("", _saved_svg(figure)))
     svg = _COLOUR.sub(lambda found: f"var({_CSS[found[0]]})" if found[0] in _CSS else found[0], svg)
-    return re.sub(
-        r'<svg(?>[^<>]*?(viewBox="[^"<>]*"))[^<>]*+>', r'<svg \1 aria-hidden="true" focusable="false">', svg, count=1
-    )
+    drawn = r'<svg \1 aria-hidden="true" focusable="false">'
+    return re.sub(r'<svg(?>[^<]*?(viewBox="[^"]*"))[^<>]*>', drawn, svg, count=1)
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
