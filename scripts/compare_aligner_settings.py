@@ -90,7 +90,7 @@ def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
         yield options
 
 
-def learnt(sources: Sequence[str], targets: Sequence[str], share: float | None = None, **options: Any) -> Member:
+def learnt(sources: Sequence[str], targets: Sequence[str], *, share: float | None = None, **options: Any) -> Member:
     """Models of whole words, or of their pieces."""
     text = [sentences(lines) for lines in (sources, targets)]
     units = [Beginnings() if share is None else Subwords.learn(side.counts(), share) for side in text]
