@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions
+from nmt.cli.options import ModelOptions, first_word
 
 _aligned = partial(typer.Option, rich_help_panel="Input")
 _models = partial(typer.Option, rich_help_panel="Models")
@@ -117,16 +117,7 @@ class AlignOptions(ModelOptions):
             "write them.",
         ),
     ] = None
-    links_base: Annotated[
-        int | None,
-        _files(
-            "--links-base",
-            metavar="0|1",
-            min=0,
-            max=1,
-            help="Number of the first word of a sentence in --links and --reverse-links. Default: 0.",
-        ),
-    ] = None
+    links_base: Annotated[int | None, first_word(_files, "--links-base", "--links and --reverse-links")] = None
     target_first: Annotated[
         bool,
         _files(
@@ -167,16 +158,7 @@ class AlignOptions(ModelOptions):
         Path | None,
         _written("--output", "-o", metavar="PATH", help="File to write, for png and svg a folder; default: stdout."),
     ] = None
-    base: Annotated[
-        int | None,
-        _written(
-            "--base",
-            metavar="0|1",
-            min=0,
-            max=1,
-            help="Number of the first word of a sentence in pharaoh, gold and tsv. Default: 0.",
-        ),
-    ] = None
+    base: Annotated[int | None, first_word(_written, "--base", "pharaoh, gold and tsv")] = None
     level: Annotated[
         Literal["word", "subword"] | None,
         _written("--level", help="The tokens of the soft matrix: words or subwords. Default: word."),
@@ -195,16 +177,7 @@ class AlignOptions(ModelOptions):
         Path | None,
         _judged("--gold", metavar="FILE", help="Gold links, 3-4 sure and 3p4 possible: print AER to stderr."),
     ] = None
-    gold_base: Annotated[
-        int | None,
-        _judged(
-            "--gold-base",
-            metavar="0|1",
-            min=0,
-            max=1,
-            help="Number of the first word of a sentence in --gold. Default: 0.",
-        ),
-    ] = None
+    gold_base: Annotated[int | None, first_word(_judged, "--gold-base", "--gold")] = None
     compare: Annotated[
         bool,
         _judged(

@@ -11,7 +11,7 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions, check_model, with_options
+from nmt.cli.options import ModelOptions, check_model, first_word, with_options
 from nmt.core.memory import gc_paused
 
 
@@ -36,29 +36,11 @@ class EvaluateOptions(ModelOptions):
             help="Score these word alignments, in any format of nmt align, against --gold; needs no model.",
         ),
     ] = None
-    alignment_base: Annotated[
-        int | None,
-        typer.Option(
-            "--alignment-base",
-            metavar="0|1",
-            min=0,
-            max=1,
-            help="Number of the first word of a sentence in --alignment. Default: 0.",
-        ),
-    ] = None
+    alignment_base: Annotated[int | None, first_word(typer.Option, "--alignment-base", "--alignment")] = None
     gold: Annotated[
         Path | None, typer.Option("--gold", metavar="FILE", help="Gold links: 3-4 is sure, 3p4 possible.")
     ] = None
-    gold_base: Annotated[
-        int | None,
-        typer.Option(
-            "--gold-base",
-            metavar="0|1",
-            min=0,
-            max=1,
-            help="Number of the first word of a sentence in --gold. Default: 0.",
-        ),
-    ] = None
+    gold_base: Annotated[int | None, first_word(typer.Option, "--gold-base", "--gold")] = None
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False
     glossary: Annotated[
         Path | None,

@@ -169,6 +169,12 @@ def with_options(
     return command
 
 
+def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
+    """The option for links whose words are numbered from 0 or from 1; ``option`` makes it, as ``typer.Option`` does."""
+    text = f"Number of the first word of a sentence in {files}. Default: 0."
+    return option(name, metavar="0|1", min=0, max=1, help=text)
+
+
 def set_verbosity(*, quiet: bool, verbose: bool) -> None:
     """Acts on --quiet and --verbose."""
     if quiet and verbose:
