@@ -86,15 +86,15 @@ def main() -> None:
     report("filter: speed", len(whole) / (time.process_time() - started), "pairs per processor second", machine)
     own = -pair_filter.threshold(FALSE_ALARMS)
     report("filter: false alarms by its own threshold", float(np.mean(by_filter(whole)["filter"] > own)), "", machine)
-    for sort, pairs in wrong.items():
-        report(f"filter: {sort} by its own threshold", float(np.mean(by_filter(pairs)["filter"] > own)), "", machine)
+    for sort, sample in wrong.items():
+        report(f"filter: {sort} by its own threshold", float(np.mean(by_filter(sample)["filter"] > own)), "", machine)
     judges: list[Callable[[Pairs], Mapping[str, Scores]]] = [by_filter]
     if arguments.model is not None:
         judges.append(suspects(whole, arguments.model, arguments.reverse))
     for judge in judges:
         right = judge(whole)
-        for sort, pairs in wrong.items():
-            for name, scores in judge(pairs).items():
+        for sort, sample in wrong.items():
+            for name, scores in judge(sample).items():
                 report(f"{name}: {sort}", found(right[name], scores), "", machine)
     print_table()
 

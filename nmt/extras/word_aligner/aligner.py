@@ -218,13 +218,12 @@ class WordAligner:
         length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
         is_long_R = length_R2.max(axis=1) > LONGEST  # even their cells would fill the memory
         length_R2[is_long_R] = 0
-        sides = [
-            Sentences(() if is_long else words for words, is_long in zip(side, is_long_R, strict=True))
-            for side in (sources, targets)
-        ]
+        cut = [[() if is_long_R[row] else words for row, words in enumerate(side)] for side in (sources, targets)]
+        source, target = map(Sentences, cut)
+        hash_R = pair_hashes(source, target)
         # Sorted: a hash that is there has a last place after its first one.
-        first_R, end_R = (np.searchsorted(self.learnt_P, pair_hashes(*sides), side) for side in ("left", "right"))
-        by_member = list(in_order(lambda member: member.cells(*sides, end_R > first_R), self.members))
+        first_R, end_R = (np.searchsorted(self.learnt_P, hash_R, side) for side in ("left", "right"))
+        by_member = list(in_order(lambda member: member.cells(source, target, end_R > first_R), self.members))
         members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
         is_long_R |= members_R == 0
         reason = f"more than {LONGEST} words and signs on a side are too many to align; split it"
