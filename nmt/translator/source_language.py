@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.core.errors import InputError
-from nmt.core.files import read_json, whole_file
+from nmt.core.files import read_json, replace_file
 from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
@@ -49,8 +49,7 @@ def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list
 
 def write_counts(run: Path, counts: Mapping[str, Sequence[int]]) -> None:
     """Keeps the counts in a run, which may be copied without its prepared corpus."""
-    with whole_file(run / COUNTS) as partial:
-        partial.write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
+    replace_file(run / COUNTS, json.dumps(counts, separators=(",", ":")) + "\n")
 
 
 class SourceLanguageCheck:

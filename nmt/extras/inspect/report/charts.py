@@ -62,15 +62,13 @@ class _Curve:
     log: bool = False
 
 
+def _of_both(figure: str) -> tuple[tuple[str, str, str], ...]:
+    return ("train", figure, "training"), ("valid", figure, "validation")
+
+
 _CURVES = (
-    _Curve("loss", "Loss", "nats per target subword", (("train", "loss", "training"), ("valid", "loss", "validation"))),
-    _Curve(
-        "perplexity",
-        "Perplexity",
-        "per target subword",
-        (("train", "perplexity", "training"), ("valid", "perplexity", "validation")),
-        log=True,
-    ),
+    _Curve("loss", "Loss", "nats per target subword", _of_both("loss")),
+    _Curve("perplexity", "Perplexity", "per target subword", _of_both("perplexity"), log=True),
     _Curve(
         "quality",
         "Translation of the validation set",
