@@ -176,7 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             encoding = sys.stdout.encoding
             sys.stdout = io.TextIOWrapper(_Terminal(raw, encoding), encoding, "replace", line_buffering=True)
         elif isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, which would take no notice of a short write
-            sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer), "utf-8", sys.stdout.errors)
+            buffered = os.fdopen(sys.stdout.fileno(), "wb", closefd=False)
+            sys.stdout = io.TextIOWrapper(buffered, "utf-8", sys.stdout.errors)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
     if arguments[:1] == ["help"]:
