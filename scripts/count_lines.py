@@ -33,8 +33,8 @@ BARS: Mapping[str, float] = {
     "'is no'": 5,
     "oblique docstrings, %": 3,
     "frames to the score in train": 12,
-    "frames to the score in translate": 12,
-    "lines loaded by train and translate": 8650,
+    "frames to the score in translate": 13,
+    "lines loaded by train and translate": 9000,
 }
 """Largest value of each figure."""
 

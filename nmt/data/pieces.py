@@ -97,7 +97,7 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
     from nmt.data.words import text_words
 
     # a word without white space: at a smaller word, such as those of a script without spaces or of an address, or else
-    # between two characters, of which the second is no accent or vowel sign of the first
+    # between two characters, not before an accent or vowel sign
     words = [begin + first for first, _ in text_words(text[begin:end]) if first > 0]
     inside = words or [at for at in range(begin + 1, end) if unicodedata.category(text[at])[0] not in "MC"]
     return min(inside, key=lambda offset: abs(offset - middle), default=None)

@@ -64,7 +64,7 @@ class BestValidation:
 
     def after(self, figures: Mapping[str, float], update: int, *, metric: str, patience: int | None) -> BestValidation:
         """The best after one more validation; ``patience`` validations in a row without gain are a plateau. One that is
-        better by the loss alone becomes the best, but it is no gain, nor one more without gain."""
+        better by the loss alone becomes the best, but counts neither as a gain nor as one more without."""
         now, best = rank(figures, metric), rank(self.figures, metric)
         if now > best:
             zeros = {"without_gain": 0, "since_plateau": 0} if now[:2] > best[:2] else {}
