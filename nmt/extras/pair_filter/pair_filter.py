@@ -65,6 +65,9 @@ BATCH_TOKENS = 2048
 """Tokens of the longer side in a batch, padding included."""
 LEARNING_RATE = 1e-2
 
+SUSPICION = 0.2
+"""Probability to be wrong from which a pair is dropped: a wrong pair that stays does more harm than a right one that
+goes."""
 LEAST_SHARE = 0.002
 PARTS = tuple(part / 20 for part in range(2, 19))
 """Of wrong pairs, found at the thresholds at which shares are estimated."""
@@ -97,8 +100,8 @@ class PairFilter:
         return scores_N
 
     def threshold(self, false_alarms: float) -> float:
-        """The score that this share of the right pairs does not reach."""
-        return float(np.quantile(self.held_out_N, false_alarms))
+        """The score of p = `SUSPICION`, or a higher one that this share of the right pairs does not reach."""
+        return max(float(np.quantile(self.held_out_N, false_alarms)), -float(np.log(2 * SUSPICION)))
 
 
 def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFilter:

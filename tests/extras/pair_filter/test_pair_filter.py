@@ -191,6 +191,7 @@ def test_wrong_pairs_are_what_they_are_called(learnt: PairFilter) -> None:
 def test_what_is_wrong_is_found_in_the_corpus_it_stands_in(learnt: PairFilter) -> None:
     right, wrong = ([learnt.scores(*zip(*side, strict=True))][0] for side in planted(1500))
     threshold = learnt.threshold(0.01)
+    assert threshold >= np.quantile(learnt.held_out_N, 0.01)
     assert np.mean(right < threshold) < 0.03
     by_kind = [np.mean(wrong[kind::4] < threshold) for kind in range(4)]
     assert min(by_kind[0], *by_kind[2:]) > 0.85, by_kind
