@@ -10,10 +10,12 @@ import ast
 import importlib
 import itertools
 import pkgutil
+import random
 import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from re import _compiler, _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -28,6 +30,9 @@ from nmt.extras.markup.transfer import _repetition
 
 SHORT, LONGEST = 400, 64_000
 """Characters of the texts among which the slowest are found, and the most that their growth is measured on."""
+
+MOST = 6000
+"""Texts for one pattern."""
 
 LONG_ENOUGH = 0.01
 """Seconds that can be measured on a busy machine."""
@@ -146,17 +151,21 @@ def tokens(pattern: re.Pattern[Any]) -> list[str]:
     return [*chosen.values(), *dict.fromkeys(part for part in parts if isinstance(part, str))]
 
 
-def texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], str]]:
-    """Texts of any length: repeated pairs with something behind, or with something before and a NUL behind."""
+def texts(pattern: re.Pattern[Any]) -> list[Callable[[int], str]]:
+    """Texts of any length: repeated pairs with something behind, or with something before and a NUL behind; at random
+    where there are too many."""
     parts = tokens(pattern)
-    for first, second in itertools.combinations_with_replacement(parts, 2):
-        pair = first if first == second else first + second
-        for before, behind in [("", part) for part in parts] + [(part, "\x00") for part in parts]:
-            yield (
-                lambda size, pair=pair, before=before, behind=behind: (  # type: ignore[misc]
-                    before + (pair * (size // len(pair) + 1))[:size] + behind
-                )
-            )
+    ends = [("", part) for part in parts] + [(part, "\x00") for part in parts]
+    kinds = [(pair, *end) for pair in itertools.combinations_with_replacement(parts, 2) for end in ends]
+    if len(kinds) > MOST:
+        kinds = random.Random(1).sample(kinds, MOST)
+    return [partial(repeated, *kind) for kind in kinds]
+
+
+def repeated(pair: tuple[str, str], before: str, behind: str, size: int) -> str:
+    """A text of about ``size`` characters."""
+    unit = pair[0] if pair[0] == pair[1] else "".join(pair)
+    return before + (unit * (size // len(unit) + 1))[:size] + behind
 
 
 def seconds(pattern: re.Pattern[Any], method: str, text: str) -> float:
