@@ -158,11 +158,14 @@ def is_whole(case: Case) -> bool:
     tags = TAG.findall(restored(case))
     for tag in tags:
         name = tag.strip("</>").split()[0]
+        if tag in case.target.text:
+            continue
         if not tag.startswith("</"):
             names.append(name)
         elif not names or names.pop() != name:
             return False
-    return not names and sorted(tags) == sorted(item.text for item in case.source.items)
+    of_text = TAG.findall(case.target.text)  # that the text speaks of
+    return not names and sorted(tags) == sorted([*of_text, *(item.text for item in case.source.items)])
 
 
 def first_to_last(case: Case) -> Places:

@@ -84,7 +84,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
 def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
     """SentencePiece's complaint in terms of the config."""
     key = "data.subwords.size"
-    if most := re.search(r"too high .*<= (\d+)", message):
+    if most := re.search(r"too high (?:(?!too high)[^<])*+<= (\d+)", message):
         return InputError(f"{key}: {config.size} is more than the text of {what} has; set it to {most[1]} or less")
     if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return InputError(
