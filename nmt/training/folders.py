@@ -177,7 +177,8 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        if "format" in read_state(checkpoint):  # which came after the checksums
+        # the format came after the checksums; a state, which every checkpoint needs, is read with it
+        if (checkpoint / STATE).exists() and "format" in read_state(checkpoint):
             raise Damaged(path, "this checkpoint was written with one, and it is missing") from None
         log.detail(f"{checkpoint}: has no {CHECKSUMS}, being from before they were written: taken as it is")
         return

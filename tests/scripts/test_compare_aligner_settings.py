@@ -50,7 +50,13 @@ def test_the_probability_of_a_sentence_is_the_sum_over_all_alignments() -> None:
     assert script.log_likelihood(direction, index_ST, source, target) == pytest.approx(math.log(total), rel=1e-5)
 
 
-@pytest.mark.parametrize("changes", script.SETTINGS[1:], ids=str)
+def test_a_share_is_that_of_pieces() -> None:
+    member = script.learnt(*LINES, share=0.5)
+    assert isinstance(member.source.word_units, script.Subwords)
+    assert isinstance(member.target.word_units, script.Subwords)
+
+
+@pytest.mark.parametrize("changes", [each for each in script.SETTINGS[1:] if "share" not in each], ids=str)
 def test_every_setting_changes_the_models(changes: dict[str, float]) -> None:
     usual = script.learnt(*LINES).models
     small = {

@@ -22,6 +22,7 @@ from nmt.extras.markup.markup import extract
 from nmt.search.config import SearchConfig
 from nmt.training import folders
 from nmt.translator.aligner import Aligner
+from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
@@ -249,7 +250,11 @@ def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
     ],
 )
 def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expected: str) -> None:
-    segmentation = Segmentation(SearchConfig(), Lengths(5, 5), len, None, [word], [False])
+    data = SimpleNamespace(source_language=None)
+    trained = SimpleNamespace(
+        lengths=Lengths(5, 5), reads_single_sentences=False, copies=False, experiment=SimpleNamespace(data=data)
+    )
+    segmentation = Segmentation(SearchConfig(), cast(TrainedModel, trained), len, None, [word], [False])
     translations = [(Translation(f"<{text}>", 0.0, 0.0),) for text in segmentation.texts]
     ((found,),) = segmentation.join(translations, lambda: cast(Aligner, SimpleNamespace(extraction=None)))
     assert found.text == expected

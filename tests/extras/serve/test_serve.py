@@ -24,6 +24,7 @@ import pytest
 
 import nmt as package
 from nmt.core.errors import InputError
+from nmt.experiment import Experiment
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.batcher import Batcher, Batching, Done
 from nmt.extras.serve.engine import Answer, RequestOptions
@@ -188,7 +189,11 @@ def test_what_a_model_cannot_do_is_refused(options: RequestOptions, message: str
         search=SearchConfig(),
         aligner=SimpleNamespace(methods=("gradient",)),
         trained=SimpleNamespace(
-            checkpoint=Path("runs/x/best"), experiment=SimpleNamespace(data=SimpleNamespace(target_languages=()))
+            checkpoint=Path("runs/x/best"),
+            experiment=Experiment.model_construct(
+                data=SimpleNamespace(target_languages=()),
+                search=SearchConfig(),  # type: ignore[arg-type]
+            ),
         ),
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
