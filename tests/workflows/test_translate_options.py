@@ -161,7 +161,7 @@ def test_unknown_words_are_copied_from_where_the_model_looks(tmp_path: Path) -> 
     done = nmt("train", "config.yaml", "--precision", "float32", *words, folder=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     text = (tmp_path / "test.de").read_bytes()
-    hot = ("--temperature", "50")  # so that unknown words are drawn
+    hot = ("--temperature", "50", "--set", "search.min_length=8")  # so that unknown words are drawn
     plain = records(tmp_path, *hot, text=text)
     replaced = translated(tmp_path, "--replace-unknown", *hot, text=text).decode().split("\n")
     translator = package.load(tmp_path / "run", device="cpu", precision="float32")
