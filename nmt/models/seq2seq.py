@@ -193,7 +193,8 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         model that these tokens are improbable. Not to be trained or saved as a checkpoint afterwards.
         """
         self.requires_grad_(False).eval()
-        self.output.bias_V[list(self.output.suppressed)] = -torch.inf
+        for token in self.output.suppressed:
+            self.output.bias_V[token] = -torch.inf  # one by one: a list would be copied to the device
         return self
 
     def encode(self, source_BS: Tensor) -> M:
