@@ -64,7 +64,7 @@ def test_what_it_writes_trains(here: Path) -> None:
     said = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
     time = r"time    about [1-9]\d* min for 500 updates on this machine \(\d+ CPU cores?\), and validations"
-    assert re.fullmatch(time, said[5])
+    assert re.fullmatch(time, said[6])
     steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
     trained = nmt("train", "a.yaml", *steps, "--set", "training.log_every=1", "--precision", "float32", folder=here)
     assert trained.returncode == 0, trained.stderr.decode()
@@ -145,13 +145,14 @@ def test_parts_are_held_out_and_it_says_so(here: Path, init: Command) -> None:
     tokens = sum(len(line.split("\t")[1].encode()) / 4 + 1 for line in whole) * len(texts["train"]) / 85
     amount = f"{round(tokens, -1):.0f}"
     left_out = f"; {repeats} repeats of these left out" if repeats else ""
+    few = f"the aligner has learnt from only {len(set(texts['train']))} different pairs"
+    few_pairs = f"{few}, so many links will be wrong; give it some thousand pairs"
     assert done.stderr.splitlines() == [
         "corpus  85 pairs",
         f"split   {len(texts['train'])} pairs to train on, 7 to validate, 30 to test{left_out}: data/new",
         f"model   tiny, Transformer, for {len(texts['train'])} pairs, about {amount} target subwords, on a CPU",
         f"aligner  learning from {len(texts['train'])} pairs",
-        f"warning: the aligner has learnt from only {len(set(texts['train']))} different pairs, so many links will be "
-        "wrong; give it some thousand pairs",
+        f"warning: {few_pairs}",
         "wrote   new.yaml",
         "next    nmt train new.yaml",
     ]
@@ -414,8 +415,9 @@ def test_updates_fit_the_minutes(
     assert f"time    not measured: {too_little}" in timed("e", *known).stderr
     (here / "e.yaml").unlink()
     if not torch.cuda.is_available():
-        assert timed("f", "--device", "cuda").code == 0
-        assert timed("g", "--device", "cuda", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
+        on_cuda = in_process(capsys, "init", "--device", "cuda", "--tsv", "pairs.tsv")
+        assert on_cuda("f").code == 0
+        assert on_cuda("g", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
 
 
 @pytest.mark.parametrize(("seconds", "name"), [(0.5, "medium"), (0.6, "small")])
