@@ -7,6 +7,7 @@ A lexicon has p(t | s) and p(s | t) of a hidden Markov model of word alignment i
     1/S sum over i of p(t | s_i)                its probability by IBM model 1 (Brown et al. 1993)
     max over i of p(s_i | t)                    the best explanation that it is itself
     sqrt(max over i of p(t | s_i) p(s_i | t))   the best by both directions
+    the same, with both tokens exchanged        high in a pair that is swapped; e^-10 where none was seen
     p(t), and p(t as a source token)            a copied or swapped side is improbable in its language (Moore 2002)
     p(t | empty word)                           a token that often stands for nothing needs no explanation
 
@@ -21,7 +22,7 @@ and a target token that were seen together, F features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,13 +32,12 @@ from nmt.data.vocabulary import PAD
 from nmt.extras.pair_filter.wrong_pairs import TokenPair
 from nmt.extras.word_aligner.hmm import learn
 
-FEATURES = 8
+FEATURES = 9
 NOTHING = -20.0
 """The logarithm of a probability at padding."""
 
 
-@dataclass(frozen=True)
-class Lexicon:
+class Lexicon(NamedTuple):
     """Logarithms of probabilities, learnt from sentence pairs."""
 
     pair_E: Tensor
@@ -50,34 +50,38 @@ class Lexicon:
 
     def fits(self, tokens: int) -> bool:
         """True where the tensors, perhaps of a damaged file, are those of a lexicon of as many tokens."""
-        pair_E = self.pair_E
-        shapes = self.link_2E.shape == (2, *pair_E.shape) and self.token_32V.shape == (3, 2, tokens)
-        return shapes and pair_E.dtype == torch.int64 and len(pair_E) > 0 and bool((pair_E.diff() > 0).all())
+        shapes = [self.link_2E.shape, self.token_32V.shape] == [(2, *self.pair_E.shape), (3, 2, tokens)]
+        return shapes and self.pair_E.dtype == torch.int64 and self.pair_E.numel() > 0 and self.pair_E.ndim == 1
 
     def features(self, source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, Tensor]:
         """The features of each token, (B, S, F) and (B, T, F); of padding, anything."""
         own_2V, unseen_2V, empty_2V = self.token_32V
         source_BS1, target_B1T = source_BS[:, :, None], target_BT[:, None]
-        key_BST = source_BS1 * own_2V.shape[1] + target_B1T
-        index_BST = torch.searchsorted(self.pair_E, key_BST).clamp_(max=len(self.pair_E) - 1)
-        is_seen_BST = self.pair_E[index_BST] == key_BST
         is_padding_BST = (source_BS1 == PAD) | (target_B1T == PAD)
+        # The cells' places among the pairs, and those of the cells with source and target exchanged.
+        tokens = own_2V.shape[1]
+        keys = torch.stack([source_BS1 * tokens + target_B1T, target_B1T * tokens + source_BS1])
+        index_2BST = torch.searchsorted(self.pair_E, keys).clamp_(max=len(self.pair_E) - 1)
+        is_seen_2BST = self.pair_E[index_2BST] == keys
         links = [
-            torch.where(is_seen_BST, link_E[index_BST], unseen).masked_fill_(is_padding_BST, NOTHING)
+            torch.where(is_seen_2BST[0], link_E[index_2BST[0]], unseen).masked_fill_(is_padding_BST, NOTHING)
             for link_E, unseen in zip(self.link_2E, (unseen_2V[0][source_BS1], unseen_2V[1][target_B1T]), strict=True)
         ]
+        exchanged_BST = self.link_2E.sum(dim=0)[index_2BST[1]] / 2
+        exchanged_BST.masked_fill_(~is_seen_2BST[1] | is_padding_BST, NOTHING / 2)
         alike_BST = (source_BS1 == target_B1T) & ~is_padding_BST
         sides = []
-        for side, tokens, others in ((0, source_BS, target_BT), (1, target_BT, source_BS)):
+        for side, here, others in ((0, source_BS, target_BT), (1, target_BT, source_BS)):
             axis, this, that = 2 - side, links[1 - side], links[side]
             columns = [
                 this.amax(axis),
                 this.logsumexp(axis) - (others != PAD).sum(dim=1, keepdim=True).log(),
                 that.amax(axis),
                 (this + that).amax(axis) / 2,
-                own_2V[side][tokens],
-                own_2V[1 - side][tokens],
-                empty_2V[side][tokens],
+                own_2V[side][here],
+                own_2V[1 - side][here],
+                empty_2V[side][here],
+                exchanged_BST.amax(axis),
                 4 * alike_BST.any(axis) - 6.0,
             ]
             sides.append((torch.stack(columns, dim=-1) + 6) / 4)  # about 0, of about the size of 1

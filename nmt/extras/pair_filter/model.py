@@ -8,11 +8,11 @@ source's tokens and y_j those of the target's:
 
     compare    v1 = G_1(x_1 ... x_S)      v2 = G_2(y_1 ... y_T)                             (3)
     aggregate  of each v the sum, the maximum and the mean over the tokens                  (4)
-    z = H([both aggregates; sums and means of the features; lengths])                       (5)
+    z = H([both aggregates; sums and means of the features; lengths; 1 if both sides are the same])   (5)
 
 The first layer of G is a convolution over the tokens, because a part that is cut off leaves a run of tokens without
-explanation; the second is of each token. The
-lengths are log l_s, log l_t and log l_s / l_t. z are log-odds of the kinds, up to a constant.
+explanation; the second is of each token. The lengths are log l_s, log l_t and log l_s / l_t. z are log-odds of the
+kinds, up to a constant.
 
 Shapes: B sentence pairs, S source and T target tokens, F features, W width of a hidden layer, K kinds.
 """
@@ -33,12 +33,14 @@ class PairClassifier(nn.Module):
         super().__init__()
         self.windows = nn.ModuleList(nn.Conv1d(features + 1, width, WINDOW, padding=WINDOW // 2) for _ in range(2))
         self.tokens = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
-        inputs = 6 * width + 4 * (features + 1) + 3
+        inputs = 6 * width + 4 * (features + 1) + 4
         layers = (nn.Linear(inputs, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU())
         self.H = nn.Sequential(*layers, nn.Linear(width, kinds))
 
-    def forward(self, source_BSF: Tensor, target_BTF: Tensor, length_B2: Tensor) -> Tensor:
-        """The logits (B, K) of pairs with these numbers of tokens; a side has at least one."""
+    def forward(self, source_BSF: Tensor, target_BTF: Tensor, pair_B3: Tensor) -> Tensor:
+        """The logits (B, K) of pairs with these numbers of tokens, at least one on a side, and 1 where both sides are
+        the same."""
+        length_B2, is_same_B1 = pair_B3[:, :2], pair_B3[:, 2:]
         parts = []
         sides = (source_BSF, target_BTF)
         for window, token, x_BTF, length_B in zip(self.windows, self.tokens, sides, length_B2.T, strict=True):
@@ -49,6 +51,6 @@ class PairClassifier(nn.Module):
             total_BW = torch.cat([v_BTW, x_BTF], dim=-1).sum(dim=1)
             parts += [total_BW / 8, total_BW / length_B[:, None], v_BTW.amax(dim=1)]  # (4); no v is below 0
         log_B2 = length_B2.log()
-        parts += [log_B2, log_B2[:, :1] - log_B2[:, 1:]]
+        parts += [log_B2, log_B2[:, :1] - log_B2[:, 1:], is_same_B1]
         logit_BK: Tensor = self.H(torch.cat(parts, dim=-1))  # (5)
         return logit_BK

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +58,7 @@ LEAST_PAIRS = 60
 CELLS = 40_000_000
 """Most pairs of a source and a target token that lexicons learn from; bounds memory."""
 
-EXAMPLES = 12_000
+EXAMPLES = 16_000
 """Most pairs of the corpus that classifiers learn from."""
 EPOCHS = 6
 BATCH_TOKENS = 2048
@@ -208,9 +208,11 @@ def _fold(source: str, target: str) -> int:
 def _batches(lexicon: Lexicon, pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor, Tensor]]:
     """Batches of pairs of about equal length, whose sides have tokens: rows, and the classifier's arguments."""
     for rows in length_batches([max(map(len, pair)) for pair in pairs], BATCH_TOKENS):
-        sides = [torch.from_numpy(pad([pairs[row][side] for row in rows])[0][:, :-1]) for side in (0, 1)]
-        source_BS, target_BT = (side_BT.masked_fill_(side_BT == EOS, PAD) for side_BT in sides)
-        yield rows, *lexicon.features(source_BS, target_BT), torch.tensor([list(map(len, pairs[row])) for row in rows])
+        sides = list(zip(*(pairs[row] for row in rows), strict=True))
+        padded = [torch.from_numpy(pad(side)[0][:, :-1]) for side in sides]
+        source_BS, target_BT = (side_BT.masked_fill_(side_BT == EOS, PAD) for side_BT in padded)
+        facts = [(len(one), len(other), float(np.array_equal(one, other))) for one, other in zip(*sides, strict=True)]
+        yield rows, *lexicon.features(source_BS, target_BT), torch.tensor(facts)
 
 
 def _ratios(model: PairClassifier, *features: Tensor) -> Tensor:
@@ -225,7 +227,7 @@ def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
     tensors["held_out"] = torch.from_numpy(pair_filter.held_out_N)
     for fold, (lexicon, model) in enumerate(pair_filter.folds):
-        tensors |= {f"{fold}.{name}": each for name, each in {**vars(lexicon), **model.state_dict()}.items()}
+        tensors |= {f"{fold}.{name}": each for name, each in {**lexicon._asdict(), **model.state_dict()}.items()}
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
         safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT})
@@ -241,8 +243,8 @@ def load_pair_filter(path: Path) -> PairFilter:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         tokenizer = Tokenizer(tensors.pop("subwords").numpy().tobytes(), name=str(path))
         held_out = tensors.pop("held_out")
-        lexicons = [Lexicon(*(tensors.pop(f"{fold}.{each.name}") for each in fields(Lexicon))) for fold in range(FOLDS)]
-        floats = [held_out, *tensors.values(), *(x for each in lexicons for x in (each.link_2E, each.token_32V))]
+        lexicons = [Lexicon(*(tensors.pop(f"{fold}.{name}") for name in Lexicon._fields)) for fold in range(FOLDS)]
+        floats = [held_out, *tensors.values(), *(x for each in lexicons for x in each[1:])]
         fits = held_out.ndim == 1 and len(held_out) > 0 and all(each.fits(tokenizer.size) for each in lexicons)
         if form != _FORMAT or not fits or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats):
             raise ValueError("form")

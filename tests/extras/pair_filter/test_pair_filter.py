@@ -58,7 +58,7 @@ def nmt(capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(capsys, "filter")
 
 
-def by_hand(model: PairClassifier, sides: list[list[list[float]]]) -> list[float]:
+def by_hand(model: PairClassifier, sides: list[list[list[float]]], is_same: float) -> list[float]:
     """Equations 3 to 5, token by token."""
     weight = {name: each.detach().double().numpy() for name, each in model.state_dict().items()}
 
@@ -81,7 +81,7 @@ def by_hand(model: PairClassifier, sides: list[list[list[float]]]) -> list[float
         total = np.concatenate([sum(v), sum(x)])
         parts += [total / 8, total / len(x), np.max(v, axis=0)]
     logs = [math.log(len(side)) for side in sides]
-    h = np.concatenate([*parts, logs, [logs[0] - logs[1]]])
+    h = np.concatenate([*parts, logs, [logs[0] - logs[1], is_same]])
     for layer in (0, 2, 4):
         h = weight[f"H.{layer}.weight"] @ (h if layer == 0 else np.maximum(h, 0)) + weight[f"H.{layer}.bias"]
     return list(map(float, h))
@@ -91,12 +91,12 @@ def test_logits_are_those_of_the_equations_and_do_not_depend_on_padding() -> Non
     torch.manual_seed(1)
     model = PairClassifier(3, 4, 6).eval()
     sides = [torch.randn(3, 6, 3), torch.randn(3, 9, 3)]
-    length_B2 = torch.tensor([[6, 2], [1, 9], [4, 4]])
+    pair_B3 = torch.tensor([[6, 2, 0], [1, 9, 0], [4, 4, 1.0]])
     expected = [
-        by_hand(model, [side[row, :length].tolist() for side, length in zip(sides, lengths, strict=True)])
-        for row, lengths in enumerate(length_B2.tolist())
+        by_hand(model, [sides[0][row, : int(S)].tolist(), sides[1][row, : int(T)].tolist()], is_same)
+        for row, (S, T, is_same) in enumerate(pair_B3.tolist())
     ]
-    assert np.allclose(model(*sides, length_B2).detach(), expected, rtol=1e-4, atol=1e-5)
+    assert np.allclose(model(*sides, pair_B3).detach(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
@@ -113,6 +113,7 @@ def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
     for side, (here, there) in enumerate((pair, pair[::-1])):
         for place, token in enumerate(here):
             cells = [p(token, other) if side == 0 else p(other, token) for other in there]
+            exchanged = [other * tokens + token if side == 0 else token * tokens + other for other in there]
             this, that = [[cell[1 - side] for cell in cells], [cell[side] for cell in cells]]
             expected = [
                 max(this),
@@ -122,6 +123,7 @@ def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
                 own[side][token],
                 own[1 - side][token],
                 empty[side][token],
+                max(sum(links.get(key, (-10.0, -10.0))) / 2 for key in exchanged),
                 4 * (token in there) - 6,
             ]
             assert found[side][0, place].tolist() == pytest.approx([(each + 6) / 4 for each in expected], abs=1e-4)
