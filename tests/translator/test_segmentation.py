@@ -274,9 +274,18 @@ def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: P
     assert folders.read_lengths(tmp_path) == Lengths(1, 2)
 
 
+def forget_lengths(run: Path) -> None:
+    """Makes a run one of earlier versions, which kept no lengths, and no manifest that names them."""
+    (run / "lengths.json").unlink()
+    for checkpoint in {(run / link).resolve() for link in ("best", "latest")}:
+        state = json.loads((checkpoint / folders.STATE).read_text())
+        (checkpoint / folders.STATE).write_text(json.dumps({**state, "manifest": None}))
+        folders.write_checksums(checkpoint, (folders.MODEL, folders.TRAINING, folders.STATE))
+
+
 def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
-    (tmp_path / "run" / "lengths.json").unlink()
+    forget_lengths(tmp_path / "run")
     assert loaded(tmp_path).trained.lengths == Lengths(200, 200)
 
 
@@ -375,7 +384,7 @@ def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> No
     done = nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     assert folders.read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
-    (tmp_path / "run" / "lengths.json").unlink()
+    forget_lengths(tmp_path / "run")
     for missing in (None, "source-counts.json", "prepared/train/store.json"):
         if missing is not None:
             (tmp_path / "run" / missing).unlink()

@@ -76,8 +76,8 @@ def test_exchanged_pairs_get_one_warning(trained: Path, tmp_path: Path, command:
 
 def test_a_server_warns_once(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = TranslatorEngine(package.load(trained / "run", device="cpu"))
-    assert [answer.warning for answer in engine.answer(OWN.splitlines()[:2], RequestOptions())] == [None] * 2
-    found = [answer.warning for _ in range(2) for answer in engine.answer(OTHER.splitlines(), RequestOptions())]
+    assert [answer.warning for answer in engine.answer(OWN.splitlines()[:2], RequestOptions(), int)] == [None] * 2
+    found = [answer.warning for _ in range(2) for answer in engine.answer(OTHER.splitlines(), RequestOptions(), int)]
     assert [warning is None for warning in found] == [False] + [True] * (len(found) - 1)
     assert capsys.readouterr().err.count(WARNING) == 1
 

@@ -201,7 +201,7 @@ def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: 
     search = translator.search.model_copy(update={"markup": True})
     lines = translator.document().sentences(["Hund.", "Katze.", "zwei.", "Katze."])
     segmentation = Segmentation(
-        search, translator.trained.lengths, len, lambda line, _: Recorded(line, has_markup=True), lines, [False] * 4
+        search, translator.trained, len, lambda line, _: Recorded(line, has_markup=True), lines, [False] * 4
     )
     segmentation.join([(Translation("cat.", 0.0, 0.0),)] * 4, lambda: translator.aligner)
     expected = [translator.aligner.piece_weights([line], ["cat."])[0] for line in lines]

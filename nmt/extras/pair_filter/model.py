@@ -1,20 +1,20 @@
-"""The classifier of sentence pairs: does a pair look like those of the corpus, or like wrong pairs of some kind?
+"""The decomposable attention model: are two sentences translations of each other?
 
-It compares and aggregates as the decomposable attention model does (Parikh, Täckström, Das and Uszkoreit 2016, "A
-Decomposable Attention Model for Natural Language Inference"; in parentheses the paper's equations), but what tokens
-attend to each other is not learnt: a lexicon says how well each is explained by the other side (see `lexicon`). So it
-has few parameters, none of which belongs to a token, and cannot learn pairs by heart. With x_i the features of the
-source's tokens and y_j those of the target's:
+Parikh, Täckström, Das and Uszkoreit 2016, "A Decomposable Attention Model for Natural Language Inference". With a_i the
+embeddings of the source's tokens and b_j those of the target's (in parentheses the paper's equations):
 
-    compare    v1 = G_1(x_1 ... x_S)      v2 = G_2(y_1 ... y_T)                             (3)
-    aggregate  of each v the sum, the maximum and the mean over the tokens                  (4)
-    z = H([both aggregates; sums and means of the features; lengths; 1 if both sides are the same])   (5)
+    attend     e_ij = F(a_i) . F(b_j)                                                     (1)
+               beta_i  = sum over j of softmax_j(e_ij) b_j                                (2)
+               alpha_j = sum over i of softmax_i(e_ij) a_i
+    compare    v1_i = G([a_i; beta_i])        v2_j = G([b_j; alpha_j])                    (3)
+    aggregate  v1 = sum over i of v1_i        v2 = sum over j of v2_j                     (4)
+               y = H([v1; v2])                                                            (5, 6)
 
-The first layer of G is a convolution over the tokens, because a part that is cut off leaves a run of tokens without
-explanation; the second is of each token. The lengths are log l_s, log l_t and log l_s / l_t. z are log-odds of the
-kinds, up to a constant.
+Differences from the paper: y is one number, the log-odds that the pair is a translation. H also sees the maximum of
+v1_i over i and of v2_j over j, because a sum hides one token without a counterpart, and the log of the ratio of the
+lengths. End-of-sentence, the last token of each side, is the empty word, to which others may attend.
 
-Shapes: B sentence pairs, S source and T target tokens, F features, W width of a hidden layer, K kinds.
+Shapes: B sentence pairs, S source and T target tokens, D width of an embedding, W of a hidden layer.
 """
 
 from __future__ import annotations
@@ -22,35 +22,54 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-WINDOW = 5
-"""Neighbouring tokens that the convolution sees."""
+from nmt.attention.mechanism import AttentionContext
+from nmt.attention.scores.dot import Dot
+from nmt.attention.weights.softmax import Softmax
+from nmt.data.vocabulary import PAD
+from nmt.nn.embedding import Embedding
 
 
-class PairClassifier(nn.Module):
-    """The logits of the kinds of sentence pairs."""
+class DecomposableAttention(nn.Module):
+    """The log-odds that sentences are translations of each other."""
 
-    def __init__(self, features: int, kinds: int, width: int) -> None:
+    score = Dot()
+    normalizer = Softmax()
+
+    def __init__(self, tokens: int, size: int) -> None:
+        """``tokens`` of one vocabulary for both sides; ``size`` of an embedding and of each hidden layer."""
         super().__init__()
-        self.windows = nn.ModuleList(nn.Conv1d(features + 1, width, WINDOW, padding=WINDOW // 2) for _ in range(2))
-        self.tokens = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
-        inputs = 6 * width + 4 * (features + 1) + 4
-        layers = (nn.Linear(inputs, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU())
-        self.H = nn.Sequential(*layers, nn.Linear(width, kinds))
+        self.embedding = Embedding(tokens, size, pad=PAD)
+        self.F = _feed_forward(size, size)
+        self.G = _feed_forward(2 * size, size)
+        self.H = nn.Sequential(*_feed_forward(4 * size + 1, size), nn.Linear(size, 1))
 
-    def forward(self, source_BSF: Tensor, target_BTF: Tensor, pair_B3: Tensor) -> Tensor:
-        """The logits (B, K) of pairs with these numbers of tokens, at least one on a side, and 1 where both sides are
-        the same."""
-        length_B2, is_same_B1 = pair_B3[:, :2], pair_B3[:, 2:]
-        parts = []
-        sides = (source_BSF, target_BTF)
-        for window, token, x_BTF, length_B in zip(self.windows, self.tokens, sides, length_B2.T, strict=True):
-            is_token_BT1 = (torch.arange(x_BTF.shape[1]) < length_B[:, None])[..., None]
-            # Padding is zero; a further feature tells tokens from it.
-            x_BTF = torch.cat([x_BTF, torch.ones_like(x_BTF[..., :1])], dim=-1) * is_token_BT1
-            v_BTW = token(window(x_BTF.mT).relu().mT).relu() * is_token_BT1  # (3)
-            total_BW = torch.cat([v_BTW, x_BTF], dim=-1).sum(dim=1)
-            parts += [total_BW / 8, total_BW / length_B[:, None], v_BTW.amax(dim=1)]  # (4); no v is below 0
-        log_B2 = length_B2.log()
-        parts += [log_B2, log_B2[:, :1] - log_B2[:, 1:], is_same_B1]
-        logit_BK: Tensor = self.H(torch.cat(parts, dim=-1))  # (5)
-        return logit_BK
+    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+        """The log-odds of token ids (B, S) and (B, T), each row with an end-of-sentence and then padding: (B,)."""
+        is_pad_BS, is_pad_BT = source_BS == PAD, target_BT == PAD
+        a_BSD, b_BTD = self.embedding(source_BS), self.embedding(target_BT)
+        e_BST = self.score(self.F(a_BSD)[:, None], self.F(b_BTD)[:, None], {})[:, 0]  # (1)
+        beta_BSD = self._context(e_BST, b_BTD, is_pad_BT)  # (2)
+        alpha_BTD = self._context(e_BST.mT, a_BSD, is_pad_BS)
+        v1_BW = _aggregate(self.G(torch.cat([a_BSD, beta_BSD], dim=-1)), is_pad_BS)  # (3, 4)
+        v2_BW = _aggregate(self.G(torch.cat([b_BTD, alpha_BTD], dim=-1)), is_pad_BT)
+        ratio_B1 = (~is_pad_BS).sum(dim=1, keepdim=True) / (~is_pad_BT).sum(dim=1, keepdim=True)
+        logit_B1: Tensor = self.H(torch.cat([v1_BW, v2_BW, ratio_B1.log()], dim=-1))  # (5)
+        return logit_B1[:, 0]
+
+    def _context(self, e_BTS: Tensor, values_BSD: Tensor, is_pad_BS: Tensor) -> Tensor:
+        """The mean of the values by the weights of their scores, for each query: (B, T, D)."""
+        position_BT = torch.zeros(e_BTS.shape[:2], dtype=torch.int64, device=e_BTS.device)  # softmax reads none
+        scores_BHTS = e_BTS.masked_fill(is_pad_BS[:, None], -torch.inf)[:, None]
+        context = AttentionContext(e_BTS, position_BT, self.training, 0)
+        return self.normalizer(scores_BHTS, context, {}).weights_BHTS[:, 0] @ values_BSD
+
+
+def _feed_forward(inputs: int, width: int) -> nn.Sequential:
+    """Two hidden layers: relu(W_2 relu(W_1 x + b_1) + b_2)."""
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+
+
+def _aggregate(v_BSW: Tensor, is_pad_BS: Tensor) -> Tensor:
+    """The sum and the maximum over the tokens, (B, 2 W); no v is below 0."""
+    v_BSW = v_BSW.masked_fill(is_pad_BS[..., None], 0.0)
+    return torch.cat([v_BSW.sum(dim=1), v_BSW.amax(dim=1)], dim=-1)

@@ -1,27 +1,10 @@
-"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
-
-The corpus to learn from is the one to clean, so each pair is scored by a lexicon that has not learnt from it
-(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
-its classifier from the fold before.
-
-A classifier then distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of
-densities w_k. Its logits give w_k / f. The shares pi_k of wrong pairs in the corpus are unknown. f is at least
-pi_k w_k, so that no set of pairs is rarer in the corpus than pi_k times its share of the wrong pairs, and pi_k is at
-most (Blanchard, Lee & Scott 2010, "Semi-Supervised Novelty Detection")
-
-    pi_k = min over thresholds t of  P_f(w_k / f > t) / P_w_k(w_k / f > t)
-
-    p = sum over k of pi_k w_k / f        the probability that a pair is wrong
-    score = -log 2p                       0 where the pair is as probably wrong as right
-
-An estimated pi_k is at least `LEAST_SHARE`, so that scores also rank the pairs of a clean corpus.
-"""
+"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,161 +21,83 @@ from nmt.core.files import refuse_special, whole_file
 from nmt.core.meta_init import on_meta_device
 from nmt.data.batching import length_batches, pad
 from nmt.data.config import SubwordsConfig
-from nmt.data.filters import letters, pair_hash
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.data.vocabulary import EOS, PAD
-from nmt.extras.pair_filter.lexicon import FEATURES, Lexicon, learn_lexicon
-from nmt.extras.pair_filter.model import PairClassifier
-from nmt.extras.pair_filter.wrong_pairs import KINDS, TokenPair, WrongPairs
+from nmt.extras.pair_filter.model import DecomposableAttention
+from nmt.extras.pair_filter.wrong_pairs import TokenPair, WrongPairs
 
-SIZE = 32
-"""Width of the classifier's layers."""
+SIZE = 128
 SUBWORDS = 8000
 LONGEST = 200
 """Tokens of a side that are read; a longer one is cut there."""
 
-FOLDS = 2
-LEAST_PAIRS = 60
-"""In each fold."""
-CELLS = 40_000_000
-"""Most pairs of a source and a target token that lexicons learn from; bounds memory."""
+UPDATES = 2000
+BATCH_PAIRS = 160
+BATCH_TOKENS = 4096
+"""Tokens of one side in one product, padding included; bounds memory."""
+LEARNING_RATE = 3e-3
 
-EXAMPLES = 16_000
-"""Most pairs of the corpus that classifiers learn from."""
-EPOCHS = 6
-BATCH_TOKENS = 2048
-"""Tokens of the longer side in a batch, padding included."""
-LEARNING_RATE = 1e-2
+HELD_OUT = 5000
+"""Most pairs that are held out, a twentieth of all, to find thresholds."""
 
-SUSPICION = 0.2
-"""Probability to be wrong from which a pair is dropped: a wrong pair that stays does more harm than a right one that
-goes."""
-LEAST_SHARE = 0.002
-PARTS = tuple(part / 20 for part in range(2, 19))
-"""Of wrong pairs, found at the thresholds at which shares are estimated."""
-QUANTILES = 5000
-"""Scores of right pairs that are kept to find thresholds."""
-
-_TOO_LITTLE = "there is too little text to learn from"
-_FORMAT = "nmt pair filter 2"
+_TOO_LITTLE = "there is too little text to learn from; give more pairs"
+_FORMAT = "nmt pair filter 1"
 
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Lexicons and classifiers of folds with a vocabulary, and scores of pairs that none of them has learnt from."""
+    """A model with its vocabulary, and scores of pairs that it has not learnt from."""
 
     tokenizer: Tokenizer
-    folds: tuple[tuple[Lexicon, PairClassifier], ...]
-    """Of each fold the lexicon that has learnt from the others, and the classifier from another."""
+    model: DecomposableAttention
     held_out_N: NDArray[np.float32]
-    """The scores of right pairs of the corpus, in rising order, as far as they can be told from wrong ones."""
+    """The scores of pairs of the corpus that were held out, in rising order."""
 
     def scores(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float32]:
-        """The score of each pair of lines; -inf where a side is blank."""
+        """The log-odds that each pair of lines is a translation; -inf where a side is blank."""
         pairs = _encoded(self.tokenizer, sources, targets)
-        fold_N = np.array(list(map(_fold, sources, targets)))
-        scores_N = np.full(len(pairs), -np.inf, np.float32)
-        for fold, (lexicon, model) in enumerate(self.folds):
-            rows = [row for row in np.flatnonzero(fold_N == fold).tolist() if min(map(len, pairs[row])) > 0]
-            for places, *features in _batches(lexicon, [pairs[row] for row in rows]):
-                scores_N[[rows[place] for place in places]] = _scores(_ratios(model, *features))
+        scores_N = np.zeros(len(pairs), np.float32)
+        with torch.inference_mode():
+            for rows, source_BS, target_BT in _padded(pairs):
+                scores_N[rows] = self.model(source_BS, target_BT).numpy()
+        scores_N[[min(map(len, pair)) == 0 for pair in pairs]] = -np.inf
         return scores_N
 
     def threshold(self, false_alarms: float) -> float:
-        """The score of p = `SUSPICION`, or a higher one that this share of the right pairs does not reach."""
-        return max(float(np.quantile(self.held_out_N, false_alarms)), -float(np.log(2 * SUSPICION)))
+        """The score that this share of the held-out pairs does not reach."""
+        return float(np.quantile(self.held_out_N, false_alarms))
 
 
 def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFilter:
     """Learns from different pairs in random order. Raises InputError where they hold too little text."""
     tokenizer = _learn_tokenizer(pairs)
-    folds: list[list[TokenPair]] = [[] for _ in range(FOLDS)]
-    cells = 0
-    for pair, lines in zip(_encoded(tokenizer, *zip(*pairs, strict=True)), pairs, strict=True):
-        cells += len(pair[0]) * len(pair[1])
-        if min(map(len, pair)) > 0 and cells <= CELLS:
-            folds[_fold(*lines)].append(pair)
-    if min(map(len, folds)) < LEAST_PAIRS:
-        raise InputError(f"{_TOO_LITTLE}; give some hundred different pairs with words on both sides")
-    log.info(f"filter     learning from {sum(map(len, folds)):,} pairs")
-    random = np.random.default_rng(seed)
-    lexicons = [learn_lexicon(folds[1 - fold], tokenizer.size) for fold in log.progress(range(FOLDS), unit="lexicon")]
-    # Partners come from the same fold, so that the lexicon has learnt from neither side.
-    examples = [_examples(*each, tokenizer, random) for each in zip(folds, lexicons, strict=True)]
+    held_out = min(HELD_OUT, len(pairs) // 20)
+    training = [pair for pair in _encoded(tokenizer, *zip(*pairs[held_out:], strict=True)) if min(map(len, pair)) > 0]
+    if len(training) < BATCH_PAIRS:
+        raise InputError(_TOO_LITTLE)
     torch.manual_seed(seed)
-    models = [_learn_classifier(batches, random) for batches in reversed(examples)]
-    kind_N = torch.cat([kind_B for batches in examples for kind_B, *_ in batches])
-    ratios = [_ratios(model, *batch[1:]) for model, batches in zip(models, examples, strict=True) for batch in batches]
-    offset_K, held_out_N = _shares(torch.cat(ratios), kind_N)
-    for model in models:
-        list(model.parameters())[-1][1:] += offset_K  # the last bias
-    return PairFilter(tokenizer, tuple(zip(lexicons, models, strict=True)), held_out_N)
-
-
-def _examples(
-    fold: Sequence[TokenPair], lexicon: Lexicon, tokenizer: Tokenizer, random: np.random.Generator
-) -> list[tuple[Tensor, ...]]:
-    """Batches of pairs of a fold and of wrong ones made of them: their kinds and the classifier's arguments."""
-    wrong_pairs, right = WrongPairs(fold, tokenizer, random), [(0, pair) for pair in fold[: EXAMPLES // FOLDS]]
-    wrong = (each for row in range(len(right)) for each in wrong_pairs.drawn(row))
-    kinds, pairs = zip(*right, *(each for each in wrong if min(map(len, each[1])) > 0), strict=True)
-    kind_N = torch.tensor(kinds)
-    return [(kind_N[rows], *features) for rows, *features in _batches(lexicon, pairs)]
-
-
-def _learn_classifier(batches: Sequence[tuple[Tensor, ...]], random: np.random.Generator) -> PairClassifier:
-    """Descends the cross-entropy of the kinds."""
-    model = PairClassifier(FEATURES, len(KINDS) + 1, SIZE)
+    model = DecomposableAttention(tokenizer.size, SIZE)
+    random = np.random.default_rng(seed)
+    wrong_pairs = WrongPairs(training, tokenizer, random)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    order = np.concatenate([random.permutation(len(batches)) for _ in range(EPOCHS)])
-    for update, place in enumerate(log.progress(order.tolist(), description="classifier", unit="update")):
+    losses: list[float] = []
+    for update in log.progress(range(UPDATES), description="filter", unit="update"):
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((update + 1) / 100, 1 - update / len(order))
-        kind_B, *features = batches[place]
-        optimizer.zero_grad()
-        F.cross_entropy(model(*features), kind_B).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return model.eval().requires_grad_(False)
-
-
-def _shares(ratio_NK: Tensor, kind_N: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
-    """The logarithms of what turns exp(z_k - z_0) into pi_k w_k / f, and scores of right pairs, from the examples."""
-    share_K = torch.zeros(len(KINDS))
-    for kind in range(len(KINDS)):
-        own_N, wrong_W = (ratio_NK[kind_N == each, kind].numpy() for each in (0, kind + 1))
-        # One more pair of the corpus, so that a share is hardly ever too small by chance. Where each side is a single
-        # token, none are cut.
-        counts = [((own_N > np.quantile(wrong_W, 1 - part)).sum() + 1) / part for part in PARTS if len(wrong_W)]
-        share_K[kind] = min(1.0, float(min(counts, default=0.0)) / len(own_N))
-    found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K.tolist(), strict=True))
-    log.info(f"filter     wrong pairs, at most: {found}")
-    # w_k / f is exp(z_k - z_0) times the number of examples of the corpus, over that of the kind.
-    count_K = kind_N.bincount(minlength=len(KINDS) + 1).clamp(min=1)
-    offset_K = (share_K.clamp(min=LEAST_SHARE) * count_K[0] / count_K[1:]).log()
-    score_N = np.sort(_scores(ratio_NK[kind_N == 0] + offset_K))
-    # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
-    right_N = np.cumsum(1 - np.exp(-score_N).clip(max=2) / 2)
-    return offset_K, np.interp(np.linspace(0, right_N[-1], QUANTILES), right_N, score_N).astype(np.float32)
-
-
-def _scores(ratio_NK: Tensor) -> NDArray[np.float32]:
-    """-log 2p, p being the sum over k of exp(ratio_k)."""
-    return np.asarray(-ratio_NK.logsumexp(dim=1) - np.log(2))
+            group["lr"] = LEARNING_RATE * min((update + 1) / 100, 2 * (1 - update / UPDATES), 1.0)
+        losses.append(_update(model, optimizer, *wrong_pairs.batch(BATCH_PAIRS)))
+    log.info(f"filter     loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}, {len(training):,} pairs")
+    learnt = PairFilter(tokenizer, model.eval().requires_grad_(False), np.zeros(0, np.float32))
+    scores_N = learnt.scores(*zip(*pairs[:held_out], strict=True))
+    return replace(learnt, held_out_N=np.sort(scores_N[np.isfinite(scores_N)]))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
-    """One vocabulary for both sides, in lower case, of the size that is nearest to `SUBWORDS` where the text has fewer
-    subwords or more characters."""
-    size, reason = SUBWORDS, ""
-    for _ in range(4):
-        config = SubwordsConfig(size=size, normalization="nmt_nfkc_cf", character_coverage=0.9999)
-        try:
+    """One vocabulary for both sides, in lower case; a smaller one where the text has fewer subwords."""
+    for halvings in range(8):
+        config = SubwordsConfig(size=SUBWORDS >> halvings, normalization="nmt_nfkc_cf", character_coverage=0.9999)
+        with suppress(InputError):
             return train_tokenizers(pairs, config).source
-        except InputError as error:
-            reason = str(error)
-            size = int((re.findall(r"set it to (\d+) or", reason) or [size])[0])
-    raise InputError(f"{_TOO_LITTLE}; give pairs with more different words ({reason})")
+    raise InputError(_TOO_LITTLE)
 
 
 def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]) -> list[TokenPair]:
@@ -200,34 +105,36 @@ def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str
     return list(zip(*sides, strict=True))
 
 
-def _fold(source: str, target: str) -> int:
-    """The fold that a pair belongs to. Near-duplicates are in the same one."""
-    return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % FOLDS
+def _update(
+    model: DecomposableAttention, optimizer: torch.optim.Optimizer, right: list[TokenPair], wrong: list[TokenPair]
+) -> float:
+    """Descends the logistic loss of the pairs, to which right and wrong ones contribute the same."""
+    label_B = torch.tensor([1.0] * len(right) + [0.0] * len(wrong))
+    optimizer.zero_grad()
+    total = 0.0
+    for rows, source_BS, target_BT in _padded(right + wrong):
+        weight_B = torch.where(label_B[rows] > 0, 0.5 / len(right), 0.5 / len(wrong))
+        logit_B = model(source_BS, target_BT)
+        loss = F.binary_cross_entropy_with_logits(logit_B, label_B[rows], weight_B, reduction="sum")
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return total
 
 
-def _batches(lexicon: Lexicon, pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor, Tensor]]:
-    """Batches of pairs of about equal length, whose sides have tokens: rows, and the classifier's arguments."""
-    for rows in length_batches([max(map(len, pair)) for pair in pairs], BATCH_TOKENS):
-        sides = list(zip(*(pairs[row] for row in rows), strict=True))
-        padded = [torch.from_numpy(pad(side)[0][:, :-1]) for side in sides]
-        source_BS, target_BT = (side_BT.masked_fill_(side_BT == EOS, PAD) for side_BT in padded)
-        facts = [(len(one), len(other), float(np.array_equal(one, other))) for one, other in zip(*sides, strict=True)]
-        yield rows, *lexicon.features(source_BS, target_BT), torch.tensor(facts)
-
-
-def _ratios(model: PairClassifier, *features: Tensor) -> Tensor:
-    """z_k - z_0, of each kind of wrong pairs."""
-    with torch.inference_mode():
-        logit_BK: Tensor = model(*features)
-        return logit_BK[:, 1:] - logit_BK[:, :1]
+def _padded(pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Batches of pairs of about equal length: rows, sources, targets."""
+    for rows in length_batches([max(map(len, pair)) + 1 for pair in pairs], BATCH_TOKENS):
+        source_BS, target_BT = (torch.from_numpy(pad([pairs[row][side] for row in rows])[0]) for side in (0, 1))
+        yield rows, source_BS, target_BT
 
 
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
-    tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
+    tensors = dict(pair_filter.model.state_dict())
+    tensors["subwords"] = torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())
     tensors["held_out"] = torch.from_numpy(pair_filter.held_out_N)
-    for fold, (lexicon, model) in enumerate(pair_filter.folds):
-        tensors |= {f"{fold}.{name}": each for name, each in {**lexicon._asdict(), **model.state_dict()}.items()}
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
         safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT})
@@ -241,19 +148,17 @@ def load_pair_filter(path: Path) -> PairFilter:
         with safetensors.safe_open(path, framework="pt") as file:
             form = (file.metadata() or {}).get("format")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        tokenizer = Tokenizer(tensors.pop("subwords").numpy().tobytes(), name=str(path))
-        held_out = tensors.pop("held_out")
-        lexicons = [Lexicon(*(tensors.pop(f"{fold}.{name}") for name in Lexicon._fields)) for fold in range(FOLDS)]
-        floats = [held_out, *tensors.values(), *(x for each in lexicons for x in each[1:])]
-        fits = held_out.ndim == 1 and len(held_out) > 0 and all(each.fits(tokenizer.size) for each in lexicons)
-        if form != _FORMAT or not fits or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats):
+        subwords = tensors.pop("subwords").numpy()
+        floats = all(each.dtype == torch.float32 and bool(each.isfinite().all()) for each in tensors.values())
+        held_out_N = tensors.pop("held_out").numpy()
+        if form != _FORMAT or subwords.dtype != np.uint8 or not floats or held_out_N.ndim != 1 or not held_out_N.size:
             raise ValueError("form")
+        tokenizer = Tokenizer(subwords.tobytes(), name=str(path))
         with on_meta_device():  # takes no memory before the shapes are known to fit
-            size = tensors["0.H.4.weight"].shape[1]
-            models = [PairClassifier(FEATURES, len(KINDS) + 1, size).requires_grad_(False).eval() for _ in range(FOLDS)]
-        nn.ModuleList(models).load_state_dict(tensors, assign=True)
-        return PairFilter(tokenizer, tuple(zip(lexicons, models, strict=True)), held_out.numpy())
+            model = DecomposableAttention(tokenizer.size, tensors["embedding.table.weight"].shape[1])
+        model.load_state_dict(tensors, assign=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is not a pair filter, or damaged; make one with nmt filter --save") from None
+    return PairFilter(tokenizer, model.requires_grad_(False).eval(), held_out_N)

@@ -1,15 +1,15 @@
 """Makes wrong pairs out of the pairs of a corpus, as counter-examples to learn from.
 
 partner   the target of another pair
+similar   the target of a pair whose target is as long and begins alike
 cut       a third to two thirds of the words of one side are gone, at its beginning or at its end
 joined    the same side of another pair follows one side
 copied    both sides are the source, or both the target
-swapped   source and target are exchanged
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,10 +21,11 @@ from nmt.data.words import is_punctuation
 Tokens: TypeAlias = NDArray[np.int32]
 TokenPair: TypeAlias = tuple[Tokens, Tokens]
 
-SHARES = {"partner": 0.4, "cut": 0.3, "joined": 0.1, "copied": 0.1, "swapped": 0.1}
-KINDS = tuple(SHARES)
+SHARES = {"partner": 0.4, "similar": 0.2, "cut": 0.2, "joined": 0.1, "copied": 0.1}
 WRONG = 3
 """Wrong pairs for each right one."""
+NEIGHBOURS = (5, 50)
+"""Places to a similar target among all, by length and tokens; the nearest may be translations too."""
 
 
 class WrongPairs:
@@ -36,27 +37,33 @@ class WrongPairs:
         pieces = tokenizer.pieces(range(tokenizer.size))
         self._begins_V = np.array([piece.startswith(MARK) for piece in pieces])
         self._is_mark_V = np.array([is_punctuation(piece.lstrip(MARK)) for piece in pieces])
+        self._order = sorted(range(len(pairs)), key=lambda row: (len(pairs[row][1]), pairs[row][1].tolist()))
+        self._rank = np.argsort(self._order)
 
-    def drawn(self, row: int) -> Iterator[tuple[int, TokenPair]]:
-        """Wrong pairs of random kinds made of this one, each with the number of its kind in `KINDS`, from 1."""
-        for kind in self._random.choice(len(KINDS), size=WRONG, p=list(SHARES.values())).tolist():
-            yield kind + 1, self.of(row, KINDS[kind])
+    def batch(self, size: int) -> tuple[list[TokenPair], list[TokenPair]]:
+        """Pairs of the corpus, and for each of them `WRONG` wrong ones."""
+        rows = self._random.integers(len(self._pairs), size=size).tolist()
+        kinds = self._random.choice(list(SHARES), size=WRONG * size, p=list(SHARES.values()))
+        wrong = [self.of(row, kind) for row, kind in zip(rows * WRONG, kinds, strict=True)]
+        return [self._pairs[row] for row in rows], wrong
 
     def of(self, row: int, kind: str) -> TokenPair:
         """A wrong pair made of this one."""
         sides = list(self._pairs[row])
-        side, other = self._random.integers([2, len(self._pairs) - 1])
+        side, sign, other = self._random.integers([2, 2, len(self._pairs) - 1])
         another = self._pairs[(row + 1 + other) % len(self._pairs)]
         if kind == "partner":
             sides[1] = another[1]
+        elif kind == "similar":
+            place, distance = self._rank[row], int(self._random.integers(*NEIGHBOURS)) * (2 * sign - 1)
+            place += distance if 0 <= place + distance < len(self._pairs) else -distance
+            sides[1] = self._pairs[self._order[place]][1]
         elif kind == "cut":
             sides[side] = self._cut(sides[side])
         elif kind == "joined":
             sides[side] = np.concatenate([sides[side], another[side]])
-        elif kind == "copied":
-            sides[1 - side] = sides[side]
         else:
-            sides.reverse()
+            sides[1 - side] = sides[side]
         return sides[0], sides[1]
 
     def _cut(self, tokens: Tokens) -> Tokens:
