@@ -177,10 +177,12 @@ def test_a_trained_model_cannot_be_changed(trained: Path) -> None:
     assert message == "--set model.encoder.layers: a trained model cannot be changed; train another one"
 
 
-def test_a_line_too_long_to_align_is_named(trained: Path, tmp_path: Path) -> None:
+def test_a_line_too_long_to_align_is_left_blank(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("Hund.\n" + "Hund " * 2000 + "\n")
     done = nmt("align", trained / "run", "--source", "s", "--target", "s", folder=tmp_path)
-    assert error(done).startswith("line 2: ")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1] == b""
+    assert done.stderr.count(b"warning: line 2: left blank: more subwords on a side than") == 1
 
 
 def test_cuda_without_one_is_a_clear_error(trained: Path) -> None:
@@ -273,7 +275,12 @@ def test_a_line_of_a_huge_file_is_cut_or_refused(trained: Path, tmp_path: Path) 
             ("evaluate", "--hypothesis", name, "--reference", "short"),
             ("evaluate", trained / "run", "--source", "short", "--reference", name),
         ):
-            assert message in error(nmt(*command, folder=tmp_path))
+            done = nmt(*command, folder=tmp_path)
+            if name == "long" and command[0] != "evaluate":
+                assert (done.returncode, done.stdout.count(b"\n")) == (0, 3), command
+                assert done.stderr.count(b"warning: line 2: ") > 0, command
+            else:
+                assert message in error(done), command
 
 
 def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
