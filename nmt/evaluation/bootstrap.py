@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.script import bleu_tokenizer
+from nmt.data.bleu_tokenizer import bleu_tokenizer
 from nmt.evaluation.translation import prepare, sacrebleu_metric
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.script import bleu_tokenizer, sentence_bleu
+from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 
 Matrix = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.script import bleu_tokenizer, sentence_bleu
+from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -59,7 +59,7 @@ def scores(
 
     `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
     its reference implementation does. `tokenize` is BLEU's tokenizer, None that for the script of the references (see
-    `nmt.data.script`); the other metrics do not use it. The scores come in the order of `metrics`.
+    `nmt.data.bleu_tokenizer`); the other metrics do not use it. The scores come in the order of `metrics`.
 
     Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.

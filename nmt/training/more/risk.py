@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from nmt.core.device import CHECK_EVERY, Compute, read_together
 from nmt.data.batching import length_batches, pad
-from nmt.data.script import bleu_tokenizer, sentence_bleu
+from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq

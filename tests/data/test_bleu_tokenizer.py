@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from nmt.data import script
-from nmt.data.script import bleu_tokenizer
+from nmt.data import bleu_tokenizer as script
+from nmt.data.bleu_tokenizer import bleu_tokenizer
 
 TEXTS = {
     "13a": [
