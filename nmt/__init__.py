@@ -83,7 +83,7 @@ def load_translator(
     from nmt.translator.translator import Translator, own_engine
 
     if to is not None:
-        overrides = [*overrides, Override(f"search.to={to}", f"--to {to}", is_text=True)]
+        overrides = [*overrides, Override.text("search.to", "--to", to)]
     accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:

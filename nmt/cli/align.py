@@ -76,7 +76,7 @@ def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: Al
     _check_sides(views, options.reverse, "models; give --reverse as well")
     changes = options.changes
     if options.heads is not None:
-        changes.append(Override(f"alignment.heads={options.heads}", f"--heads {options.heads}", is_text=True))
+        changes.append(Override.text("alignment.heads", "--heads", options.heads))
     check_model(options.model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import align_models as workflow

@@ -190,9 +190,10 @@ def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) 
 def _change(key: str, value: object) -> Override:
     """The change of the search that an option makes: text stays text, and the rest is YAML."""
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
-    typed = value if isinstance(value, str) else str(value).removesuffix(".0").lower()
-    mark = option if isinstance(value, bool | dict) else f"{option} {typed}"
-    return Override(f"search.{key}={typed}", mark, is_text=isinstance(value, str))
+    if isinstance(value, str):
+        return Override.text(f"search.{key}", option, value)
+    typed = str(value).removesuffix(".0").lower()
+    return Override(f"search.{key}={typed}", option if isinstance(value, bool | dict) else f"{option} {typed}")
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:

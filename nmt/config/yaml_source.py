@@ -50,6 +50,11 @@ class Override(str):
         made.mark, made.is_text = mark, is_text
         return made
 
+    @classmethod
+    def text(cls, key: str, option: str, value: str) -> Override:
+        """That of an option whose value is text."""
+        return cls(f"{key}={value}", f"{option} {value}", is_text=True)
+
     def __reduce__(self) -> tuple[Callable[..., Override], tuple[str, str]]:
         return partial(Override, is_text=self.is_text), (str(self), self.mark)
 

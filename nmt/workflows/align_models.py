@@ -68,8 +68,7 @@ class Reverse:
     def changes(self, overrides: Sequence[str]) -> list[str]:
         """The changes of its configuration, of those of the forward model's."""
         shared = [change for change in overrides if not change.startswith("search.to=")]
-        to = Override(f"search.to={self.to}", f"--to {self.to}", is_text=True)
-        return shared if self.to is None else [*shared, to]
+        return shared if self.to is None else [*shared, Override.text("search.to", "--to", self.to)]
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class Augmentation:
         model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
         languages = self.experiment.data.train_corpora[0].languages
         if languages and len(experiments.load(run_of(model) / experiments.FILE).data.target_languages) > 1:
-            changes = [*changes, Override(f"search.to={languages[to]}", f"--to {languages[to]}", is_text=True)]
+            changes = [*changes, Override.text("search.to", "--to", languages[to])]
         inputs = {
             "text": hash_of([text]),
             "model": hash_of([model / MODEL]),
