@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
 from nmt.core import log
@@ -35,10 +34,9 @@ class Lengths:
     """Share of lines without a letter."""
 
 
-@cache
 def left_blank(lines: tuple[int, ...], reason: str) -> None:
     """Warns of sentence pairs that are too long to be scored or aligned, by their line numbers: what is written of them
-    is blank, and the others go on. Once, where several models or methods meet the same lines."""
+    is blank, and the others go on. Each model or method that leaves them out says so."""
     if lines:
         numbers, more = ", ".join(map(str, lines[:10])), f" and {len(lines) - 10} more" if len(lines) > 10 else ""
         log.warning(f"line{'s' * (len(lines) > 1)} {numbers}{more}: left blank: {reason}")
