@@ -173,9 +173,8 @@ class Batcher:
         with self._changed:
             if self._closed:
                 raise Closed
-            if self._pending + len(texts) > self._batching.queue or self._pending > self._batching.queue // (
-                2 - is_small
-            ):
+            is_half_full = self._pending > self._batching.queue // 2
+            if self._pending + len(texts) > self._batching.queue or (is_half_full and not is_small):
                 raise Full(self._clear_after_s())
             if texts:
                 self._queue.append(job)
