@@ -27,7 +27,7 @@ from nmt.ops import Operation
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
-from nmt.translator.manifest import verified_state
+from nmt.translator.manifest import checked_state
 
 TOO_LONG = (EncodedWords((), (), (), ()),) * 2
 """Stands for a pair that is too long to be scored or aligned. Its words and alignment are as those of a blank pair."""
@@ -174,7 +174,8 @@ def load_trained(
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
     lengths = folders.read_lengths(run)
-    if verified_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
+    folders.verify(folder, (folders.MODEL, folders.STATE))
+    if checked_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
     with on_meta_device():

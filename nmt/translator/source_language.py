@@ -30,6 +30,9 @@ COUNTS = "source-counts.json"
 LEAST, ENOUGH, MOST = 12, 60, 600
 """Subwords of a text that is judged at all, that is judged with confidence, and after which no more are read."""
 
+MOST_PAIRS = 200_000
+"""Pairs of a corpus that are counted, so that a training or a translation with a large one begins as soon."""
+
 SUSPICIOUS, CERTAIN = 1.5, 1.8
 """Relative costs that are warned about: of a text of ``ENOUGH`` subwords, and of a shorter one. Of single sentences
 of the source language one in a hundred costs more than 1.6 to 1.8, of the target language more than half."""
@@ -37,12 +40,14 @@ of the source language one in a hundred costs more than 1.6 to 1.8, of the targe
 
 def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list[int]]:
     """Number of times that each of ``tokens`` tokens occurs in the training sources of each language, by its name,
-    which is "" in a configuration without languages."""
+    which is "" in a configuration without languages; in the first ``MOST_PAIRS`` pairs of each corpus."""
     counts: dict[str, list[int]] = {}
     ends = np.searchsorted(store.corpus, range(len(store.corpora)), side="right").tolist()  # corpora follow each other
     for corpus, begin, end in zip(data.train_corpora, [0, *ends[:-1]], ends, strict=True):
         name = corpus.languages[0] if corpus.languages else ""
-        count_V = store.token_counts("source", tokens, begin, end) + np.array(counts.get(name, 0))
+        count_V = store.token_counts("source", tokens, begin, min(end, begin + MOST_PAIRS)) + np.array(
+            counts.get(name, 0)
+        )
         counts[name] = count_V.tolist()
     return counts
 

@@ -16,7 +16,7 @@ from nmt.training import folders
 from nmt.training.metrics import read
 from nmt.training.validation import rank
 from nmt.translator.find_run import find, is_checkpoint, run_of
-from nmt.translator.manifest import verified_state
+from nmt.translator.manifest import checked_state
 
 Metric: TypeAlias = Literal["loss", "perplexity", "accuracy", "bleu", "chrf"]
 """The measures of a validation."""
@@ -132,7 +132,8 @@ def _refuse_strangers(members: Sequence[Path]) -> None:
             raise InputError(f"{other}: was trained with another vocabulary than {first}")
     runs = {run: experiments.load(run / experiments.FILE) for run in dict.fromkeys(map(run_of, members))}
     for member in members:
-        verified_state(member, runs[run_of(member)], folders.read_lengths(run_of(member)))
+        folders.verify(member, [folders.STATE])  # the weights are verified when they are averaged
+        checked_state(member, runs[run_of(member)], folders.read_lengths(run_of(member)))
     for other in others:
         changed = differences(runs[run_of(first)].model, runs[run_of(other)].model)
         if changed := list(filter(experiments.decides, changed)):

@@ -36,7 +36,7 @@ from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest, verified_state
+from nmt.translator.manifest import Manifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
@@ -148,7 +148,7 @@ def _trainer(
     except folders.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
     if (newest := folders.latest(run)) is not None:
-        verified_state(newest, experiment, lengths)
+        checked_state(newest, experiment, lengths)  # `resume` has verified its checksums
     processes.check_agreement(
         {
             "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
@@ -254,7 +254,8 @@ def _origin(experiment: Experiment) -> Path | None:
         raise InputError(f"training.start_from: {error}") from None
     described = run_of(origin) / experiments.FILE
     old = experiments.load(described)
-    verified_state(origin, old, folders.read_lengths(run_of(origin)))
+    folders.verify(origin, (folders.MODEL, folders.STATE))
+    checked_state(origin, old, folders.read_lengths(run_of(origin)))
     if changed := list(filter(experiments.decides, differences(old.model, experiment.model))):
         raise InputError(
             f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "

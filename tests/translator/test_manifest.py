@@ -154,6 +154,15 @@ def test_damaged_weights_are_not_fine_tuned(run: Path) -> None:
         train(experiments.load(Path("config.yaml"), ("run=other", "training.start_from=run")), device="cpu")
 
 
+def test_a_share_that_an_earlier_version_did_not_count_may_be_counted_since(run: Path) -> None:
+    folder = (run / "best").resolve()
+    state = folders.read_state(folder)
+    state["manifest"]["lengths"]["several"] = None
+    (folder / folders.STATE).write_text(json.dumps(state), encoding="utf-8")
+    folders.write_checksums(folder, (folders.MODEL, folders.STATE))
+    assert load_trained(run, device="cpu", precision="float32").lengths.several == 0.0
+
+
 @pytest.mark.parametrize("manifest", [[], {"model": 3}, {"model": {}, "data": {}, "lengths": None, "more": 1}])
 def test_a_manifest_that_is_none_is_refused_in_words(run: Path, manifest: object) -> None:
     folder = (run / "best").resolve()
