@@ -7,12 +7,19 @@ the others, and from all pairs and the gold text, for AER (joined, as ``nmt alig
 that of `nmt.extras.word_aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for
 each source word given the target; tokens that are spelt alike have no bonus. Prints a JSON line for each figure, and a
 table on stderr.
+
+    python scripts/compare_aligner_settings.py train.de train.en --gold dev.de dev.en dev.align \\
+        --units w,4,p.25 4,p.16,p.4
+
+compares means over kinds of word units instead, by AER with its interval and the processor seconds of learning: w are
+whole words, 4 the first four letters, p.25 pieces with a vocabulary of 0.25 of the distinct words.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,11 +28,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from benchmark_alignment import read
+from benchmark_alignment import judge, read
 from measuring import plainly, print_table, report
 from numpy.typing import NDArray
 
-from nmt.alignment.error_rate import score
+from nmt.alignment.error_rate import Gold, score
 from nmt.alignment.formats import read_gold
 from nmt.core.device import compute
 from nmt.extras.word_aligner import hmm
@@ -56,6 +63,7 @@ def main() -> None:
     parser.add_argument("target", type=Path)
     parser.add_argument("--gold", type=Path, nargs=3, required=True, metavar=("SOURCE", "TARGET", "LINKS"))
     parser.add_argument("--pairs", type=int, help="only the first pairs")
+    parser.add_argument("--units", nargs="+", metavar="KIND,KIND", help="means over kinds of word units")
     arguments = parser.parse_args()
     text = read(arguments.source, arguments.target, arguments.pairs)
     gold_text = read(arguments.gold[0], arguments.gold[1])
@@ -65,16 +73,48 @@ def main() -> None:
     known = [[line for row, line in enumerate(side) if row % PART] for side in text]
     held_out = [side[::PART][:MOST_HELD_OUT] for side in text]
     machine = compute("cpu", "auto")
+    if arguments.units:
+        compare_units([each.split(",") for each in arguments.units], everything, gold_text, gold)
+        print_table()
+        return
     for changes in SETTINGS:
         name = ", ".join(f"{key} {value:g}" for key, value in changes.items()) or "usual"
         with changed(changes) as options:
             forward, backward = bits(learnt(*known, **options), *held_out)
             report(f"{name}: bits a target word", forward, "", machine)
             report(f"{name}: bits a source word", backward, "", machine)
-            hashes = np.unique(pair_hashes(*(sentences(lines) for lines in everything)))
-            found = TextAligner(WordAligner([learnt(*everything, **options)], hashes)).align(*gold_text)
+            found = text_aligner([learnt(*everything, **options)], everything).align(*gold_text)
         report(f"{name}: AER", 100 * score([each.links for each in found], gold).aer, "%", machine)
     print_table()
+
+
+def compare_units(
+    settings: Sequence[Sequence[str]],
+    text: Sequence[Sequence[str]],
+    gold_text: Sequence[list[str]],
+    gold: Sequence[Gold],
+) -> None:
+    """Reports the AER of means over kinds of word units, each of which is learnt once."""
+    members: dict[str, tuple[Member, float]] = {}
+    for kinds in settings:
+        for kind in kinds:
+            if kind not in members:
+                began = time.process_time()
+                member = learnt(
+                    *text,
+                    share=float(kind[1:]) if kind[0] == "p" else None,
+                    letters=int(kind) if kind.isdigit() else None,
+                )
+                members[kind] = member, time.process_time() - began
+        name = " ".join(kinds)
+        found = text_aligner([members[kind][0] for kind in kinds], text).align(*gold_text)
+        judge(name, [each.links for each in found], gold)
+        report(f"{name}: learning", sum(members[kind][1] for kind in kinds), "processor seconds", "cpu")
+
+
+def text_aligner(members: Sequence[Member], learnt_from: Sequence[Sequence[str]]) -> TextAligner:
+    """Aligns by the mean over models that have learnt from a text."""
+    return TextAligner(WordAligner(members, np.unique(pair_hashes(*map(sentences, learnt_from)))))
 
 
 @contextmanager
@@ -90,10 +130,17 @@ def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
         yield options
 
 
-def learnt(sources: Sequence[str], targets: Sequence[str], *, share: float | None = None, **options: Any) -> Member:
-    """Models of whole words, or of their pieces."""
+def learnt(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    share: float | None = None,
+    letters: int | None = None,
+    **options: Any,
+) -> Member:
+    """Models of whole words, of their first letters, or of their pieces."""
     text = [sentences(lines) for lines in (sources, targets)]
-    units = [Beginnings() if share is None else Subwords.learn(side.counts(), share) for side in text]
+    units = [Beginnings(letters) if share is None else Subwords.learn(side.counts(), share) for side in text]
     sides = [TokenIndex(unit, {}).numbered(side) for unit, side in zip(units, text, strict=True)]
     counts: dict[str, Any] = {
         f"{side}_tokens": len(each.number) for side, each in zip(("source", "target"), sides, strict=True)

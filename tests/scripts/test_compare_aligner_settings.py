@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from itertools import product
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import compare_aligner_settings as script
 
+from nmt.alignment.error_rate import Gold
 from nmt.extras.word_aligner import hmm
 
 LINES = ["a b c", "b a", "c c a", "b c"] * 5, ["x y z", "y x", "z z x", "y z"] * 5
@@ -48,6 +50,19 @@ def test_the_probability_of_a_sentence_is_the_sum_over_all_alignments() -> None:
         total += p
     index_ST = script.pair_indices({pair: at for at, pair in enumerate(pairs)}, models, source, target)
     assert script.log_likelihood(direction, index_ST, source, target) == pytest.approx(math.log(total), rel=1e-5)
+
+
+def test_means_of_kinds_are_those_of_members_learnt_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    text, gold_text = [list(side) for side in LINES], (["a b c", "b a"], ["x y z", "y x"])
+    gold = [Gold(frozenset(pairs), frozenset()) for pairs in ({(0, 0), (1, 1)}, {(0, 1)})]
+    script.compare_units([["w"], ["4", "p.5"]], text, gold_text, gold)
+    figures = {line["name"]: line["value"] for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    members = [script.learnt(*LINES, letters=4), script.learnt(*LINES, share=0.5)]
+    for name, used in (("w", [script.learnt(*LINES)]), ("4 p.5", members)):
+        found = script.text_aligner(used, text).align(*gold_text)
+        expected = 100 * script.score([each.links for each in found], gold).aer
+        assert figures[f"{name}: AER"] == pytest.approx(expected, rel=1e-3)
+        assert figures[f"{name}: learning"] > 0
 
 
 def test_a_share_is_that_of_pieces() -> None:
