@@ -10,7 +10,6 @@ import pytest
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
-from nmt.data.pieces import left_blank
 from nmt.extras.word_aligner import learn_text as learning
 from nmt.extras.word_aligner.align import TextAligner
 from nmt.extras.word_aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
@@ -208,7 +207,6 @@ def test_what_cannot_be_learnt_from(nmt: Command, folder: Path, tmp_path: Path) 
 def test_a_line_that_is_too_long_is_named_and_left_blank(nmt: Command, folder: Path, tmp_path: Path) -> None:
     for name in ("s", "t"):
         (tmp_path / name).write_text("roter\n" + "Hund " * 1001 + "\n" + "Hund " * 300 + "\n")
-    left_blank.cache_clear()
     done = nmt("align", "--aligner", folder / "x.aligner", "-s", "s", "-t", "t")
     said = "line 2: left blank: more than 1000 words and signs on a side are too many to align; split it"
     assert f"warning: {said}\n" in done.stderr
