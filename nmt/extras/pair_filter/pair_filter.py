@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,7 +40,7 @@ LEARNING_RATE = 3e-3
 HELD_OUT = 5000
 """Most pairs that are held out, a twentieth of all, to find thresholds."""
 
-_TOO_LITTLE = "there is too little text to learn from; give more pairs"
+_TOO_LITTLE = "there is too little text to learn from"
 _FORMAT = "nmt pair filter 1"
 
 
@@ -74,7 +74,7 @@ def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFil
     held_out = min(HELD_OUT, len(pairs) // 20)
     training = [pair for pair in _encoded(tokenizer, *zip(*pairs[held_out:], strict=True)) if min(map(len, pair)) > 0]
     if len(training) < BATCH_PAIRS:
-        raise InputError(_TOO_LITTLE)
+        raise InputError(f"{_TOO_LITTLE}; give some hundred different pairs with words on both sides")
     torch.manual_seed(seed)
     model = DecomposableAttention(tokenizer.size, SIZE)
     random = np.random.default_rng(seed)
@@ -92,12 +92,17 @@ def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFil
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
-    """One vocabulary for both sides, in lower case; a smaller one where the text has fewer subwords."""
-    for halvings in range(8):
-        config = SubwordsConfig(size=SUBWORDS >> halvings, normalization="nmt_nfkc_cf", character_coverage=0.9999)
-        with suppress(InputError):
+    """One vocabulary for both sides, in lower case, of the size that is nearest to `SUBWORDS` where the text has fewer
+    subwords or more characters."""
+    size, reason = SUBWORDS, ""
+    for _ in range(4):
+        config = SubwordsConfig(size=size, normalization="nmt_nfkc_cf", character_coverage=0.9999)
+        try:
             return train_tokenizers(pairs, config).source
-    raise InputError(_TOO_LITTLE)
+        except InputError as error:
+            reason = str(error)
+            size = int((re.findall(r"set it to (\d+) or", reason) or [size])[0])
+    raise InputError(f"{_TOO_LITTLE}; give pairs with more different words ({reason})")
 
 
 def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]) -> list[TokenPair]:

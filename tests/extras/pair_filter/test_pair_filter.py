@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.core.errors import InputError
 from nmt.extras.pair_filter import pair_filter
 from nmt.extras.pair_filter.model import DecomposableAttention
-from nmt.extras.pair_filter.pair_filter import PairFilter, learn_pair_filter, load_pair_filter
+from nmt.extras.pair_filter.pair_filter import PairFilter, _learn_tokenizer, learn_pair_filter, load_pair_filter
 from nmt.extras.pair_filter.wrong_pairs import WrongPairs
 from tests.workflows.runs import Command, in_process
 
@@ -167,6 +168,17 @@ def test_a_filter_is_learnt_saved_and_used(nmt: Command, tmp_path: Path) -> None
         f"{source[:-1]} \t{target}" for (source, target), score in zip(pairs, scores, strict=True) if score >= threshold
     ]
     assert 100 < len(kept) < 200
+
+
+def test_a_text_of_few_words_has_a_vocabulary() -> None:
+    """More pairs of the same words would not help."""
+    names = {"null": "zero", "eins": "one", "zwei": "two", "drei": "three", "vier": "four"}
+    draw = np.random.default_rng(1)
+    words = [draw.choice(list(names), size=draw.integers(2, 8)).tolist() for _ in range(400)]
+    pairs = list(dict.fromkeys((" ".join(each), " ".join(names[word] for word in each)) for each in words))
+    assert 20 < _learn_tokenizer(pairs).size < 100
+    with pytest.raises(InputError, match="too little text to learn from; give pairs with more different words"):
+        _learn_tokenizer([("", "")])
 
 
 def test_faults_are_told_in_one_line(nmt: Command, tmp_path: Path) -> None:
