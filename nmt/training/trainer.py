@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from itertools import starmap
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.core import cpu, log
-from nmt.core.device import Compute, read_together
+from nmt.core.device import CHECK_EVERY, Compute, read_together
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data import whole_folder
@@ -45,13 +45,22 @@ ESTIMATE_AFTER = 20
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """Results of an update; the same in all processes."""
+class UnreadUpdate:
+    """An update whose results the host has not read yet."""
 
-    rate: float
-    """The learning rate."""
+    prepared: PreparedUpdate
+    totals: BatchTotals
+    results_X: Tensor
+    """The fields of the ``Losses`` of each batch, one after the other, and the norm of the gradient before clipping;
+    float64."""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Results of the updates since the last ones that were read; the same in all processes."""
+
     norm: float
-    """The gradient's, before clipping."""
+    """The last gradient's, before clipping."""
     seconds: float
     """By the clock of the first process, as in Position."""
     signal: int
@@ -113,6 +122,8 @@ class Trainer:
         self._saved_at = -1
         self._owes_validation = validate is not None and config.validation.first == 0
         self._epoch_batches = 0
+        self._unread: list[UnreadUpdate] = []
+        self._rate = 0.0
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -257,20 +268,29 @@ class Trainer:
                             losses_L4[number] += self._objective.backward(
                                 part, totals, update=update, all_reduce=reduces[number]
                             )
-                result = self._step(prepared, totals, losses_L4, meter)
+                norm_1 = self._clipped_norm().double()[None]
+                self._step(UnreadUpdate(prepared, totals, torch.cat([losses_L4.flatten(), norm_1])))
                 self.position = dataclasses.replace(
-                    prepared.following, tokens=self.position.tokens + tokens, seconds=result.seconds
+                    prepared.following, tokens=self.position.tokens + tokens, seconds=self.position.seconds
                 )
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
-                bar.total = self._expected_updates()
-                if update % config.log_every == 0:
-                    bar.set_postfix_str(self._log(metrics, meter, result))
-                if update == done + ESTIMATE_AFTER and bar.total is not None:
-                    log.info(self._estimate(begun_s, bar.total))
                 validates = self._is_over() or update % config.validation.every == 0
                 validates = validates or update == config.validation.first
-                if validates or update % config.save_every == 0 or result.signal:
+                saves, estimates = update % config.save_every == 0, update == done + ESTIMATE_AFTER
+                logs = update % config.log_every == 0
+                check_every = CHECK_EVERY.get(self.compute.device.type, 8)
+                if update % check_every and not (validates or saves or logs or estimates):
+                    continue
+                result = self._read(meter)
+                self.position = dataclasses.replace(self.position, seconds=result.seconds)
+                bar.total = self._expected_updates()
+                if logs:
+                    bar.set_postfix_str(self._log(metrics, meter, result))
+                if estimates and bar.total is not None:
+                    log.info(self._estimate(begun_s, bar.total))
+                validates = validates or self._is_over()  # by the clock
+                if validates or saves or result.signal:
                     meter.pause()
                     if validates:
                         self._validate(metrics)
@@ -298,42 +318,53 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _step(self, prepared: PreparedUpdate, totals: BatchTotals, losses_L4: Tensor, meter: Meter) -> StepResult:
-        """One step of the optimizer, with the gradients and losses of all processes. The host waits for a GPU once."""
-        number = self.interruption.signal()  # once: a signal may come at any time
-        now = time.monotonic() - self._started if self.processes.is_first else 0.0
+    def _clipped_norm(self) -> Tensor:
+        """Sums the gradients of all processes and clips them; returns the norm before that."""
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
-        *losses, norm = (values.tolist() for values in read_together([*losses_L4, norm]))
-        own = sum(starmap(Losses, losses), start=Losses())
-        cross_entropy, risk, guidance, now, terminates, interrupts, *objectives = self.processes.all_reduce(
-            [
-                *(own.cross_entropy, own.risk, own.guidance, now),
-                *(number == signal.SIGTERM, number == signal.SIGINT),
-                *(objective for objective, *_ in losses),
-            ]
-        )
-        for pairs_B, objective in zip(prepared.pairs, objectives, strict=True):
-            self._check_finite("loss", objective, [pairs_B])
-        self._check_finite("risk", risk, prepared.pairs)
-        self._check_finite("guidance", guidance, prepared.pairs)
-        meter.add(Losses(sum(objectives), cross_entropy, risk, guidance), totals)
-        if not self.optimizer.skips_overflow:
-            self._check_finite("gradient", norm, prepared.pairs)
-        update = prepared.following.update
+        return nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
+
+    def _step(self, unread: UnreadUpdate) -> None:
+        """One step of the optimizer, by gradients that are there. The host does not wait for a GPU."""
+        self._unread.append(unread)
+        update = unread.prepared.following.update
         factor = self.config.schedule.factor(update, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
-        rate = self.optimizer.step(factor)
+        self._rate = self.optimizer.step(factor)
         if self.ema is not None:
             self.ema.follow(update)
-        number = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
-        return StepResult(rate, norm, seconds=now, signal=number)
 
-    def _check_finite(self, name: str, value: float, batches: Sequence[Indices]) -> None:
+    def _read(self, meter: Meter) -> StepResult:
+        """Reads the results of all updates since the last call, for which the host waits for a GPU once. A loss or
+        gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
+        number = self.interruption.signal()  # once: a signal may come at any time
+        now = time.monotonic() - self._started if self.processes.is_first else 0.0
+        read = [values.tolist() for values in read_together([each.results_X for each in self._unread])]
+        # the losses are those of this process, the norms those of all
+        summed = self.processes.all_reduce(
+            [now, number == signal.SIGTERM, number == signal.SIGINT, *(loss for *losses, _ in read for loss in losses)]
+        )
+        now, terminates, interrupts, *_ = summed
+        rest = iter(summed[3:])
+        for each, (*_, norm) in zip(self._unread, read, strict=True):
+            pairs, update = each.prepared.pairs, each.prepared.following.update
+            losses = [Losses(*islice(rest, 4)) for _ in pairs]
+            for pairs_B, of_batch in zip(pairs, losses, strict=True):
+                self._check_finite("loss", of_batch.objective, update, [pairs_B])
+            total = sum(losses, start=Losses())
+            self._check_finite("risk", total.risk, update, pairs)
+            self._check_finite("guidance", total.guidance, update, pairs)
+            meter.add(total, each.totals)
+            if not self.optimizer.skips_overflow:
+                self._check_finite("gradient", norm, update, pairs)
+        self._unread.clear()
+        stop = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
+        return StepResult(norm, seconds=now, signal=stop)
+
+    def _check_finite(self, name: str, value: float, update: int, batches: Sequence[Indices]) -> None:
         if not math.isfinite(value):
             raise InputError(
-                f"the {name} is not finite at update {self.position.update + 1}: lower "
-                "training.optimizer.learning_rate or training.clip_norm in a new run, or look at the pairs of this "
+                f"the {name} is not finite at update {update}: lower training.optimizer.learning_rate or "
+                "training.clip_norm in a new run, or look at the pairs of this "
                 f"batch ({self._lines(batches)})"
             )
 
@@ -349,13 +380,13 @@ class Trainer:
     def _log(self, metrics: Metrics | None, meter: Meter, result: StepResult) -> str:
         """Writes the figures since the last log step; returns a summary for the progress bar."""
         update = self.position.update
-        figures = meter.take() | {"learning_rate": result.rate, "gradient_norm": result.norm}
+        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": result.norm}
         if (probability := self.config.feed.gold_probability(update)) < 1.0:
             figures["gold_probability"] = probability
         if metrics is not None:
             metrics.write("train", update, figures)
         speed = figures["tokens_per_second"]
-        return f"loss {figures['loss']:.3f}, {speed:,.0f} tokens/s, rate {result.rate:.2e}"
+        return f"loss {figures['loss']:.3f}, {speed:,.0f} tokens/s, rate {self._rate:.2e}"
 
     def _is_over(self) -> bool:
         stopping, position = self.config.stopping, self.position
