@@ -84,7 +84,7 @@ class CudaTensor(Tensor):
         raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
     def data_ptr(self) -> int:
-        raise AssertionError(f"a kernel of the CPU reads the memory of cuda:0: {_line()}")
+        raise AssertionError(f"a kernel of the CPU reads the memory of cuda:0: {line_of_nmt()}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -119,13 +119,13 @@ class Pretended(TorchDispatchMode):
             to, source = _ends(name, args, kwargs)
             if to.type != source.device.type:
                 if to.type == "cpu":
-                    self.waits.append(f"copy to the host: {_line()}")
+                    self.waits.append(f"copy to the host: {line_of_nmt()}")
                 elif not kwargs.get("non_blocking", args[2:3] == (True,)):
-                    self.uploads.append(_line())
+                    self.uploads.append(line_of_nmt())
         elif _waits(name, args, kwargs):
-            self.waits.append(f"{name}: {_line()}")
+            self.waits.append(f"{name}: {line_of_nmt()}")
         elif name in _INDEXING and isinstance(args[0], CudaTensor):
-            self.uploads += [_line() for each in args[1] if each is not None and not isinstance(each, CudaTensor)]
+            self.uploads += [line_of_nmt() for each in args[1] if each is not None and not isinstance(each, CudaTensor)]
         return _run(operation, args, kwargs)
 
 
@@ -161,7 +161,9 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if own and not is_copy:
         # PyTorch copies indices to the device by itself, and takes single numbers as they are
         others = [each for each in operands if not isinstance(each, CudaTensor) and each.dim() > 0]
-        assert not others or name in _INDEXING | _TAKING_LENGTHS, f"{operation} mixes cuda:0 with the CPU: {_line()}"
+        assert not others or name in _INDEXING | _TAKING_LENGTHS, (
+            f"{operation} mixes cuda:0 with the CPU: {line_of_nmt()}"
+        )
     on_cuda = bool(own)
     if name == "_to_copy":
         on_cuda = _ends(name, args, kwargs)[0].type == "cuda"
@@ -202,7 +204,7 @@ def _flatten(rnn: nn.RNNBase) -> None:
             weight.values = part.view(weight.shape)
 
 
-def _line() -> str:
+def line_of_nmt() -> str:
     """The innermost line of nmt that runs."""
     frame = sys._getframe()
     while frame.f_back is not None and not frame.f_code.co_filename.startswith(_NMT):

@@ -1,0 +1,142 @@
+"""The device of the tests that need a GPU, and what they share.
+
+``NMT_TEST_DEVICE=cpu pytest tests/cuda -m cuda`` runs them on the CPU, against itself: that finds errors of the tests
+before a GPU is at hand. What a CPU cannot do is skipped there.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import nmt
+from nmt.core.device import Compute
+from nmt.experiment import load
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.checkpoint import read_tensors
+from nmt.workflows.train import train
+from tests.cuda.pretended import line_of_nmt
+from tests.models.variants import TRANSFORMER, WIRINGS, tree
+from tests.workflows.runs import CONFIG, write_corpus
+
+DEVICE = os.environ.get("NMT_TEST_DEVICE", "cuda")
+THERE = torch.device(DEVICE)
+IS_GPU = THERE.type == "cuda"
+
+CPU = Compute(torch.device("cpu"), "float32")
+ON_DEVICE = Compute(THERE, "float32")
+
+only_on_a_gpu = pytest.mark.skipif(not IS_GPU, reason="is of CUDA alone")
+
+RNN = tree(decoder=WIRINGS["feeding"])
+BOTH = tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot")
+each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
+
+SIDES = {
+    "rnn": [],
+    "transformer": [
+        *(f"model.{side}={{kind: transformer, layers: 2, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
+        "model.attention.score=scaled_dot",
+    ],
+}
+"""Settings of ``CONFIG`` for a recurrent model and for a Transformer."""
+
+each_kind = pytest.mark.parametrize("kind", list(SIDES))
+
+NO_DROPOUT = "model.dropout={embedding: 0.0, layers: 0.0}"
+
+
+def pair_of(model: Seq2Seq[Any, Any]) -> tuple[Seq2Seq[Any, Any], Seq2Seq[Any, Any]]:
+    """The model, and a copy of it on the device; both with the operations that commands use."""
+    nmt.accelerate()
+    return model, copy.deepcopy(model).to(THERE)
+
+
+def close(there: Tensor, expected: Tensor, name: str = "", *, atol: float = 1e-4, rtol: float = 1e-3) -> None:
+    """Asserts that a tensor of the device has the values of one of the CPU."""
+    assert there.device.type == THERE.type, f"{name} is on {there.device}"
+    torch.testing.assert_close(
+        there.detach().cpu().to(expected.dtype),
+        expected.detach(),
+        atol=atol,
+        rtol=rtol,
+        equal_nan=True,
+        msg=lambda text: f"{name}: {text}",
+    )
+
+
+def draw_on_the_host(patch: pytest.MonkeyPatch) -> None:
+    """Has every draw come from the generator of the CPU, so that both devices draw the same numbers."""
+
+    def in_place(name: str) -> Callable[..., Tensor]:
+        on_host = getattr(Tensor, name)
+        return lambda tensor, *rest, **options: tensor.copy_(
+            on_host(torch.empty(tensor.shape, dtype=tensor.dtype), *rest, **options)
+        )
+
+    def made(name: str) -> Callable[..., Tensor]:
+        on_host = getattr(torch, name)
+        return lambda *shape, device=None, **options: on_host(*shape, **options).to(device or "cpu")
+
+    def alike(name: str) -> Callable[..., Tensor]:
+        on_host = getattr(torch, name)
+        return lambda like, **options: on_host(torch.empty(like.shape, dtype=like.dtype), **options).to(like.device)
+
+    for name in ("exponential_", "uniform_", "random_"):
+        patch.setattr(Tensor, name, in_place(name))
+    patch.setattr(torch, "rand", made("rand"))
+    for name in ("rand_like", "randn_like"):
+        patch.setattr(torch, name, alike(name))
+
+
+def write_config(folder: Path) -> None:
+    """A corpus with the links of its pairs, and a configuration with whole paths, which trains ``folder/run``."""
+    write_corpus(folder)
+    for part in ("train", "valid"):
+        lines = (folder / f"{part}.de").read_text().splitlines()
+        links = [" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in lines]
+        (folder / f"{part}.align").write_text("".join(f"{each}\n" for each in links))
+    text = CONFIG.replace("run: run", f"run: {folder}/run")
+    for part in ("train", "valid"):
+        text = text.replace(f"{part}.", f"{folder}/{part}.")
+    (folder / "config.yaml").write_text(text)
+
+
+def train_in(folder: Path, *settings: str, updates: int, device: str = DEVICE, precision: str = "float32") -> Path:
+    """The run directory after training up to so many updates."""
+    experiment = load(folder / "config.yaml", [*settings, f"training.stopping.updates={updates}"])
+    nmt.accelerate()
+    return train(experiment, device=device, precision=precision)
+
+
+def tensors_of(run: Path) -> dict[str, Tensor]:
+    """Weights, state of the optimizer and generators of the newest checkpoint."""
+    files = (run / "latest" / "model.safetensors", run / "latest" / "training.safetensors")
+    return {f"{path.stem}/{name}": tensor for path in files for name, tensor in read_tensors(path).items()}
+
+
+@contextmanager
+def waits() -> Iterator[list[str]]:
+    """The lines of nmt at which the host waits for the GPU in the body, by PyTorch's own count; none on a CPU."""
+    found: list[str] = []
+    if not IS_GPU:
+        yield found
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: found.append(f"{line_of_nmt()}: {message}")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    found[:] = [each for each in found if "synchroniz" in each]
