@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def nmt(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+def nmt(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command in ``runs``; it must succeed."""
     monkeypatch.chdir(runs)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -51,7 +50,7 @@ def nmt(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         assert done.code in (0, None), done.stderr
         return done
 
-    yield succeeding
+    return succeeding
 
 
 def on_both(nmt: Command, *arguments: str | Path) -> list[str]:

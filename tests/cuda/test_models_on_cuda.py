@@ -31,9 +31,11 @@ PRODUCT = [
 """Every score with all weights."""
 
 
-def losses_and_gradients(
-    model: Any, feed: Any = TeacherForcing(), *, precision: Any = "float32"
-) -> dict[str, Tensor]:  # of a batch with padding
+TEACHER = TeacherForcing()
+
+
+def losses_and_gradients(model: Any, feed: Any = TEACHER, *, precision: Any = "float32") -> dict[str, Tensor]:
+    """Those of a batch with padding, by name."""
     device = next(model.parameters()).device
     torch.manual_seed(1)
     model.zero_grad()
@@ -108,7 +110,7 @@ def test_inputs_of_another_device_are_refused(config: dict[str, Any]) -> None:
         compute("cuda:99", "float32")
 
 
-# ---------------------------------------------------------------------------------------------------------- operations
+# ---- operations
 
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 each_type = pytest.mark.parametrize(
@@ -177,8 +179,10 @@ def test_cross_entropy(rows: int, factor: float, smoothing: float, dtype: torch.
     nmt.accelerate()
     readout, gold_N = both(rows, 16, dtype=dtype, factor=factor), torch.arange(rows) % 40
     # the weights of a model stay in float32; values that half precision holds
-    weight, bias = (tuple(each.to(torch.float64 if side == 0 else torch.float32).detach().requires_grad_()
-                          for side, each in enumerate(both(*shape, dtype=dtype))) for shape in ((40, 16), (40,)))  # fmt: skip
+    weight, bias = (
+        (values.detach().requires_grad_(), there.detach().float().requires_grad_())
+        for values, there in (both(*shape, dtype=dtype) for shape in ((40, 16), (40,)))
+    )
     results = []
     for side, operation in enumerate((ops.cross_entropy.body, ops.cross_entropy)):
         inputs = [readout[side], weight[side], bias[side]]

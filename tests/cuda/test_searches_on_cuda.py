@@ -89,7 +89,7 @@ def test_wait_k_is_that_of_the_cpu(config: dict[str, Any]) -> None:
 
 @each_side
 @pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float16", marks=only_on_a_gpu)])
-@pytest.mark.parametrize("name", ["greedy", "beam", "draws"])
+@pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_a_search_in_half_precision_gives_probabilities_near_those_of_float32(
     config: dict[str, Any], precision: Any, name: str
 ) -> None:
@@ -153,6 +153,6 @@ def test_a_search_waits_once_in_eight_steps(config: dict[str, Any], name: str, p
     steps = 0
     with waits() as waited:
         found(there, compute, search, **restrictions)
-    assert steps > 30
+    assert steps > 20
     others = 1 + (name in ("draws", "consensus"))  # the result; and what is drawn depends on the source's tokens
     assert len(waited) <= math.ceil(steps / 8) + others, "\n".join(waited)

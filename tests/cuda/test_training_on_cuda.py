@@ -61,7 +61,7 @@ def assert_near(run: Path, expected: Path, *, atol: float = 2e-4) -> None:
             )
 
 
-# ------------------------------------------------------------------------------------------------------------ one update
+# ---- one update
 
 LINKED = "data.train={source: train.de, target: train.en, links: train.align}"
 SAMPLED = "kind: scheduled_sampling, schedule: {kind: linear, start: 0.5, end: 0.2, updates: 10}"
@@ -110,7 +110,7 @@ def test_two_updates_are_those_of_the_cpu(kind: str, name: str, folder: Path, mo
     assert found == [pytest.approx(each, rel=2e-3, abs=1e-4) for each in expected]
 
 
-# -------------------------------------------------------------------------------------------------------------- resuming
+# ---- resuming
 
 
 @each_kind
@@ -141,7 +141,7 @@ def test_resumed_training_is_bit_identical(kind: str, precision: str, folder: Pa
     assert differing == []
 
 
-# ---------------------------------------------------------------------------------------------------------- loss scaling
+# ---- loss scaling
 
 
 @only_on_a_gpu
@@ -198,7 +198,7 @@ def test_every_precision_learns_and_translates(kind: str, precision: str, folder
     assert all(math.isfinite(loss) for loss in losses)
 
 
-# ---------------------------------------------------------------------------------------------------------- out of memory
+# ---- out of memory
 
 
 @contextmanager
@@ -247,7 +247,7 @@ def test_a_batch_that_does_not_fit_is_learnt_from_in_parts(
     assert_near(run, expected)
 
 
-# ------------------------------------------------------------------------------------------------------ several processes
+# ---- several processes
 
 
 def test_a_world_of_one_process_learns_what_a_process_by_itself_does(
@@ -317,7 +317,7 @@ def test_two_processes_on_the_cpu_of_a_machine_with_a_gpu(folder: Path) -> None:
     assert b"2 processes, each on cpu" in done.stderr
 
 
-# ----------------------------------------------------------------------------------------------------------------- waits
+# ---- waits
 
 WARM_UP = 4
 
