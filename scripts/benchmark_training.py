@@ -3,10 +3,10 @@
     python scripts/benchmark_training.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
 
 Prints a JSON line for each figure, and a table on stderr. The first updates warm up and do not count; the figure is the
-median of five runs of ``--updates`` updates on real batches. The limit is the rate of a product of square matrices in
-the same precision, 2048 x 2048 or on CUDA 8192 x 8192, measured between the runs, because a machine's speed drifts; the
-model's work counts its products with weight matrices only, forward once and backward twice. Seconds of all threads' CPU
-time are given too: they do not grow while other programs run.
+median of five runs of ``--updates`` updates on real batches, on CUDA of shapes that came before. The limit is the rate
+of a product of square matrices in the same precision, 2048 x 2048 or on CUDA 8192 x 8192, measured between the runs,
+because a machine's speed drifts; the model's work counts its products with weight matrices only, forward once and
+backward twice. Seconds of all threads' CPU time are given too: they do not grow while other programs run.
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
 own by ``torch.compile``, before and after, and what making them takes. ``--textbook`` measures updates with the bodies
@@ -18,6 +18,7 @@ validation reaches that BLEU, and reports after how many minutes of wall time it
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +42,16 @@ from nmt import ops
 from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.seed import seed_everything
-from nmt.data.batching import collate, epoch_batches
-from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.encoder import EncoderLayer
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
 from nmt.training import meter, metrics
+from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.processes import Processes
+from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
 
@@ -77,27 +80,10 @@ def main() -> None:
         time_to_bleu(arguments.config, arguments.overrides, arguments.until_bleu, chosen)
         return
     with tempfile.TemporaryDirectory() as folder:
-        data = prepare(experiment.data, run=Path(folder), seed=experiment.seed)
-        seed_everything(experiment.seed)
-        model = build_model(experiment, data.tokenizers).to(chosen.device).train()
-        optimizer = NamedOptimizer(model, experiment.training.optimizer, chosen)
-        order = epoch_batches(data.train, experiment.training.batching, seed=experiment.seed, epoch=0)
-        batches = [collate(data.train, pairs_B) for pairs_B in order[: WARM_UP + RUNS * arguments.updates]]
-
-    def update(index: int) -> tuple[int, int]:
-        batch = batches[index % len(batches)]
-        source_BS = torch.from_numpy(batch.source_BS).to(chosen.device)
-        target_BT = torch.from_numpy(batch.target_BT).to(chosen.device)
-        tokens, smoothing = int(batch.target_length_B.sum()), experiment.training.label_smoothing
-        with chosen.autocast():
-            loss = token_loss(model, source_BS, target_BT, TeacherForcing(), tokens=tokens, smoothing=smoothing)
-        optimizer.scaled(loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
-        optimizer.unscale()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True).item()
-        optimizer.step(0.01)
-        return int(batch.source_length_B.sum()), tokens
-
-    for index in range(WARM_UP):
+        training = Training.of(experiment, chosen, Path(folder), updates=WARM_UP + RUNS * arguments.updates)
+    model, update = training.model, training.update
+    # on CUDA also until each shape of a batch has its graph
+    for index in range(WARM_UP if chosen.device.type == "cpu" else 3 * len(training.updates)):
         update(index)
     if arguments.profile:
         with torch.profiler.profile() as profile:
@@ -116,6 +102,7 @@ def main() -> None:
         rates.append(matrix_rate(chosen))
         started, cpu_started = time.perf_counter(), time.process_time()
         counts = [update(WARM_UP + run * arguments.updates + each) for each in range(arguments.updates)]
+        training.finish()
         seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
         source, target = (sum(column) for column in zip(*counts, strict=True))
         speeds.append(target / seconds)
@@ -128,6 +115,51 @@ def main() -> None:
     report("share_of_matrix_product_rate", statistics.median(shares), "", chosen)
     report("peak_memory", meter.peak(torch.device("cpu")), "GiB", chosen)
     print_table()
+
+
+@dataclass
+class Training:
+    """Updates of a new model, as ``nmt train`` makes them."""
+
+    model: Seq2Seq[Any, Any]
+    data: TrainingData
+    objective: Objective
+    optimizer: NamedOptimizer
+    updates: list[PreparedUpdate]
+    chosen: Compute
+
+    @staticmethod
+    def of(experiment: Experiment, chosen: Compute, folder: Path, *, updates: int) -> Training:
+        """Of a configuration on its own data, which is prepared in ``folder``: the first batches of its first epoch."""
+        config = experiment.training
+        prepared = prepare(experiment.data, run=folder, seed=experiment.seed)
+        data = TrainingData(prepared.train, prepared.tokenizers, experiment.data.subwords.sampling, "")
+        seed_everything(experiment.seed)
+        model = build_model(experiment, data.tokenizers).to(chosen.device).train()
+        optimizer = NamedOptimizer(model, config.optimizer, chosen)
+        objective = Objective(model, config, optimizer, chosen, data.tokenizers.target.detokenize)
+        stream = Stream(data, config.batching, config.accumulate, experiment.seed, Processes(), chosen)
+        first = list(itertools.islice(stream.after(Position()), updates))
+        return Training(model, data, objective, optimizer, first, chosen)
+
+    def update(self, index: int) -> tuple[int, int]:
+        """Makes an update; returns its numbers of source and target tokens."""
+        prepared = self.updates[index % len(self.updates)]
+        totals = BatchTotals(prepared.tokens, sum(map(len, prepared.pairs)))
+        batches = [batch for batch in prepared.shares if batch is not None]
+        for batch in batches:
+            self.objective.backward(batch, totals, update=index + 1)
+        self.optimizer.unscale()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
+        self.optimizer.step(0.01)
+        if self.chosen.device.type == "cpu" or index % 8 == 7:
+            self.finish()
+        return sum(int(batch.source_length_B.sum()) for batch in batches), prepared.tokens
+
+    def finish(self) -> None:
+        """Waits until the device has computed all."""
+        if self.chosen.device.type == "cuda":
+            torch.cuda.synchronize()
 
 
 def compare_compiled(

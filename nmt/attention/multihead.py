@@ -37,6 +37,11 @@ class KeyValues(BatchRecord):
     keys_BHSA: Tensor
     values_BHSA: Tensor
 
+    def extended(self, present: KeyValues, position_NT: Tensor) -> tuple[KeyValues, Tensor | None]:
+        """These and those of further positions; the second is True at entries that are none, (B, S), or None."""
+        keys_BHSA = torch.cat([self.keys_BHSA, present.keys_BHSA], dim=2)
+        return KeyValues(keys_BHSA, torch.cat([self.values_BHSA, present.values_BHSA], dim=2)), None
+
 
 @dataclass(frozen=True)
 class HeadsMemory(KeyValues):
@@ -127,10 +132,7 @@ class MultiHead(nn.Module):
             query_NHTA = rotated(query_NHTA, position_NT)
             present = KeyValues(rotated(present.keys_BHSA, position_NT), present.values_BHSA)
         if past is not None:
-            present = KeyValues(
-                torch.cat([past.keys_BHSA, present.keys_BHSA], dim=2),
-                torch.cat([past.values_BHSA, present.values_BHSA], dim=2),
-            )
+            present, is_pad_NT = past.extended(present, position_NT)
         attended = self.core(query_NHTA, position_NT.expand(x_NTQ.shape[:2]), self.core.memory(present, is_pad_NT))
         return self._join_heads(attended), present
 
@@ -155,8 +157,9 @@ class MultiHead(nn.Module):
         """All projections in one product, split into heads: (N, H, T, A) each."""
         rows, time, _ = x_NTX.shape
         parts_NTPHA = F.linear(x_NTX, *joined(projections)).view(rows, time, len(projections), self.heads, -1)
-        # contiguous, because that is faster than products over strides
-        return [part_NTHA.transpose(1, 2).contiguous() for part_NTHA in parts_NTPHA.unbind(dim=2)]
+        parts = [part_NTHA.transpose(1, 2) for part_NTHA in parts_NTPHA.unbind(dim=2)]
+        # contiguous on a CPU, because that is faster than products over strides
+        return [part_NHTA.contiguous() for part_NHTA in parts] if x_NTX.device.type == "cpu" else parts
 
     def _join_heads(self, attended: HeadsAttended) -> HeadsAttended:
         return attended._replace(context_NTQ=F.linear(attended.context_NTQ, self.out_weight_QQ, self.out_bias_Q))

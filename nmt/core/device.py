@@ -54,6 +54,11 @@ class Compute:
         return f"{self.device} ({detail}), {self.precision}"
 
 
+def uploaded(values: Tensor, device: torch.device) -> Tensor:
+    """Values of the host on a device; a GPU reads them by itself, and the host does not wait for it."""
+    return values if device.type == "cpu" else values.pin_memory().to(device, non_blocking=True)
+
+
 def read_together(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
     """The values of tensors of one device on the host, which waits once for all of them."""
     if tensors[0].device.type == "cpu":
@@ -82,7 +87,7 @@ def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.
 
 def _device(name: str) -> torch.device:
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
         raise InputError(f"--device {name}: is none of auto, cpu, cuda, cuda:N")
@@ -91,6 +96,8 @@ def _device(name: str) -> torch.device:
             raise InputError(f"--device {name}: no CUDA device is there; use --device cpu or auto")
         if number and int(number) >= torch.cuda.device_count():
             raise InputError(f"--device {name}: there are only {torch.cuda.device_count()} CUDA devices, from cuda:0")
+    if name == "cuda":  # with its number, which some of PyTorch's functions want
+        return torch.device("cuda", torch.cuda.current_device())
     return torch.device(name)
 
 

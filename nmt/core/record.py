@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class BatchRecord:
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor in the record, nested ones included, in the order of the fields."""
-        return tuple(tensor for _, tensor in _leaves(self))
+        return tuple(_tensors(self))
 
     def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
         """A copy with other tensors, in the order of ``tensors()``."""
@@ -88,9 +89,13 @@ def _shared_values(value: Any) -> Iterator[Any]:
             yield from [content] if _SHARED in field.metadata else _shared_values(content)
 
 
+@cache
+def _own_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if _SHARED not in field.metadata)
+
+
 def _own_fields(record: BatchRecord) -> list[tuple[str, Any]]:
-    fields = (field.name for field in dataclasses.fields(record) if _SHARED not in field.metadata)
-    return [(name, getattr(record, name)) for name in fields]
+    return [(name, getattr(record, name)) for name in _own_names(type(record))]  # type: ignore[arg-type]
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
@@ -103,6 +108,17 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
             yield from _leaves(entry, (*path, str(index)))
     elif value is not None:
         yield path, value
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, BatchRecord):
+        for name in _own_names(type(value)):  # type: ignore[arg-type]
+            yield from _tensors(getattr(value, name))
+    elif isinstance(value, tuple):
+        for entry in value:
+            yield from _tensors(entry)
+    elif value is not None:
+        yield value
 
 
 def _apply(function: Callable[[Tensor], Tensor], value: Any) -> Any:

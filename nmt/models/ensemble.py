@@ -64,7 +64,7 @@ class Ensemble:
         return Step(
             vocabulary,
             logits,
-            partial(top_tokens_in_parts, logits, len(token_N), vocabulary),
+            partial(top_tokens_in_parts, logits, token_N, vocabulary),
             lambda: torch.cat([step.weights() for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from nmt.core.record import BatchRecord
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
-from nmt.ops import TopTokens
+from nmt.ops import Operation, TopTokens
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)
@@ -174,6 +174,12 @@ class Step(Generic[S]):
         return self.logits(slice(None))
 
 
+@Operation
+def decoder_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: Any, state: Any) -> DecoderStep[Any]:
+    """``Decoder.step``, as searches call it."""
+    return decoder.step(token_N, memory, state)
+
+
 class Seq2Seq(nn.Module, Generic[M, S]):
     """An encoder, a decoder and an output layer; any kind of the one with any kind of the other."""
 
@@ -211,7 +217,7 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
-        step = self.decoder.step(token_N, memory, state)
+        step = decoder_step(self.decoder, token_N, memory, state)
         return Step(
             self.output.vocabulary,
             lambda rows: self.output(step.readout_NR[rows]),

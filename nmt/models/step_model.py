@@ -58,7 +58,7 @@ class WithoutToken:
             return logits_NV
 
         def top_tokens(count: int, normalized: bool) -> TopTokens:
-            return top_tokens_in_parts(logits, token_N.shape[0], step.vocabulary, count, normalized)
+            return top_tokens_in_parts(logits, token_N, step.vocabulary, count, normalized)
 
         return replace(step, logits=logits, top_tokens=top_tokens)
 

@@ -70,9 +70,7 @@ class OutputLayer(nn.Module):
 
     def top_tokens(self, readout_ND: Tensor, count: int, normalized: bool) -> TopTokens:
         """The ``count`` tokens with the largest logits of each row and, if ``normalized``, the normalizer of all."""
-        return top_tokens_in_parts(
-            lambda rows: self(readout_ND[rows]), readout_ND.shape[0], self.vocabulary, count, normalized
-        )
+        return top_tokens_in_parts(lambda rows: self(readout_ND[rows]), readout_ND, self.vocabulary, count, normalized)
 
     def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0) -> TokenLoss:
         """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
@@ -142,20 +140,22 @@ def rows_together(on_cpu: int, weight_VD: Tensor) -> int:
 
 
 def top_tokens_in_parts(
-    logits: Callable[[slice], Tensor], rows: int, vocabulary: int, count: int, normalized: bool
+    logits: Callable[[slice], Tensor], of_rows: Tensor, vocabulary: int, count: int, normalized: bool
 ) -> TopTokens:
     """``nmt.ops.top_tokens`` of logits that are formed some rows at a time."""
-    parts = [top_tokens(logits(part), count, normalized) for part in row_parts(rows, vocabulary)]
+    parts = [top_tokens(logits(part), count, normalized) for part in row_parts(of_rows, vocabulary)]
     logit, token, normalizer = zip(*parts, strict=True)
     return TopTokens(torch.cat(logit), torch.cat(token), torch.cat(normalizer) if normalized else None)
 
 
 MAX_LOGITS = 1 << 22
 """Logits formed and read together, 16 MB of them: a batch has several times as many, which leave the cache of a CPU
-before they are read."""
+before they are read. On other devices they are 64 times as many, whose only limit is memory."""
 
 
-def row_parts(rows: int, vocabulary: int, *, multiple_of: int = 1) -> list[slice]:
-    """Rows of logits in parts of at most ``MAX_LOGITS``, cut at multiples of ``multiple_of``."""
-    size = max(MAX_LOGITS // (vocabulary * multiple_of), 1) * multiple_of
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+def row_parts(of_rows: Tensor, vocabulary: int, *, multiple_of: int = 1) -> list[slice]:
+    """Rows of logits, one for each entry of ``of_rows``, in parts of at most ``MAX_LOGITS``, cut at multiples of
+    ``multiple_of``."""
+    most = MAX_LOGITS if of_rows.device.type == "cpu" else 64 * MAX_LOGITS
+    size = max(most // (vocabulary * multiple_of), 1) * multiple_of
+    return [slice(start, min(start + size, len(of_rows))) for start in range(0, len(of_rows), size)]

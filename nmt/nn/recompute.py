@@ -26,6 +26,11 @@ def recomputing(on: bool) -> Iterator[None]:
         _is_on.reset(before)
 
 
+def is_recomputing() -> bool:
+    """True in a forward pass that is ``recomputing``."""
+    return _is_on.get()
+
+
 def recomputed(function: Callable[..., R]) -> Callable[..., R]:
     """The function itself; in a forward pass that is ``recomputing``, one whose inner results are made again in the
     backward pass, with the same draws of dropout. The gradients are the same to the bit."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -68,14 +68,16 @@ class CellType(NamedTuple):
 
     gates: int
     module: type[nn.RNN | nn.GRU | nn.LSTM]
+    run: Callable[..., tuple[Tensor, ...]]
+    """PyTorch's function behind the module, over whole sequences."""
     step: Callable[[Tensor, Tensor, CellState], CellState]
     """The next state from W x + b, W h + b, both (B, G), and the state h."""
 
 
 CELL_TYPES: dict[CellKind, CellType] = {
-    "elman": CellType(1, nn.RNN, elman),
-    "gru": CellType(3, nn.GRU, gru),
-    "lstm": CellType(4, nn.LSTM, lstm),
+    "elman": CellType(1, nn.RNN, torch.rnn_tanh, elman),
+    "gru": CellType(3, nn.GRU, torch.gru, gru),
+    "lstm": CellType(4, nn.LSTM, torch.lstm, lstm),
 }
 
 
@@ -113,7 +115,7 @@ class RecurrentStack(nn.Module):
 
         Starts from zeros without a ``state``; ``dropout`` is applied between the layers.
         """
-        for layer, rnn in enumerate(self.rnns):
+        for layer in range(self.layers):
             below_BTE = input_BTE
             if layer > 0:
                 input_BTE = dropout(input_BTE)
@@ -122,16 +124,40 @@ class RecurrentStack(nn.Module):
                 start = state.hidden[layer][None].to(input_BTE.dtype)
                 if state.cell:
                     start = (start, state.cell[layer][None].to(input_BTE.dtype))
-            input_BTE = recomputed(_run)(rnn, input_BTE, start)
+            if start is None:
+                zeros_1BD = input_BTE.new_zeros(1, input_BTE.shape[0], self.size)
+                start = (zeros_1BD, zeros_1BD) if self.kind == "lstm" else zeros_1BD
+            input_BTE = self.run_layer(layer, input_BTE, start)
             if layer > 0 and self.residual:
                 input_BTE = input_BTE + below_BTE
         return input_BTE
 
+    def run_layer(self, layer: int, input_BTE: Tensor, start: Any) -> Tensor:
+        """The hidden states of a layer from the state ``start``, (1, B, D), for an LSTM with its cell."""
+        states_BTD: Tensor = recomputed(_run)(self.cell, list(self.rnns[layer].parameters()), input_BTE, start)
+        return states_BTD
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Puts a copy's weights side by side again, as ``to`` does: cuDNN would do so at every call."""
+        """Puts a copy's weights side by side again."""
         super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._join_weights()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moves or casts the weights, and puts them side by side."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._join_weights()
+        return self
+
+    def _join_weights(self) -> None:
+        """Puts the weights of a layer side by side: else cuDNN does so at every call. ``flatten_parameters`` leaves out
+        bfloat16."""
         for rnn in self.rnns:
-            rnn.flatten_parameters()  # type: ignore[operator]
+            weights = list(rnn.parameters())
+            if weights[0].device.type == "cuda":
+                flat = torch.cat([weight.data.flatten() for weight in weights])
+                parts = torch.split(flat, [weight.numel() for weight in weights])
+                for weight, part in zip(weights, parts, strict=True):
+                    weight.data = part.view_as(weight)
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
         """The state before the first step, from the hidden states of the layers; the LSTM's cell starts at 0."""
@@ -162,30 +188,31 @@ class RecurrentStack(nn.Module):
         return self.cell.step(input_BG, recurrent_BG, state)
 
 
-def _run(rnn: nn.Module, input_BTE: Tensor, start: Any) -> Tensor:
-    """The hidden states of one layer in the precision of autocast, which leaves recurrent modules alone by itself."""
-    if input_BTE.shape[0] == 1 and input_BTE.device.type == "cpu":
+def _run(cell: CellType, weights: list[Tensor], input_BTE: Tensor, start: Any) -> Tensor:
+    """The hidden states of one layer in the precision of autocast, which leaves recurrent modules alone by itself.
+
+    By PyTorch's function and not by its module, which would keep weights that were cast, and with them the graph of
+    autograd, until its next call.
+    """
+    device = input_BTE.device.type
+    if input_BTE.shape[0] == 1 and device == "cpu":
         # For a batch of one PyTorch takes other kernels, which round otherwise: a result must not depend on the batch.
         start = tuple(_twice(tensor) for tensor in start) if isinstance(start, tuple) else _twice(start)
-        return _run(rnn, input_BTE.repeat(2, 1, 1), start)[:1]
-    device = input_BTE.device.type
+        return _run(cell, weights, input_BTE.repeat(2, 1, 1), start)[:1]
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-        weights: dict[str, Tensor] = dict(rnn.named_parameters())
-        if any(weight.dtype != dtype for weight in weights.values()):
+        if any(weight.dtype != dtype for weight in weights):
             # as one tensor, because cuDNN wants the weights of a layer side by side
-            flat = torch.cat([weight.to(dtype).flatten() for weight in weights.values()])
-            parts = torch.split(flat, [weight.numel() for weight in weights.values()])
-            weights = {name: part.view_as(weights[name]) for name, part in zip(weights, parts, strict=True)}
-        with torch.autocast(device, enabled=False):
-            if start is not None:
-                start = tuple(tensor.to(dtype) for tensor in start) if isinstance(start, tuple) else start.to(dtype)
-            states_BTD, _ = torch.func.functional_call(rnn, weights, (input_BTE.to(dtype), start))
-    else:
-        states_BTD, _ = rnn(input_BTE, start)
-    assert isinstance(states_BTD, Tensor)
-    return states_BTD
+            flat = torch.cat([weight.to(dtype).flatten() for weight in weights])
+            parts = torch.split(flat, [weight.numel() for weight in weights])
+            weights = [part.view_as(weight) for part, weight in zip(parts, weights, strict=True)]
+        input_BTE = input_BTE.to(dtype)
+        start = tuple(tensor.to(dtype) for tensor in start) if isinstance(start, tuple) else start.to(dtype)
+    # biases; one layer; no dropout; with what a backward pass needs, where one may follow; one direction; batch first
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
+    with torch.autocast(device, enabled=False):
+        return cell.run(input_BTE, start, weights, *options)[0]
 
 
-def _twice(start_1BD: Tensor | None) -> Tensor | None:
-    return None if start_1BD is None else start_1BD.repeat(1, 2, 1)
+def _twice(start_1BD: Tensor) -> Tensor:
+    return start_1BD.repeat(1, 2, 1)

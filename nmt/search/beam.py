@@ -27,7 +27,8 @@ from nmt.search.scoring import Ranking, covered
 
 LEAVE_TOGETHER = 16
 """Finished sentences leave a batch when at least 1 / ``LEAVE_TOGETHER`` of it is finished, so that a batch takes few
-sizes. A CPU's library prepares a kernel for each new size, which takes longer than the steps of the finished rows."""
+sizes. A CPU's library prepares a kernel for each new size, which takes longer than the steps of the finished rows.
+On a GPU they leave when they are at least half of the batch: a CUDA graph for each new size takes longer still."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,8 @@ class BeamSearch:
                 unread.clear()
                 if not active_sentences:
                     break
-                if len(active_sentences) <= len(source_rows) - max(batch // LEAVE_TOGETHER, 1):
+                stay = len(source_rows) - max(batch // LEAVE_TOGETHER, 1)
+                if len(active_sentences) <= (stay if device.type == "cpu" else len(source_rows) // 2):
                     kept_B = torch.tensor(active_sentences, device=device)
                     row_N = (kept_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
                     beams, parents_N = beams.select(row_N), parents_N[row_N]
@@ -263,7 +265,7 @@ class BeamSearch:
     ) -> Advance:
         """One step by the logits of all tokens, some sentences at a time."""
         steps = []
-        for part in row_parts(len(sentence_N), forward.vocabulary, multiple_of=self.beam):
+        for part in row_parts(sentence_N, forward.vocabulary, multiple_of=self.beam):
             logits_NV = forward.logits(part).float()
             part_beams = beams.part(part)
             part_beams = replace(part_beams, log_prob_N=part_beams.log_prob_N - log_normalizer(logits_NV))
@@ -300,7 +302,8 @@ class BeamSearch:
                     group.finished.append(Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score))
             for row, best_G in zip(source_rows, best_BG.tolist(), strict=True):
                 for group, best in zip(groups[row], best_G, strict=True):
-                    group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
+                    if not group.is_done:
+                        group.is_done = self._is_done(group.finished, best, length, limits[row])
         return [at for at, row in enumerate(source_rows) if not all(group.is_done for group in groups[row])]
 
     def _is_done(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:

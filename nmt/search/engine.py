@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
 
-from nmt.core.device import Compute
+from nmt.core.device import Compute, uploaded
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import Interruptible, StepModel, WithoutToken
@@ -21,6 +21,9 @@ from nmt.search.sequential import greedy_search
 if TYPE_CHECKING:
     from nmt.search.reduction import VocabularyReducer
 
+
+ON_GPU = 8
+"""Times as many tokens are decoded together on a GPU, where a step of few rows takes as long."""
 
 ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
 """A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (B, V), is true
@@ -82,7 +85,8 @@ class OwnEngine:
         assert not self.model.training
         assert constraints is None or (self.constrained_search is not None and constrains(config) is None)
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-        batch_tokens = max(config.batch_tokens // hypotheses_per_sentence(config), 1)
+        together = 1 if self.compute.device.type == "cpu" else ON_GPU
+        batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
@@ -104,7 +108,7 @@ class OwnEngine:
                 searched = WithoutToken(searched, PAD)  # which a shortlist leaves at its place
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
-            source_BS, restrictions = torch.from_numpy(padded).to(self.compute.device), _processors(config)
+            source_BS, restrictions = uploaded(torch.from_numpy(padded), self.compute.device), _processors(config)
             processors = LogitsProcessors(
                 max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )

@@ -15,6 +15,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor
 
+from nmt.core.device import uploaded
 from nmt.data.batching import pad
 
 
@@ -78,7 +79,7 @@ class LogitsProcessors:
         Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``.
         ``device`` is that of the logits, by default the CPU."""
         self.limits: list[int] = max_length_B.tolist()
-        self._max_length_B = max_length_B.to(device)
+        self._max_length_B = max_length_B if device is None else uploaded(max_length_B, device)
         self._eos = eos
         self._processors = processors
         self._prefix_BP: Tensor | None = None

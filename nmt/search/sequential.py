@@ -19,7 +19,7 @@ from nmt.search.scoring import Ranking, covered
 
 COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is active: leaving costs a copy of the memory,
-staying costs the steps of idle rows."""
+staying costs the steps of idle rows. On a GPU it is a half: see ``beam.LEAVE_TOGETHER``."""
 
 
 class TokenPicker(Protocol):
@@ -71,7 +71,7 @@ def greedy_or_sample(
         else:
             before_NT = tokens_NT[row_N, :time]
             token_N, token_log_prob_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape) if scored else None
-            for part in row_parts(row_N.shape[0], step.vocabulary):
+            for part in row_parts(row_N, step.vocabulary):
                 logits_NV = step.logits(part)
                 if token_log_prob_N is not None:
                     token_log_prob_N[part] = -log_normalizer(logits_NV.float())
@@ -93,7 +93,7 @@ def greedy_or_sample(
         is_active_B = is_active_N.view(-1, count).any(dim=1).tolist()
         if not any(is_active_B):
             break
-        if sum(is_active_B) < COMPACT_BELOW * len(is_active_B):
+        if sum(is_active_B) < (COMPACT_BELOW if device.type == "cpu" else 0.5) * len(is_active_B):
             kept_B = torch.tensor([row for row, is_active in enumerate(is_active_B) if is_active], device=device)
             kept_N = (kept_B[:, None] * count + torch.arange(count, device=device)).flatten()
             memory, state = memory.select(kept_B), state.select(kept_N)

@@ -21,6 +21,10 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from nmt.extras.accel.cuda_graphs import Graphs
+from nmt.nn.dropout import random_bytes
+from nmt.nn.recurrent import RecurrentStack
+
 CUDA = torch.device("cuda:0")
 _NMT = str(Path(__file__).parents[2] / "nmt")
 
@@ -222,6 +226,15 @@ def _made_on_the_host(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
+def dropout_from_bytes(x: Tensor, rate: float) -> Tensor:
+    """Dropout by the draws of a CPU; on CUDA it is torch's own."""
+    threshold = round(rate * 256)
+    return x * (random_bytes(tuple(x.shape), x.device) >= threshold).to(x.dtype) * (256 / (256 - threshold))
+
+
+DRAWN = SimpleNamespace(dropout=dropout_from_bytes)
+
+
 @contextmanager
 def pretended(memory: int = 80 << 30) -> Iterator[Pretended]:
     """The device, for the body, with bytes of ``memory``."""
@@ -239,6 +252,8 @@ def pretended(memory: int = 80 << 30) -> Iterator[Pretended]:
         "reset_peak_memory_stats": lambda *_: None,
         "empty_cache": lambda: None,
         "device": lambda *_: nullcontext(),
+        "graph_pool_handle": lambda: (0, 0),
+        "Stream": lambda: None,
     }
     with ExitStack() as stack:
         for name, value in known.items():
@@ -248,6 +263,10 @@ def pretended(memory: int = 80 << 30) -> Iterator[Pretended]:
         foreach = "torch.utils._foreach_utils._get_foreach_kernels_supported_devices"
         stack.enter_context(patch(foreach, lambda: ["cuda", "meta"]))
         stack.enter_context(patch.object(nn.RNNBase, "flatten_parameters", _flatten))
+        joined = lambda stack: [_flatten(rnn) for rnn in stack.rnns]  # noqa: E731
+        stack.enter_context(patch.object(RecurrentStack, "_join_weights", joined))
+        stack.enter_context(patch("nmt.nn.dropout.F", DRAWN))
+        stack.enter_context(patch.object(Graphs, "of", lambda *_: None))  # what runs before a graph is recorded
         stack.enter_context(patch.object(Tensor, "pin_memory", lambda tensor: tensor))
         yield stack.enter_context(Pretended())
 

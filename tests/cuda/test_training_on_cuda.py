@@ -319,7 +319,7 @@ def test_two_processes_on_the_cpu_of_a_machine_with_a_gpu(folder: Path) -> None:
 
 # ---- waits
 
-WARM_UP = 4
+WARM_UP = 8
 
 
 def waits_of_updates(folder: Path, patch: pytest.MonkeyPatch, *settings: str, precision: str) -> tuple[int, list[str]]:
@@ -338,7 +338,8 @@ def waits_of_updates(folder: Path, patch: pytest.MonkeyPatch, *settings: str, pr
             return result
 
         patch.setattr(Trainer, "_step", counted)
-        train_in(folder, "training.log_every=100", *settings, updates=WARM_UP + 16, precision=precision)
+        rarely = ["training.log_every=100", "training.validation.every=100", "training.save_every=100"]
+        train_in(folder, *rarely, *settings, updates=WARM_UP + 16, precision=precision)
     return count - WARM_UP, waited
 
 

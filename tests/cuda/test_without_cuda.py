@@ -403,17 +403,24 @@ TRAININGS: dict[str, list[str]] = {
 }
 
 
+RARELY = ["training.validation.every=100", "training.validation.first=0", "training.save_every=100"]
+
+
 @pytest.mark.parametrize("kind", list(TRAININGS))
-def test_an_update_waits_for_the_device_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_waits_for_the_device_once_in_eight_updates(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG.replace("run: run", f"run: {tmp_path}/run"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Trainer, "_validate", lambda *_: None)
     monkeypatch.setattr(Trainer, "_save", lambda *_: None)
-    experiment = load(tmp_path / "config.yaml", ["training.stopping.updates=5", *TRAININGS[kind]])
+    experiment = load(
+        tmp_path / "config.yaml", ["training.stopping.updates=16", "training.log_every=100", *RARELY, *TRAININGS[kind]]
+    )
     with pretended() as device:
         train(experiment, device="cuda:0", precision="float32")
-    assert len(device.waits) <= 5, "\n".join(device.waits)
-    assert all(upload.endswith(" _model") for upload in device.uploads), (
+    assert len(device.waits) <= 2, "\n".join(device.waits)
+    assert all(upload.endswith((" _model", " _apply")) for upload in device.uploads), (
         "but for the weights all is sent in pinned memory"
     )

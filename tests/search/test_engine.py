@@ -86,7 +86,7 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
     expected = search()
     monkeypatch.setitem(CHECK_EVERY, "cpu", 3)  # fewer checks, as on a GPU
     monkeypatch.setattr(output, "MAX_LOGITS", 8)
-    assert len(output.row_parts(3, 6)) == 3  # one row, or one sentence, at a time
+    assert len(output.row_parts(torch.zeros(3), 6)) == 3  # one row, or one sentence, at a time
     for hypotheses, others in zip(search(), expected, strict=True):
         assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
         assert [each.score for each in hypotheses] == pytest.approx([each.score for each in others], abs=1e-5)

@@ -139,7 +139,8 @@ class _CrossEntropy(torch.autograd.Function):
         uniform_N = log_z_N + most - mean_logit_N
         objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
         gradient_VX *= tokens.f_V[:, None]
-        gradient_VX.index_add_(0, gold_N, extended_NX, alpha=smoothing - 1.0)
+        # not index_add_, which on a GPU adds in any order
+        gradient_VX.index_put_((gold_N,), (smoothing - 1.0) * extended_NX, accumulate=True)
         gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
         readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
         readout_gradient_ND -= smoothing * mean_weight_D
@@ -154,7 +155,8 @@ class _CrossEntropy(torch.autograd.Function):
         readout_gradient_ND, gradient_VX = ctx.saved_tensors
         gradient_VX = gradient_VX * scale
         readout_gradient_ND = (readout_gradient_ND * scale).to(ctx.dtype)
-        return readout_gradient_ND, gradient_VX[:, :-1], gradient_VX[:, -1], None, None
+        width = readout_gradient_ND.shape[1]
+        return readout_gradient_ND, gradient_VX[:, :width], gradient_VX[:, width], None, None
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -163,9 +165,11 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _with_one(readout_ND: Tensor) -> Tensor:
-    """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's."""
+    """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's.
+    On a GPU there are eight, whose products the fast kernels take: they want rows of whole 16 bytes."""
     readout_ND = _wide(readout_ND)
-    return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), 1)], dim=1)
+    columns = 1 if readout_ND.device.type == "cpu" else 8
+    return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), columns)], dim=1)
 
 
 def _is_in_range(z_N1: Tensor) -> bool:

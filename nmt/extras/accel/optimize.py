@@ -15,14 +15,16 @@ from nmt.core.device import Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
+from nmt.extras.accel.cuda_graphs import graphed_decode, graphed_step
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.accel.product import pack
 from nmt.extras.accel.recurrent import Int8RecurrentStack
 from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
+from nmt.models.likelihood import decode
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.nn.recurrent import RecurrentStack
 from nmt.translator.loading import for_inference
@@ -36,6 +38,10 @@ def register() -> None:
     ops.log_normalizer.register(kernel_log_normalizer)
     ops.top_tokens.register(kernel_top_tokens)
     for_inference.register(optimize)
+    decode.register(graphed_decode)
+    decoder_step.register(graphed_step)
+    # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:

@@ -149,7 +149,7 @@ class ShortlistModel(Generic[M, S]):
             return torch.cat([common_NC, self._of_lists(readout_ND, lists, first, beams)], dim=1)
 
         vocabulary = token_BX.shape[1]
-        find_top = partial(top_tokens_in_parts, logits, len(token_N), vocabulary)
+        find_top = partial(top_tokens_in_parts, logits, token_N, vocabulary)
         return Step(vocabulary, logits, find_top, step.weights, step.state)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:

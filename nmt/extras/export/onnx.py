@@ -115,8 +115,8 @@ class Recurrence(nn.Module):
         biases = [self._ordered(bias) for bias in (rnn.bias_ih_l0, rnn.bias_hh_l0)]
         self.bias_1G = nn.Parameter(torch.cat(biases)[None], requires_grad=False)
 
-    def forward(self, input_BSE: Tensor, start: None) -> tuple[Tensor, None]:
-        """The hidden states (B, S, D), and None for the last one, which torch's modules return."""
+    def forward(self, input_BSE: Tensor) -> Tensor:
+        """The hidden states (B, S, D)."""
         batch, source, _ = input_BSE.shape
         states_S1BD = torch.onnx.ops.symbolic(
             self.operator,
@@ -125,7 +125,7 @@ class Recurrence(nn.Module):
             dtype=input_BSE.dtype,
             shape=(source, 1, batch, self.size),
         )
-        return states_S1BD[:, 0].transpose(0, 1), None
+        return states_S1BD[:, 0].transpose(0, 1)
 
     def _ordered(self, weight: Any) -> Tensor:
         parts = weight.detach().chunk(len(_GATES[self.operator]))
@@ -141,6 +141,7 @@ class EncoderGraph(nn.Module):
         for stack in self.model.encoder.modules():
             if isinstance(stack, RecurrentStack):
                 stack.rnns = nn.ModuleList(Recurrence(rnn) for rnn in stack.rnns)  # type: ignore[arg-type]
+                stack.run_layer = lambda layer, input_BSE, _, rnns=stack.rnns: rnns[layer](input_BSE)  # type: ignore[method-assign,misc]
         self.memory = memory
         self.state = state
 

@@ -110,7 +110,7 @@ class WaitKModel:
         def logits(rows: slice) -> Tensor:
             return whole(rows).masked_fill(is_ruled_out_NV[rows], -torch.inf)
 
-        top_tokens = partial(top_tokens_in_parts, logits, len(token_N), step.vocabulary)
+        top_tokens = partial(top_tokens_in_parts, logits, token_N, step.vocabulary)
         return Step(step.vocabulary, logits, top_tokens, step.weights, Prefixes(tokens_NT, read_N, prefix, inner))
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:

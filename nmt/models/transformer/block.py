@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import MultiHead
@@ -37,13 +39,26 @@ class Entrance(nn.Module):
         return entered_BTD
 
 
+class LayerNorm(nn.LayerNorm):
+    """Layer normalisation (Ba et al. 2016) that gives what it takes: on CUDA without the copies in float32 that
+    autocast makes of input and output. Mean and variance are in float32 all the same."""
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """``x_BTD`` with mean 0 and variance 1 at each position, times the weight, plus the bias."""
+        if x_BTD.device.type != "cuda":
+            return super().forward(x_BTD)
+        with torch.autocast("cuda", enabled=False):
+            weight_D, bias_D = self.weight.to(x_BTD.dtype), self.bias.to(x_BTD.dtype)
+            return F.layer_norm(x_BTD, self.normalized_shape, weight_D, bias_D, self.eps)
+
+
 class Residual(nn.Module):
     """x + block(norm(x)) or norm(x + block(x)), with dropout on the output of the block (Vaswani et al. 2017, section
     5.4)."""
 
     def __init__(self, config: TransformerConfig, dropout: DropoutConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.size)
+        self.norm = LayerNorm(config.size)
         self.is_first = config.norm == "pre"
         self.dropout = Dropout(dropout.layers)
 
@@ -60,7 +75,7 @@ class Residual(nn.Module):
 
 def last_norm(config: TransformerConfig) -> nn.Module:
     """Normalisation after the top layer, needed where the blocks normalise their input and not their sum."""
-    return nn.LayerNorm(config.size) if config.norm == "pre" else nn.Identity()
+    return LayerNorm(config.size) if config.norm == "pre" else nn.Identity()
 
 
 def self_attention(config: TransformerConfig, dropout: DropoutConfig, *, causal: bool) -> MultiHead:

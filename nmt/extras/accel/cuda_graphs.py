@@ -1,0 +1,296 @@
+"""Passes of training and steps of searches as CUDA graphs.
+
+An update of a small model is a thousand short kernels or more, and a step of a search some hundred: the GPU computes
+them in less time than the host takes to launch them. A CUDA graph launches all of them at once. It is recorded for one
+shape of its inputs, and reads and writes the same memory each time. Batches of pairs that are sorted by length have
+some hundred shapes, which come again in each epoch; the steps of a search have few.
+
+Shapes as in ``nmt.models.seq2seq``; X any.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, NoReturn, TypeVar
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from nmt.attention.attention import Attention
+from nmt.attention.multihead import KeyValues
+from nmt.attention.weights.softmax import Softmax
+from nmt.core.record import BatchRecord, shared
+from nmt.models.feed import Feed, TeacherForcing
+from nmt.models.likelihood import decode
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Seq2Seq, decoder_step
+from nmt.models.transformer.decoder import TransformerDecoder, TransformerState
+from nmt.nn.recompute import is_recomputing
+
+G = TypeVar("G")
+
+MEMORY_SHARE = 8
+"""The graphs of a model hold at most this part of the device's memory."""
+SHAPES = 512
+"""Shapes that are remembered."""
+ROOM = 32
+"""Positions by which the memory of keys and values of a search grows at least."""
+
+
+class Graphs(Generic[G]):
+    """The graphs of a model by the shapes of their inputs, the last used ones last."""
+
+    def __init__(self) -> None:
+        self._graphs: OrderedDict[object, tuple[G, int] | None] = OrderedDict()
+        self.lock = threading.RLock()
+        """For all that reads or writes the memory of graphs."""
+        # one memory for all graphs: each runs when nobody needs the results of another any longer
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def recorded(self) -> Iterator[torch.cuda.CUDAGraph]:
+        """A graph of what the GPU is given in the context. Other threads may use the GPU meanwhile. Not
+        ``torch.cuda.graph``, which gives all free memory back first."""
+        graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
+        gc.disable()  # to free memory of the GPU is not allowed meanwhile
+        # weights that were cast before, outside of the graph, would stay what they are now
+        torch.clear_autocast_cache()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                yield graph
+            finally:
+                graph.capture_end()
+                if collects:
+                    gc.enable()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        torch.clear_autocast_cache()
+
+    def of(self, shape: object, size: int, device: torch.device, record: Callable[[], G]) -> G | None:
+        """The graph of a shape, which holds ``size`` bytes; recorded when the shape comes for the second time, and None
+        before that, or where memory is short."""
+        is_new = shape not in self._graphs
+        found = self._graphs.pop(shape, None)
+        if found is None and not is_new:
+            room = torch.cuda.get_device_properties(device).total_memory // MEMORY_SHARE - size
+            held = [(key, of[1]) for key, of in self._graphs.items() if of is not None]
+            while held and sum(bytes_held for _, bytes_held in held) > room:
+                del self._graphs[held.pop(0)[0]]
+            found = (record(), size) if room > 0 else None
+        self._graphs[shape] = found
+        while len(self._graphs) > SHAPES:
+            self._graphs.popitem(last=False)
+        return None if found is None else found[0]
+
+
+_of_models: WeakKeyDictionary[nn.Module, Graphs[Any]] = WeakKeyDictionary()
+
+
+def _graphs_of(model: nn.Module) -> Graphs[Any]:
+    if model not in _of_models:
+        _of_models[model] = Graphs()
+    return _of_models[model]
+
+
+def _dtype() -> torch.dtype | None:
+    """The type of autocast; None where that is off."""
+    return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
+
+
+# ------------------------------------------------------------------------------------------------------ training
+
+
+def graphed_decode(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, needs_weights: bool
+) -> Decoded:
+    """``nmt.models.likelihood.decode``, in training on CUDA by a graph. Its body runs where a pass is not a function of
+    tokens, weights and the generator alone, and where there are gradients already, which may be those of this graph."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    graph = None
+    if (
+        source_BS.device.type == "cuda"
+        and torch.is_grad_enabled()
+        and model.training
+        and isinstance(feed, TeacherForcing)
+        and not needs_weights
+        and not is_recomputing()
+        and all(parameter.grad is None for parameter in trained)
+        and isinstance(model.decoder, RNNDecoder | TransformerDecoder)
+        and all(isinstance(each.normalizer, Softmax) for each in model.modules() if isinstance(each, Attention))
+    ):
+        graphs, size = _graphs_of(model), sum(parameter.nbytes for parameter in trained)
+        graph = graphs.of(
+            (source_BS.shape, target_BT.shape, _dtype()),
+            size,
+            source_BS.device,
+            lambda: PassGraph(model, trained, source_BS, target_BT, graphs),
+        )
+    if graph is None:
+        return decode.body(model, source_BS, target_BT, feed, needs_weights)
+    readout_BTR = _Replay.apply(graph, source_BS, target_BT, *trained)  # type: ignore[no-untyped-call]
+    return Decoded(readout_BTR, _no_weights)
+
+
+def _no_weights() -> NoReturn:
+    raise AssertionError("a graph has no weights of attention")
+
+
+class PassGraph:
+    """A forward and a backward pass over batches of one shape."""
+
+    def __init__(
+        self,
+        model: Seq2Seq[Any, Any],
+        trained: Sequence[nn.Parameter],
+        source_BS: Tensor,
+        target_BT: Tensor,
+        graphs: Graphs[PassGraph],
+    ) -> None:
+        self.source_BS, self.target_BT = source_BS.clone(), target_BT.clone()
+        with graphs.recorded() as self.forward:
+            readout_BTR = decode.body(model, self.source_BS, self.target_BT, TeacherForcing(), False).readout_BTR
+        self.readout_gradient_BTR = torch.empty_like(readout_BTR)
+        with graphs.recorded() as self.backward:
+            self.gradients = torch.autograd.grad(
+                readout_BTR, trained, grad_outputs=self.readout_gradient_BTR, allow_unused=True
+            )
+        self.readout_BTR = readout_BTR.detach()
+
+
+class _Replay(torch.autograd.Function):
+    """Runs the passes of a ``PassGraph`` on another batch."""
+
+    @staticmethod
+    def forward(ctx: Any, graph: PassGraph, source_BS: Tensor, target_BT: Tensor, *_: Tensor) -> Tensor:
+        ctx.graph = graph
+        graph.source_BS.copy_(source_BS)
+        graph.target_BT.copy_(target_BT)
+        graph.forward.replay()
+        return graph.readout_BTR.detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient_BTR: Tensor) -> tuple[Tensor | None, ...]:
+        graph = ctx.graph
+        graph.readout_gradient_BTR.copy_(gradient_BTR)
+        graph.backward.replay()
+        return (None, None, None, *(None if each is None else each.detach() for each in graph.gradients))
+
+
+# ------------------------------------------------------------------------------------------------------ searches
+
+
+@dataclass(frozen=True)
+class FixedKeyValues(KeyValues):
+    """Keys and values in memory with room for further steps."""
+
+    def extended(self, present: KeyValues, position_NT: Tensor) -> tuple[KeyValues, Tensor | None]:
+        """See ``KeyValues.extended``; in place."""
+        index_NHTA = position_NT[:, None, :, None].expand_as(present.keys_BHSA)
+        self.keys_BHSA.scatter_(2, index_NHTA, present.keys_BHSA)
+        self.values_BHSA.scatter_(2, index_NHTA, present.values_BHSA)
+        return self, torch.arange(self.keys_BHSA.shape[2], device=position_NT.device) > position_NT
+
+
+@dataclass(frozen=True)
+class JoinedState(BatchRecord):
+    """The state of a Transformer decoder in few tensors, whose shapes most steps do not change."""
+
+    past_NLXHTA: Tensor
+    """The keys (X = 0) and values (X = 1) of each layer, with room for further steps."""
+    position_N: Tensor
+    """Number of steps done."""
+    steps: int = shared()
+    """The same, known to the host."""
+
+    @staticmethod
+    def of(state: Any) -> Any:
+        """With room for the next step; the state itself where it is one of another kind of decoder."""
+        if isinstance(state, TransformerState):
+            pairs = [torch.stack([layer.keys_BHSA, layer.values_BHSA], dim=1) for layer in state.layers]
+            state = JoinedState(torch.stack(pairs, dim=1), state.position_N, steps=pairs[0].shape[3])
+        if not isinstance(state, JoinedState) or state.steps < (room := state.past_NLXHTA.shape[4]):
+            return state
+        return replace(state, past_NLXHTA=F.pad(state.past_NLXHTA, (0, 0, 0, max(ROOM, room))))
+
+    def apart(self) -> TransformerState:
+        """As the decoder knows it; in the same memory."""
+        layers = tuple(FixedKeyValues(*layer_NXHTA.unbind(1)) for layer_NXHTA in self.past_NLXHTA.unbind(1))
+        return TransformerState(layers, self.position_N)
+
+
+def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
+    """A step from a state of ``JoinedState.of``, which may be written to, to another such state."""
+    if not isinstance(state, JoinedState):
+        return decoder_step.body(decoder, token_N, memory, state)
+    step = decoder_step.body(decoder, token_N, memory, state.apart())
+    after = JoinedState(state.past_NLXHTA, step.state.position_N, steps=state.steps + 1)
+    return DecoderStep(step.readout_NR, step.weights, after)
+
+
+def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
+    """``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
+    if (
+        token_N.device.type != "cuda"
+        or torch.is_grad_enabled()
+        or decoder.training
+        or not isinstance(decoder, RNNDecoder | TransformerDecoder)
+    ):
+        return decoder_step.body(decoder, token_N, memory, state)
+    state = JoinedState.of(state)
+    inputs = (token_N, *memory.tensors(), *state.tensors())
+    shape = (*((each.shape, each.dtype) for each in inputs), _dtype())
+    graphs, size = _graphs_of(decoder), sum(each.nbytes for each in inputs)
+    with graphs.lock:
+        record = partial(StepGraph, decoder, token_N, memory, state, graphs)
+        graph: StepGraph | None = graphs.of(shape, size, token_N.device, record)
+        if graph is None:
+            return _step(decoder, token_N, memory, state)
+        readout_NR, *tensors = graph(token_N, memory, state)
+    after = state.with_tensors(tensors)
+    if isinstance(after, JoinedState):
+        after = replace(after, steps=after.steps + 1)
+    return DecoderStep(readout_NR, lambda: _step(decoder, token_N, memory, state).weights(), after)
+
+
+class StepGraph:
+    """A step of a decoder for inputs of one shape."""
+
+    def __init__(
+        self,
+        decoder: Decoder[Any, Any],
+        token_N: Tensor,
+        memory: BatchRecord,
+        state: BatchRecord,
+        graphs: Graphs[StepGraph],
+    ) -> None:
+        self._of: ReferenceType[BatchRecord] = ref(memory)
+        # tensors of inference mode could not be written elsewhere
+        with torch.inference_mode(False), torch.no_grad():
+            self._token_N = token_N.clone()
+            self._memory, self._state = (
+                record.with_tensors([each.clone() for each in record.tensors()]) for record in (memory, state)
+            )
+        with torch.inference_mode(False), torch.no_grad(), graphs.recorded() as self._graph:
+            step = _step(decoder, self._token_N, self._memory, self._state)
+            self._results = (step.readout_NR, *step.state.tensors())
+
+    def __call__(self, token_N: Tensor, memory: BatchRecord, state: BatchRecord) -> list[Tensor]:
+        """The readouts and the tensors of the next state."""
+        if self._of() is not memory:
+            torch._foreach_copy_(self._memory.tensors(), memory.tensors())
+            self._of = ref(memory)
+        torch._foreach_copy_((self._token_N, *self._state.tensors()), (token_N, *state.tensors()))
+        self._graph.replay()
+        return [each.clone() for each in self._results]
