@@ -319,7 +319,7 @@ def test_two_processes_on_the_cpu_of_a_machine_with_a_gpu(folder: Path) -> None:
 
 # ---- waits
 
-WARM_UP = 8
+WARM_UP = 24
 
 
 def waits_of_updates(folder: Path, patch: pytest.MonkeyPatch, *settings: str, precision: str) -> tuple[int, list[str]]:
@@ -351,4 +351,5 @@ def test_the_host_waits_at_most_once_in(
 ) -> None:
     count, waited = waits_of_updates(folder, monkeypatch, *SIDES[kind], precision=precision)
     assert count == 16
-    assert len(waited) <= count // updates, "\n".join(waited)
+    # and the one of the last update of the warm-up
+    assert len(waited) <= count // updates + 1, "\n".join(waited)
