@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
-from nmt.ops import Operation, TopTokens, log_normalizer, top_tokens
+from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
@@ -84,12 +84,13 @@ class Extensions:
     token_BW: Tensor
 
     @staticmethod
-    def from_top_tokens(before_N: Tensor, tokens: TopTokens, *, beam: int) -> Extensions:
-        """The best extensions by the most probable tokens of each hypothesis, whose log-probability is ``before_N``.
+    def from_top_tokens(beams: Beams, tokens: TopTokens, *, beam: int) -> Extensions:
+        """The best extensions by the most probable tokens of each hypothesis.
 
-        Where ``tokens`` have no normalizer, that includes it.
+        Where ``tokens`` have no normalizer, the log-probabilities of the beams include it.
         """
         rows, count = tokens.token_NK.shape
+        before_N = beams.log_prob_N
         if tokens.log_normalizer_N is not None:
             before_N = before_N - tokens.log_normalizer_N
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
@@ -118,39 +119,9 @@ def first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
     return torch.arange(0, rows, beam, device=device)[:, None]
 
 
-class Kept(NamedTuple):
-    """The extensions that are kept; see ``Advance``."""
-
-    token_N1: Tensor
-    log_prob_N: Tensor
-    parents_N: Tensor
-    ended_BW: Tensor
-    ended_parent_BW: Tensor
-
-
 def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Advance:
     """Keeps the best extensions: those that end and rank among the first K of a sentence are finished, and the first K
     that do not end go on."""
-    return _advanced(beams, _kept(extensions, beam, eos))
-
-
-@Operation
-def kept_of_top_tokens(
-    log_prob_N: Tensor, logit_NK: Tensor, token_NK: Tensor, log_normalizer_N: Tensor, beam: int, eos: int
-) -> Kept:
-    """What ``advance`` keeps of the extensions by the most probable tokens of hypotheses of ``log_prob_N``."""
-    tokens = TopTokens(logit_NK, token_NK, log_normalizer_N)
-    return _kept(Extensions.from_top_tokens(log_prob_N, tokens, beam=beam), beam, eos)
-
-
-def _advanced(beams: Beams, kept: Kept) -> Advance:
-    parents = beams.select(kept.parents_N)
-    tokens_NT = torch.cat([parents.tokens_NT, kept.token_N1], dim=1)
-    beams = replace(parents, tokens_NT=tokens_NT, log_prob_N=kept.log_prob_N)
-    return Advance(beams, kept.parents_N, kept.ended_BW, kept.ended_parent_BW)
-
-
-def _kept(extensions: Extensions, beam: int, eos: int) -> Kept:
     log_prob_BW, parent_BW, token_BW = extensions.log_prob_BW, extensions.parent_BW, extensions.token_BW
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
@@ -161,7 +132,11 @@ def _kept(extensions: Extensions, beam: int, eos: int) -> Kept:
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
-    return Kept(token_N1, log_prob_N, parents_N, ended_BW, parent_BW[:, :beam])
+    parents = beams.select(parents_N)
+    tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
+    return Advance(
+        replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended_BW, parent_BW[:, :beam]
+    )
 
 
 def advance_groups(
@@ -173,7 +148,7 @@ def advance_groups(
     """
     if groups == 1:
         tokens = top_tokens(log_probs_NV, min(num_candidates(beam), log_probs_NV.shape[1]), False)
-        return advance(beams, Extensions.from_top_tokens(beams.log_prob_N, tokens, beam=beam), beam=beam, eos=eos)
+        return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
     rows, vocabulary = log_probs_NV.shape
     batch = rows // (groups * beam)
     row_BGK = torch.arange(rows, device=log_probs_NV.device).view(batch, groups, beam)
@@ -241,7 +216,7 @@ class BeamSearch:
         )
         token_N = model.first_token(batch * beam, device)
         groups = [[_Group() for _ in range(self.groups)] for _ in range(batch)]
-        # the source row of the sentence of each row
+        # the source row of each row's sentence
         sentence_N = torch.arange(batch, device=device).repeat_interleave(beam)
         covered_N = torch.zeros_like(beams.log_prob_N)
         source_rows, unread = list(range(batch)), list[tuple[Tensor, ...]]()
@@ -256,9 +231,7 @@ class BeamSearch:
                 step = self._advance_by_logits(forward, beams, processors, source_rows, sentence_N)
             else:
                 tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
-                assert tokens.log_normalizer_N is not None
-                inputs = (tokens.logit_NK, tokens.token_NK, tokens.log_normalizer_N)
-                step = _advanced(beams, kept_of_top_tokens(beams.log_prob_N, *inputs, beam, self.eos))
+                step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
             unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N

@@ -66,7 +66,7 @@ def test_equal_extensions_are_ranked_as_the_operation_ranks_them(monkeypatch: py
     monkeypatch.setattr(top_tokens, "implementation", first_of_equal)
     beams, equal_NV = Beams(torch.empty(6, 0, dtype=torch.int64), torch.zeros(6)), torch.zeros(6, 40)
     for extensions in (
-        Extensions.from_top_tokens(beams.log_prob_N, top_tokens(equal_NV, 6, True), beam=3),
+        Extensions.from_top_tokens(beams, top_tokens(equal_NV, 6, True), beam=3),
         Extensions.with_penalty(beams, equal_NV, torch.zeros(2, 40), beam=3),
     ):
         assert extensions.parent_BW.tolist() == [[0] * 6, [3] * 6]
@@ -88,7 +88,7 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
     # the same from the top tokens of each row, with logits that are not normalized
     more_N = torch.tensor([3.0, -2.0, 0.5, 7.0])
     top = TopTokens(*(log_probs + more_N[:, None]).topk(4, dim=1), more_N)
-    extensions = Extensions.from_top_tokens(beams.log_prob_N, top, beam=2)
+    extensions = Extensions.from_top_tokens(beams, top, beam=2)
     torch.testing.assert_close(extensions.log_prob_BW, unpenalized.log_prob_BW)
     assert torch.equal(extensions.parent_BW, unpenalized.parent_BW)
     assert torch.equal(extensions.token_BW, unpenalized.token_BW)

@@ -35,7 +35,6 @@ from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder, TransformerState
 from nmt.nn.recompute import is_recomputing
-from nmt.search.beam import Kept, kept_of_top_tokens
 
 G = TypeVar("G")
 
@@ -95,10 +94,10 @@ class Graphs(Generic[G]):
         return None if found is None else found[0]
 
 
-_of_models: WeakKeyDictionary[object, Graphs[Any]] = WeakKeyDictionary()
+_of_models: WeakKeyDictionary[nn.Module, Graphs[Any]] = WeakKeyDictionary()
 
 
-def _graphs_of(model: object) -> Graphs[Any]:
+def _graphs_of(model: nn.Module) -> Graphs[Any]:
     if model not in _of_models:
         _of_models[model] = Graphs()
     return _of_models[model]
@@ -240,17 +239,6 @@ def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, stat
     return DecoderStep(step.readout_NR, step.weights, after)
 
 
-def _of_tensors(decoder: Decoder[Any, Any], memory: BatchRecord, state: Any) -> Callable[..., list[Tensor]]:
-    """A step as a function of the last tokens and the tensors of state and memory."""
-
-    def run(token_N: Tensor, *tensors: Tensor) -> list[Tensor]:
-        count = len(state.tensors())
-        step = _step(decoder, token_N, memory.with_tensors(tensors[count:]), state.with_tensors(tensors[:count]))
-        return [step.readout_NR, *step.state.tensors()]
-
-    return run
-
-
 def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
     """``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
     if (
@@ -261,55 +249,48 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
     ):
         return decoder_step.body(decoder, token_N, memory, state)
     state = JoinedState.of(state)
-    inputs = (token_N, *state.tensors(), *memory.tensors())
+    inputs = (token_N, *memory.tensors(), *state.tensors())
     shape = (*((each.shape, each.dtype) for each in inputs), _dtype())
     graphs, size = _graphs_of(decoder), sum(each.nbytes for each in inputs)
     with graphs.lock:
-        record = partial(TensorGraph, _of_tensors(decoder, memory, state), inputs, graphs)
-        graph: TensorGraph | None = graphs.of(shape, size, token_N.device, record)
+        record = partial(StepGraph, decoder, token_N, memory, state, graphs)
+        graph: StepGraph | None = graphs.of(shape, size, token_N.device, record)
         if graph is None:
             return _step(decoder, token_N, memory, state)
-        # the memory of most steps is that of the step before
-        is_new, graph.memory = graph.memory is None or graph.memory() is not memory, ref(memory)
-        readout_NR, *tensors = graph(inputs if is_new else inputs[: -len(memory.tensors())])
+        readout_NR, *tensors = graph(token_N, memory, state)
     after = state.with_tensors(tensors)
     if isinstance(after, JoinedState):
         after = replace(after, steps=after.steps + 1)
     return DecoderStep(readout_NR, lambda: _step(decoder, token_N, memory, state).weights(), after)
 
 
-class TensorGraph:
-    """A function of tensors of one shape to tensors."""
+class StepGraph:
+    """A step of a decoder for inputs of one shape."""
 
     def __init__(
-        self, function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], graphs: Graphs[Any]
+        self,
+        decoder: Decoder[Any, Any],
+        token_N: Tensor,
+        memory: BatchRecord,
+        state: BatchRecord,
+        graphs: Graphs[StepGraph],
     ) -> None:
+        self._of: ReferenceType[BatchRecord] = ref(memory)
         # tensors of inference mode could not be written elsewhere
-        self.memory: ReferenceType[BatchRecord] | None = None
-        """Of the inputs that are in the memory of the graph, those that it need not be given again."""
         with torch.inference_mode(False), torch.no_grad():
-            self._inputs = [each.clone() for each in inputs]
-            with graphs.recorded() as self._graph:
-                self._results = list(function(*self._inputs))
+            self._token_N = token_N.clone()
+            self._memory, self._state = (
+                record.with_tensors([each.clone() for each in record.tensors()]) for record in (memory, state)
+            )
+        with torch.inference_mode(False), torch.no_grad(), graphs.recorded() as self._graph:
+            step = _step(decoder, self._token_N, self._memory, self._state)
+            self._results = (step.readout_NR, *step.state.tensors())
 
-    def __call__(self, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-        """The results."""
-        torch._foreach_copy_(self._inputs[: len(inputs)], inputs)
+    def __call__(self, token_N: Tensor, memory: BatchRecord, state: BatchRecord) -> list[Tensor]:
+        """The readouts and the tensors of the next state."""
+        if self._of() is not memory:
+            torch._foreach_copy_(self._memory.tensors(), memory.tensors())
+            self._of = ref(memory)
+        torch._foreach_copy_((self._token_N, *self._state.tensors()), (token_N, *state.tensors()))
         self._graph.replay()
         return [each.clone() for each in self._results]
-
-
-def graphed_kept(
-    log_prob_N: Tensor, logit_NK: Tensor, token_NK: Tensor, log_normalizer_N: Tensor, beam: int, eos: int
-) -> Kept:
-    """``nmt.search.beam.kept_of_top_tokens``, on CUDA by a graph."""
-    tensors = (log_prob_N, logit_NK, token_NK, log_normalizer_N)
-    graph: TensorGraph | None = None
-    if log_prob_N.device.type == "cuda":
-        graphs, shape = _graphs_of(kept_of_top_tokens), (logit_NK.shape, beam, eos)
-        with graphs.lock:
-            record = partial(TensorGraph, partial(kept_of_top_tokens.body, beam=beam, eos=eos), tensors, graphs)
-            graph = graphs.of(shape, sum(each.nbytes for each in tensors), log_prob_N.device, record)
-            if graph is not None:
-                return Kept(*graph(tensors))
-    return kept_of_top_tokens.body(*tensors, beam, eos)

@@ -15,7 +15,7 @@ from nmt.core.device import Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
-from nmt.extras.accel.cuda_graphs import graphed_decode, graphed_kept, graphed_step
+from nmt.extras.accel.cuda_graphs import graphed_decode, graphed_step
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.accel.product import pack
@@ -27,7 +27,6 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.nn.recurrent import RecurrentStack
-from nmt.search.beam import kept_of_top_tokens
 from nmt.translator.loading import for_inference
 
 
@@ -41,7 +40,6 @@ def register() -> None:
     for_inference.register(optimize)
     decode.register(graphed_decode)
     decoder_step.register(graphed_step)
-    kept_of_top_tokens.register(graphed_kept)
     # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
     torch.backends.cuda.enable_cudnn_sdp(False)
 
