@@ -60,7 +60,7 @@ ITERATIONS, FURTHER_ITERATIONS = (3, 5), (0, 2)
 """With equal jumps, and then with learnt ones: over the first block, and over pairs after it, whose jumps and frequent
 words are known."""
 
-RUN_SIZES = (5.0, 12.0, 2.0)
+RUN_SIZES = (12.0, 2.0, 5.0)
 """The sizes of vocabularies of pieces of runs, of one kind of units after the other; see ``Subwords.learn_runs``."""
 
 SHARES, SMALL_SHARES, SMALL = (0.25,), (0.16, 0.4), 100_000
