@@ -1,8 +1,8 @@
 """A word aligner without a translation model: hidden Markov models over several kinds of word units, averaged.
 
-For each kind (the beginnings of words, and pieces of two vocabularies) a pair of models is learnt (see `hmm`). Whole
-words as a further kind cost time and make more errors: most words of a text are rare, and frequent ones are pieces of
-the larger vocabulary. Between words, p_ij of words i and j is the mean over the kinds of units of
+For each kind (the beginnings of words, and pieces of one vocabulary, or of two where there is little text) a pair of
+models is learnt (see `hmm`). Whole words as a further kind cost time and make more errors: most words of a text are
+rare, and frequent ones are pieces. Between words, p_ij of words i and j is the mean over the kinds of units of
 
     forward    mean over tokens t of target word i of  sum over tokens s of source word j of  p(t stands for s)
     backward   mean over tokens s of source word j of  sum over tokens t of target word i of  p(s stands for t)
@@ -56,17 +56,16 @@ _FORMATS = ("nmt word aligner 4", "nmt word aligner 3", "nmt word aligner 2")
 LETTERS = 4
 """The length of the beginnings of words."""
 
-ITERATIONS, SMALL_ITERATIONS, FURTHER_ITERATIONS = (1, 3), (3, 5), (0, 2)
-"""With equal jumps, and then with learnt ones: over the first block, over one of fewer than `SMALL` pairs, where more
-of them help and cost little, and over pairs after the first block, whose jumps and frequent words are known."""
+ITERATIONS, FURTHER_ITERATIONS = (3, 5), (0, 2)
+"""With equal jumps, and then with learnt ones: over the first block, and over pairs after it, whose jumps and frequent
+words are known."""
 
-SMALL = 10_000
-
-RUN_SIZES = (5.0, 12.0, 2.0)
+RUN_SIZES = (12.0, 2.0, 5.0)
 """The sizes of vocabularies of pieces of runs, of one kind of units after the other; see ``Subwords.learn_runs``."""
 
-SHARES = (0.16, 0.4)
-"""The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side."""
+SHARES, SMALL_SHARES, SMALL = (0.25,), (0.16, 0.4), 100_000
+"""The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side: of a text, and of one
+with fewer than `SMALL` words on both sides together, where two sizes make fewer errors than one and cost little."""
 
 
 class Sentences:
@@ -262,19 +261,21 @@ def learn_aligner(
     sources: Sentences,
     targets: Sentences,
     *,
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[float] | None = None,
     iterations: tuple[int, int] | None = None,
     before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With the aligner ``before``
     these are further pairs: its word units stay, and the links that it has learnt from count too. It is changed, so
-    that memory holds the models once. ``iterations`` are their numbers with equal and with learnt jumps, by default as
-    `ITERATIONS` says. Raises ValueError where a side has no words."""
+    that memory holds the models once. ``shares`` are sizes of vocabularies as `SHARES` are, the default, and
+    ``iterations`` the numbers of those with equal and with learnt jumps, by default `ITERATIONS` or, with ``before``,
+    `FURTHER_ITERATIONS`. Raises ValueError where a side has no words."""
     if not sources.number or not targets.number:
         raise ValueError("no words")
-    members = _untaught(sources, targets, shares) if before is None else before.members
-    usual = FURTHER_ITERATIONS if before else SMALL_ITERATIONS if len(sources) < SMALL else ITERATIONS
+    usual_shares = SMALL_SHARES if sources.length_R.sum() + targets.length_R.sum() < SMALL else SHARES
+    members = before.members if before else _untaught(sources, targets, usual_shares if shares is None else shares)
+    flat_iterations, jump_iterations = iterations or (FURTHER_ITERATIONS if before else ITERATIONS)
     for place, member in enumerate(members):
         malloc_trim(0)
         # Without the counts of tokens, which would take memory all the while.
@@ -284,8 +285,8 @@ def learn_aligner(
             *_fitting(source_B, target_B)[:2],
             source_tokens=len(numbers[0]),
             target_tokens=len(numbers[1]),
-            flat_iterations=(iterations or usual)[0],
-            iterations=(iterations or usual)[1],
+            flat_iterations=flat_iterations,
+            iterations=jump_iterations,
             before=member.models if before else None,
             after_iteration=after_iteration,
         )

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -209,6 +210,19 @@ def expected_links(member: Member) -> dict[tuple[str, str], float]:
     links = models.forward.link_E.tolist()
     unseen = models.forward.unseen_U1.tolist()
     return {(sources[s], targets[t]): hmm.PRIOR * p / unseen[s] for (s, t), p in zip(numbers, links, strict=True)}
+
+
+def test_few_words_are_cut_in_one_more_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = SOURCES[:20], TARGETS[:20]
+    words = sum(len(words) for side in sides for words in side)
+    for small, kinds in ((words, 2), (words + 1, 3)):
+        monkeypatch.setattr(module, "SMALL", small)
+        after = Mock()
+        aligner = learn_aligner(*map(Sentences, sides), after_iteration=after)
+        assert (len(aligner.members), after.call_count) == (kinds, 8 * kinds)
+        # Further pairs keep the kinds, and take two iterations.
+        further = learn_aligner(*map(Sentences, sides), before=aligner, after_iteration=after)
+        assert (len(further.members), after.call_count) == (kinds, 10 * kinds)
 
 
 @pytest.mark.parametrize("side", [0, 1])
