@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -64,7 +65,7 @@ def main() -> None:
         training = Training.of(experiment, chosen, Path(folder), updates=8)
     for index in range(24):  # so that each shape has its graph
         training.update(index % 8)
-    shown = lambda name, run, times: show(name, run, times, arguments.rows)  # noqa: E731
+    shown = partial(show, rows=arguments.rows)
     shown("an update", training.update, 8)
     if arguments.sentences == 0:
         return
@@ -72,7 +73,10 @@ def main() -> None:
     sources = [store.source(pair).tolist() for pair in range(arguments.sentences)]
     engine = OwnEngine(for_inference(training.model, chosen), chosen)
     for name, ids in (("a search", sources), ("a search of one sentence", sources[:1])):
-        search = lambda _, ids=ids: engine.translate_ids(ids, experiment.search)  # noqa: E731
+
+        def search(_: int, ids: list[list[int]] = ids) -> None:
+            engine.translate_ids(ids, experiment.search)
+
         search(0)
         shown(f"{name}, beam {arguments.beam}", search, 3)
 
