@@ -252,24 +252,7 @@ class Trainer:
                 log.info(f"training is complete at update {done}" + ("" if averaged or owed else ": nothing to do"))
                 return
             for prepared in updates:
-                tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
-                totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
-                update = prepared.following.update
-                self.model.train()
-                self.model.at_update(update - 1)
-                if not self.processes.is_first:
-                    # a checkpoint has the generators of the first process; these draw the same after a resume too
-                    seed_update(self.seed, rank=self.processes.rank, update=update - 1)
-                reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
-                for attempt in self._memory.attempts(prepared.shares, update=update):
-                    losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
-                    with attempt:
-                        for number, part in attempt:
-                            losses_L4[number] += self._objective.backward(
-                                part, totals, update=update, all_reduce=reduces[number]
-                            )
-                norm_1 = self._clipped_norm().double()[None]
-                self._step(UnreadUpdate(prepared, totals, torch.cat([losses_L4.flatten(), norm_1])))
+                tokens, update = self._step(prepared), prepared.following.update
                 self.position = dataclasses.replace(
                     prepared.following, tokens=self.position.tokens + tokens, seconds=self.position.seconds
                 )
@@ -318,20 +301,33 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _clipped_norm(self) -> Tensor:
-        """Sums the gradients of all processes and clips them; returns the norm before that."""
+    def _step(self, prepared: PreparedUpdate) -> int:
+        """An update of the weights; the host does not wait for a GPU. Returns the number of target tokens."""
+        tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
+        totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
+        update = prepared.following.update
+        self.model.train()
+        self.model.at_update(update - 1)
+        if not self.processes.is_first:
+            # a checkpoint has the generators of the first process; these draw the same after a resume too
+            seed_update(self.seed, rank=self.processes.rank, update=update - 1)
+        reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
+        for attempt in self._memory.attempts(prepared.shares, update=update):
+            losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
+            with attempt:
+                for number, part in attempt:
+                    losses_L4[number] += self._objective.backward(
+                        part, totals, update=update, all_reduce=reduces[number]
+                    )
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
-        return nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
-
-    def _step(self, unread: UnreadUpdate) -> None:
-        """One step of the optimizer, by gradients that are there. The host does not wait for a GPU."""
-        self._unread.append(unread)
-        update = unread.prepared.following.update
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
+        self._unread.append(UnreadUpdate(prepared, totals, torch.cat([losses_L4.flatten(), norm.double()[None]])))
         factor = self.config.schedule.factor(update, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
         self._rate = self.optimizer.step(factor)
         if self.ema is not None:
             self.ema.follow(update)
+        return tokens
 
     def _read(self, meter: Meter) -> StepResult:
         """Reads the results of all updates since the last call, for which the host waits for a GPU once. A loss or

@@ -253,7 +253,7 @@ def pretended(memory: int = 80 << 30) -> Iterator[Pretended]:
         "empty_cache": lambda: None,
         "device": lambda *_: nullcontext(),
         "graph_pool_handle": lambda: (0, 0),
-        "Stream": lambda: None,
+        "Stream": lambda _: None,
     }
     with ExitStack() as stack:
         for name, value in known.items():

@@ -49,13 +49,13 @@ ROOM = 32
 class Graphs(Generic[G]):
     """The graphs of a model by the shapes of their inputs, the last used ones last."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._graphs: OrderedDict[object, tuple[G, int] | None] = OrderedDict()
         self.lock = threading.RLock()
         """For all that reads or writes the memory of graphs."""
         # one memory for all graphs: each runs when nobody needs the results of another any longer
         self._pool = torch.cuda.graph_pool_handle()
-        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     @contextmanager
     def recorded(self) -> Iterator[torch.cuda.CUDAGraph]:
@@ -65,17 +65,20 @@ class Graphs(Generic[G]):
         gc.disable()  # to free memory of the GPU is not allowed meanwhile
         # weights that were cast before, outside of the graph, would stay what they are now
         torch.clear_autocast_cache()
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            try:
-                yield graph
-            finally:
-                graph.capture_end()
-                if collects:
-                    gc.enable()
-        torch.cuda.current_stream().wait_stream(self._stream)
-        torch.clear_autocast_cache()
+        try:
+            # which also makes the device of the stream the current one
+            with torch.cuda.stream(self._stream):
+                self._stream.wait_stream(torch.cuda.default_stream(self._stream.device))
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    yield graph
+                finally:
+                    graph.capture_end()
+            torch.cuda.default_stream(self._stream.device).wait_stream(self._stream)
+        finally:
+            torch.clear_autocast_cache()
+            if collects:
+                gc.enable()
 
     def of(self, shape: object, size: int, device: torch.device, record: Callable[[], G]) -> G | None:
         """The graph of a shape, which holds ``size`` bytes; recorded when the shape comes for the second time, and None
@@ -97,9 +100,9 @@ class Graphs(Generic[G]):
 _of_models: WeakKeyDictionary[nn.Module, Graphs[Any]] = WeakKeyDictionary()
 
 
-def _graphs_of(model: nn.Module) -> Graphs[Any]:
+def _graphs_of(model: nn.Module, device: torch.device) -> Graphs[Any]:
     if model not in _of_models:
-        _of_models[model] = Graphs()
+        _of_models[model] = Graphs(device)
     return _of_models[model]
 
 
@@ -129,7 +132,7 @@ def graphed_decode(
         and isinstance(model.decoder, RNNDecoder | TransformerDecoder)
         and all(isinstance(each.normalizer, Softmax) for each in model.modules() if isinstance(each, Attention))
     ):
-        graphs, size = _graphs_of(model), sum(parameter.nbytes for parameter in trained)
+        graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
         graph = graphs.of(
             (source_BS.shape, target_BT.shape, _dtype()),
             size,
@@ -251,7 +254,7 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
     state = JoinedState.of(state)
     inputs = (token_N, *memory.tensors(), *state.tensors())
     shape = (*((each.shape, each.dtype) for each in inputs), _dtype())
-    graphs, size = _graphs_of(decoder), sum(each.nbytes for each in inputs)
+    graphs, size = _graphs_of(decoder, token_N.device), sum(each.nbytes for each in inputs)
     with graphs.lock:
         record = partial(StepGraph, decoder, token_N, memory, state, graphs)
         graph: StepGraph | None = graphs.of(shape, size, token_N.device, record)
