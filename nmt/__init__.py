@@ -97,13 +97,8 @@ def load_translator(
 
         searcher = exported_engine(trained, device=device, precision=precision)
     else:
-        shortlist = None
-        if trained.experiment.search.shortlist:
-            from nmt.extras.accel.shortlist import read_shortlist
-
-            shortlist = read_shortlist(trained)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
-        searcher = own_engine(trained, others, shortlist, constrained_search)
+        searcher = own_engine(trained, others, constrained_search)
     translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
     if glossary is not None:
         from nmt.extras.glossary.terminology import with_glossary
@@ -125,12 +120,12 @@ def accelerate() -> None:
 
 
 def constrained_search(
-    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_BV: Tensor | None = None
+    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
 ) -> Search:
     """The search of ``nmt.extras`` for translations that contain phrases."""
     from nmt.extras.constraints.search import constrained_search as search
 
-    return search(config, phrases, follows_word_BV)
+    return search(config, phrases, follows_word_V)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:

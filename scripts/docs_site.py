@@ -44,7 +44,6 @@ GUIDES = {
     "config": "begin",
     "import": "begin",
     "score": "translate",
-    "shortlist": "translate",
     "aligner": "align",
     "filter": "prepare",
     "augment": "recipes",

@@ -505,13 +505,6 @@ MUTANTS = (
     ),
     # alignment
     Mutant(
-        "the empty word is left out of the mixture",
-        "nmt.extras.accel:learn",
-        "(empty, source)",
-        "(source,)",
-        ("tests/extras/accel/test_ibm_model_1.py",),
-    ),
-    Mutant(
         "shifted attention is not shifted",
         "nmt.alignment:forced_weights.attention",
         "weights_BHTS[:, :, 1:]",

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work = folder / "work" if options.wheel else folder
         if options.wheel:
             _program[:] = [str(installed(folder / "environment")), "-m"]
-            os.environ.update(PYTHONPATH="", HOME=str(folder), XDG_CACHE_HOME=str(folder / "cache"))
+            os.environ.update(PYTHONPATH="", HOME=str(folder))
         steps = follow(work, pairs=options.pairs, updates=options.updates, tsv=options.tsv)
         ratio = _first_against_second(steps, work) if options.wheel else 0.0
     total = sum(step.seconds for step in steps)

@@ -55,7 +55,6 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "search": (
         "tests/models",
         *_workflows("translate_options", "commands"),
-        "tests/extras/accel/test_make_shortlist.py",
         *("tests/translator", "tests/extras/serve"),
     ),
     "alignment": (

@@ -58,7 +58,6 @@ COMMANDS = {
     "filter": "nmt.extras.pair_filter.command",
     "augment": "nmt.extras.augment.command",
     "languages": "nmt.extras.languages.command",
-    "shortlist": "nmt.extras.accel.command",
     "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",
     "config": "nmt.cli.config",

@@ -108,9 +108,6 @@ class TranslateOptions(ModelOptions):
             "--ensemble", metavar="MODEL", help="Another model that translates together with MODEL; repeatable."
         ),
     ] = None
-    shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="Use only the subwords that nmt shortlist found for a line: faster.")
-    ] = False
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", help="Replace an unknown word of a translation by its source word.")
     ] = False
@@ -162,7 +159,6 @@ class TranslateOptions(ModelOptions):
             "sampling.seed": self.seed,
             "consensus.utility": self.consensus,
             "consensus.samples": self.samples,
-            "shortlist": True if self.shortlist else None,
             "replace_unknown": True if self.replace_unknown else None,
             "markup": True if self.markup else None,
             "document": True if self.document else None,
@@ -181,7 +177,7 @@ CONFLICTS = (
     Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
     Excludes(
         "wait",
-        "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary shortlist "
+        "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary "
         "replace_unknown markup document engine ray",
         "--wait: is greedy search for one sentence in each line; leave out {others}",
     ),

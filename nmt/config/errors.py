@@ -13,6 +13,9 @@ from pydantic_core import ErrorDetails
 from nmt.config.schema import choices_of, follow, kinds_of, locate, pick, structures_of, walk
 from nmt.config.yaml_source import INTEGER, NUMBER, Document, Place, Tree, describe, dotted
 
+_REMOVED = {("search", "shortlist")}
+"""Keys of earlier releases that change results, so that they are not just ignored."""
+
 
 def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[ErrorDetails]) -> list[str]:
     """Messages for a list of pydantic's errors, one per place: unknown keys, then wrong values, then missing keys."""
@@ -51,6 +54,8 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
 
 def _unknown_key(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[str, Place]:
     """Advice for an unknown key, and the place of the key that was probably intended (else the root)."""
+    if place in _REMOVED:
+        return "no longer exists; remove it", ()
     parent, key = place[:-1], str(place[-1])
     node, annotation = follow(cls, parent, tree)
     owner = pick(annotation, node)

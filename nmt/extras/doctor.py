@@ -21,7 +21,7 @@ from nmt.core.version import VERSION
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "pydantic", "typer")
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "asimd", "bf16")
 """Features of a CPU that decide which code runs."""
-VARIABLE = re.compile(r"(?!NMT_API_KEY)(NMT|OMP|MKL|CUDA|TORCH)_\w+|MULTI30K|XDG_CACHE_HOME")
+VARIABLE = re.compile(r"(?!NMT_API_KEY)(NMT|OMP|MKL|CUDA|TORCH)_\w+|MULTI30K")
 
 
 def doctor() -> None:

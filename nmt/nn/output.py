@@ -64,10 +64,6 @@ class OutputLayer(nn.Module):
         """The logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
-    def rows(self, token_U: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of W (U, D) and the entries of b (U,) for some tokens."""
-        return self.weight_VD[token_U], self.bias_V[token_U]
-
     def top_tokens(self, readout_ND: Tensor, count: int, normalized: bool) -> TopTokens:
         """The ``count`` tokens with the largest logits of each row and, if ``normalized``, the normalizer of all."""
         return top_tokens_in_parts(lambda rows: self(readout_ND[rows]), readout_ND, self.vocabulary, count, normalized)

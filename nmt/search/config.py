@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -66,9 +66,6 @@ class SearchConfig(Structure):
     """Draw translations instead of searching for the most probable; null: search."""
     consensus: ConsensusConfig | None = None
     """Draw many translations and choose the one most similar to the others; null: do not."""
-    shortlist: bool = False
-    """Choose among the target subwords that nmt shortlist found for the source subwords of a sentence: faster, with
-    rarely another translation."""
     replace_unknown: bool = False
     """Replace an unknown token by the source word that got the most attention."""
     markup: bool = False
@@ -87,6 +84,14 @@ class SearchConfig(Structure):
     batch_tokens: Annotated[int, Field(gt=0, le=1 << 40)] = 8192
     """Source tokens decoded together, including padding, counted for every beam or draw; on a GPU eight times as
     many."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_shortlist(cls, tree: Any) -> Any:
+        """Accepts the ``shortlist: false`` that runs of earlier releases have; ``true`` is an error."""
+        if isinstance(tree, dict) and tree.get("shortlist") is False:
+            return {key: value for key, value in tree.items() if key != "shortlist"}
+        return tree
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
@@ -18,16 +18,12 @@ from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRe
 from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
 
-if TYPE_CHECKING:
-    from nmt.search.reduction import VocabularyReducer
-
-
 ON_GPU = 8
 """Times as many tokens are decoded together on a GPU, where a step of few rows takes as long."""
 
 ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
-"""A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (B, V), is true
-for the tokens that may follow a ``WORD_END``."""
+"""A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (V,), is true for
+the tokens that may follow a ``WORD_END``."""
 
 
 class Engine(Protocol):
@@ -59,8 +55,6 @@ class OwnEngine:
 
     model: StepModel[Any, Any]
     compute: Compute
-    shortlist: VocabularyReducer | None = None
-    """A sentence has only the tokens of its list, its prefix and its constraints."""
     constrained_search: ConstrainedSearch | None = None
     """Needed for constraints; ``nmt.extras.constraints`` has one."""
     follows_word_V: torch.Tensor | None = None
@@ -98,14 +92,9 @@ class OwnEngine:
             if phrases is not None:
                 longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
                 max_length_B = max_length_B + torch.tensor(longest)
-            searched, reduced = self.model, None
-            if self.shortlist is not None:
-                reduced = self.shortlist.reduce(
-                    self.model, [sources[row] for row in rows], batch_prefixes, phrases, self.compute.device
-                )
-                searched, batch_prefixes, phrases = reduced.model, reduced.prefixes, reduced.phrases
+            searched = self.model
             if config.suppress_padding == "renormalized":
-                searched = WithoutToken(searched, PAD)  # which a shortlist leaves at its place
+                searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
             source_BS, restrictions = uploaded(torch.from_numpy(padded), self.compute.device), _processors(config)
@@ -116,17 +105,9 @@ class OwnEngine:
                 search = search_of(config, scored=scored)
             else:
                 assert self.constrained_search is not None, "constraints need a search for them"
-                follows_BV = self.follows_word_V
-                if follows_BV is not None:
-                    follows_BV = follows_BV.expand(len(rows), -1) if reduced is None else reduced.of_tokens(follows_BV)
-                search = self.constrained_search(config, phrases, follows_BV)
+                search = self.constrained_search(config, phrases, self.follows_word_V)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
-            if reduced is not None:
-                batch = [
-                    tuple(reduced.restored(index, hypothesis) for hypothesis in of_sentence)
-                    for index, of_sentence in enumerate(batch)
-                ]
             for row, of_sentence in zip(rows, batch, strict=True):
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:

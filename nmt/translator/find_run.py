@@ -18,9 +18,6 @@ RUNS = Path("runs")
 ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
 """The files of ``nmt aligner`` in a run directory."""
 
-SHORTLIST = "shortlist.safetensors"
-"""The file of ``nmt shortlist`` there."""
-
 EXPORTED = "exported"
 """The folder of ``nmt export`` there, with one for each format."""
 

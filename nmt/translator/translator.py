@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
     from nmt.data.context import Document
     from nmt.evaluation.perplexity import Prediction
-    from nmt.search.reduction import VocabularyReducer
     from nmt.translator.aligner import Aligner, LearntAligner
     from nmt.translator.scorer import PairScore
 
@@ -432,10 +431,7 @@ Loader: TypeAlias = Callable[..., Translator]
 
 
 def own_engine(
-    trained: TrainedModel,
-    others: Sequence[TrainedModel],
-    shortlist: VocabularyReducer | None,
-    constrained_search: ConstrainedSearch,
+    trained: TrainedModel, others: Sequence[TrainedModel], constrained_search: ConstrainedSearch
 ) -> OwnEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
@@ -449,4 +445,4 @@ def own_engine(
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return OwnEngine(searched, trained.compute, shortlist, constrained_search)
+    return OwnEngine(searched, trained.compute, constrained_search)

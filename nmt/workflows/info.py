@@ -22,7 +22,7 @@ from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
 from nmt.training.validation import deciding_metric
-from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, SHORTLIST, find, find_checkpoint, is_checkpoint, run_of
+from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, find, find_checkpoint, is_checkpoint, run_of
 
 LINKS = ("best", "latest", "averaged")
 """The links of a run to its checkpoints."""
@@ -30,11 +30,7 @@ LINKS = ("best", "latest", "averaged")
 BAR = 20
 """Characters that stand for all parameters of a model."""
 
-_MADE_BY = {
-    ALIGNER: "of nmt aligner",
-    LAYER: "of nmt aligner, for --method trained",
-    SHORTLIST: "for nmt translate --shortlist",
-}
+_MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trained"}
 
 
 @dataclass(frozen=True)
@@ -159,7 +155,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         metric=experiment.training.validation.metric,
         best=next((checkpoint for checkpoint in found if "best" in checkpoint.links), None),
         checkpoints=found,
-        files=tuple(name for name in (ALIGNER, LAYER, SHORTLIST) if (run / name).exists()),
+        files=tuple(name for name in (ALIGNER, LAYER) if (run / name).exists()),
         exported=_exported(run),
         model=experiment.model.model_dump(mode="json"),
         is_imported=experiment.data.imported is not None,

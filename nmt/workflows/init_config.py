@@ -355,7 +355,7 @@ def size_of_run(model: str) -> Size:
         first_validation=0,
         start_from=str(run),
         joint=experiment.data.subwords.joint,
-        search=write({"search": experiment.search.model_dump(mode="json", exclude={"shortlist"})}),
+        search=write({"search": experiment.search.model_dump(mode="json")}),
     )
 
 

@@ -40,7 +40,6 @@ COMMANDS = (
     "filter",
     "augment",
     "languages",
-    "shortlist",
     "export",
     "info",
     "config",
@@ -304,14 +303,13 @@ def test_options_reach_the_workflow() -> None:
     arguments = "runs/x --beam 3 --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99 "
     arguments += "--device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2] --n-best 3 --sample --temperature 0.5 "
     arguments += "--top-k 4 --top-p 0.9 --seed 5 --consensus bleu --samples 6 --prefix p --format jsonl --alignment "
-    arguments += "--constraints c --shortlist --replace-unknown --markup --document --context --workers 2"
+    arguments += "--constraints c --replace-unknown --markup --document --context --workers 2"
     result = run(REPLACED, "translate", *arguments.split(), workflow=workflow)
     assert result.stdout == (
         "('runs/x', ['a.b=1', 'c=[2]', 'search.beam=3', 'search.length_penalty=0.6', 'search.max_length_ratio=2', "
         "'search.batch_tokens=99', 'search.n_best=3', 'search.sampling={}', 'search.sampling.temperature=0.5', "
         "'search.sampling.top_k=4', 'search.sampling.top_p=0.9', 'search.sampling.seed=5', "
-        "'search.consensus.utility=bleu', 'search.consensus.samples=6', 'search.shortlist=true', "
-        "'search.replace_unknown=true', "
+        "'search.consensus.utility=bleu', 'search.consensus.samples=6', 'search.replace_unknown=true', "
         "'search.markup=true', 'search.document=true']) "
         "[('alignment', 'True'), ('constraints', 'c'), ('context', 'True'), "
         "('device', 'cuda:1'), ('engine', 'nmt'), ('ensemble', '[]'), "

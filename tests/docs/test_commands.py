@@ -87,7 +87,6 @@ OUTLINES = {
     r" \[options\]|…": "",
     r"evaluate \.\.\.": "evaluate --source x.de --reference x.en",
     r"text \| tsv \| jsonl": "jsonl",
-    r"--shortlist$": "--shortlist < source.de",
     r"--source F": "--source x.de",
     r"--(target|reference) F": r"--\1 x.en",
     r"--hypothesis F": "--hypothesis hypothesis.en",

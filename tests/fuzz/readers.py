@@ -41,9 +41,8 @@ from nmt.data.store import Ragged, Store, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
-from nmt.extras.accel.shortlist import read_shortlist
 from nmt.extras.augment.steps import Step
 from nmt.extras.augment.text import read_translations
 from nmt.extras.convert.import_config import import_config
@@ -61,7 +60,6 @@ from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.training.more.pretrained import read_vectors
-from nmt.translator.find_run import SHORTLIST
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
@@ -595,17 +593,6 @@ def _source_counts(folder: Path) -> Opened:
     )
 
 
-def _shortlist(folder: Path) -> Opened:
-    trained = make_run(folder / "run")
-    size = trained.tokenizers.source.size
-    tensors = {"always": np.arange(EOS + 3), "offsets": np.arange(size + 1) * 2, "targets": np.arange(size * 2) % size}
-    file = folder / "run" / SHORTLIST
-    safetensors.numpy.save_file(tensors, file, {"vocabulary": trained.tokenizers.fingerprint})
-    seed = file.read_bytes()
-    read = _of_file(file, lambda path: read_shortlist(trained).size([5, 6, size - 1]))
-    return Opened([seed], read, _shaped(seed))
-
-
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
@@ -798,7 +785,6 @@ READERS = (
     Reader("run config", _run_file("config.yaml"), cost=10),
     Reader("run weights", _run_file("latest/model.safetensors"), cost=10),
     Reader("run subwords", _run_file("subwords.model"), cost=10),
-    Reader("shortlist", _shortlist),
     Reader("aligner", _aligner, cost=5),
     Reader("alignment layer", _layer, cost=2),
     Reader("pair filter", _pair_filter, cost=3),

@@ -29,7 +29,6 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.extras.accel.shortlist import Shortlist
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.ray.manifest import Manifest
 from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
@@ -331,11 +330,6 @@ def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
     safetensors.numpy.save_file(arrays, file, {"format": "nmt word aligner 3"})
     with pytest.raises(InputError, match="is damaged; make it anew"):
         load_aligner(file)
-
-
-def test_a_shortlist_of_other_shapes() -> None:
-    numbers = np.arange(4)
-    assert not Shortlist(4, numbers, numbers, numbers[None]).fits(3)
 
 
 def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:

@@ -75,6 +75,23 @@ def test_a_checkpoint_from_before_formats_were_noted(tmp_path: Path) -> None:
     assert_same(measure(tmp_path / "copy", command)["scores"], expected["scores"])
 
 
+def test_a_removed_key_is_ignored_only_where_it_had_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``search.shortlist: false`` stands in all golden runs."""
+    copy(RUNS[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    config = Path("run/config.yaml")
+    lines = config.read_text(encoding="utf-8").splitlines()
+    number = lines.index("  shortlist: false")
+    run = in_process(capsys)
+    assert "shortlist" not in run("config", "run/config.yaml").stdout
+    lines[number] = "  shortlist: true"
+    config.write_text("\n".join(lines), encoding="utf-8")
+    advice = "search.shortlist: no longer exists; remove it"
+    assert run("translate", "run").error == f"{config.resolve()}:{number + 1}: {advice}"
+
+
 GIVEN = ("--source", "test.de", "--target", "test.en")
 
 

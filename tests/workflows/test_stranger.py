@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.extras.accel.shortlist import read_shortlist
 from nmt.extras.export.export_model import export, export_folder
 from nmt.extras.word_aligner.aligner import load_aligner
 from nmt.extras.word_aligner.layer import load_layer
@@ -139,19 +138,18 @@ def test_an_export_is_not_written_through_a_link(tmp_path: Path) -> None:
     "name",
     [
         "config.yaml", "subwords.model", "latest/model.safetensors", "latest/state.json", "lengths.json",
-        "shortlist.safetensors", "aligner.safetensors", "alignment_layer.safetensors",
+        "aligner.safetensors", "alignment_layer.safetensors",
     ],
 )  # fmt: skip
 def test_a_device_or_a_pipe_in_the_folder_is_refused_at_once(tmp_path: Path, kind: str, name: str) -> None:
     run = tmp_path / "run"
-    trained = make_run(run)
+    make_run(run)
     (run / name).unlink(missing_ok=True)
     if kind == "zero":
         (run / name).symlink_to("/dev/zero")
     else:
         os.mkfifo(run / name)
     readers: dict[str, Callable[[], object]] = {
-        "shortlist.safetensors": lambda: read_shortlist(trained),
         "aligner.safetensors": lambda: load_aligner(run / name),
         "alignment_layer.safetensors": lambda: load_layer(run / name, model="", remedy=""),
     }

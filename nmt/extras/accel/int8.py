@@ -25,7 +25,7 @@ LARGEST = 127
 
 
 class Int8Weight(Tensor):
-    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate and index by rows. Its
+    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate. Its
     ``dtype`` is that of the tensors that it is multiplied with."""
 
     values_OI: Tensor
@@ -126,11 +126,7 @@ def _concatenated(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
     )
 
 
-def _rows(weight_OI: Int8Weight, row_X: Tensor) -> Int8Weight:
-    return Int8Weight(weight_OI.values_OI[row_X], weight_OI.scale_O[row_X], weight_OI.dtype)
-
-
 _OPERATIONS: dict[Any, Callable[..., Any]] = {
-    F.linear: _linear, torch.cat: _concatenated, Tensor.__getitem__: _rows,
+    F.linear: _linear, torch.cat: _concatenated,
     Tensor.to: lambda weight_OI, _: weight_OI,  # products are in the type of what the weight is multiplied with
 }  # fmt: skip

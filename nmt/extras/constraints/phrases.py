@@ -136,21 +136,21 @@ class Transitions:
 class PhraseAutomaton:
     """The states that hypotheses of several sentences may reach, by number."""
 
-    def __init__(self, phrases: Sequence[Sequence[Constraint]], follows_word_BV: Tensor | None = None) -> None:
-        """``follows_word_BV`` is true for the tokens that may follow a ``WORD_END``."""
+    def __init__(self, phrases: Sequence[Sequence[Constraint]], follows_word_V: Tensor | None = None) -> None:
+        """``follows_word_V`` is true for the tokens that may follow a ``WORD_END``."""
         self.states: list[Progress] = []
         self._number_of: dict[Progress, int] = {}
         self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token, after any other
         self.starts = []
         """The first state of each sentence."""
         limit = MAX_STATES
-        if follows_word_BV is not None:
+        if follows_word_V is not None:
             # on a CPU the host need not wait: the many states of alternatives are computed when they are reached
-            limit = MAX_STATES if follows_word_BV.device.type != "cpu" else 0
-            follows_word_BV = follows_word_BV.cpu()
-        for row, of_sentence in enumerate(phrases):
+            limit = MAX_STATES if follows_word_V.device.type != "cpu" else 0
+            follows_word_V = follows_word_V.cpu()
+        for of_sentence in phrases:
             tokens = {token for constraint in of_sentence for phrase in constraint for token in phrase} - {WORD_END}
-            following = () if follows_word_BV is None else (token for token in tokens if follows_word_BV[row, token])
+            following = () if follows_word_V is None else (token for token in tokens if follows_word_V[token])
             self.starts.append(self._explore(Progress.start(of_sentence, frozenset(following)), limit))
         self._transitions: Transitions | None = None
 

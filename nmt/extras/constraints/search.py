@@ -37,7 +37,7 @@ class ConstrainedBeamSearch(BeamSearch):
 
     phrases: tuple[tuple[Constraint, ...], ...] = ()
     """Constraints of each source row: alternative phrases of at least one token."""
-    follows_word_BV: Tensor | None = field(default=None, compare=False)
+    follows_word_V: Tensor | None = field(default=None, compare=False)
     """True for the tokens that may follow a ``WORD_END``; the first tokens of all phrases of a row that has one are
     among them. Needed for phrases with a ``WORD_END``."""
 
@@ -54,7 +54,7 @@ class ConstrainedBeamSearch(BeamSearch):
     @cached_property
     def automaton(self) -> PhraseAutomaton:
         """The states of hypotheses of all source rows."""
-        return PhraseAutomaton(self.phrases, self.follows_word_BV)
+        return PhraseAutomaton(self.phrases, self.follows_word_V)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
@@ -62,9 +62,9 @@ class ConstrainedBeamSearch(BeamSearch):
         steps_left = [limit - beams.tokens_NT.shape[1] - 2 for limit in limits]  # without this and end-of-sentence
         totals = [sum(map(shortest, self.phrases[row])) for row in source_rows]
         starts = [automaton.starts[row] for row in source_rows]
-        start_B, rows_B, left_B1, total_B1 = (
+        start_B, left_B1, total_B1 = (
             torch.tensor(values).to(device, non_blocking=True).view(shape)
-            for values, shape in ((starts, (-1,)), (source_rows, (-1,)), (steps_left, (-1, 1)), (totals, (-1, 1)))
+            for values, shape in ((starts, (-1,)), (steps_left, (-1, 1)), (totals, (-1, 1)))
         )
         state_N = start_B.repeat_interleave(beam) if beams.constraint_N is None else beams.constraint_N
         reached = [] if automaton.is_complete else read_together([state_N])[0].tolist()
@@ -82,9 +82,8 @@ class ConstrainedBeamSearch(BeamSearch):
         is_next_NXP = token_NX[:, :, None] == phrase_NP[:, None]
         next_NX = (is_next_NXP * transitions.next_MP[at_N][:, None]).sum(dim=2)
         other_NX = transitions.other_M[at_N1]
-        if self.follows_word_BV is not None:
-            follows_BC = self.follows_word_BV[rows_B].gather(1, token_NX.view(len(source_rows), -1))
-            other_NX = transitions.word_end_M[at_N1].where(follows_BC.view(token_NX.shape), other_NX)
+        if self.follows_word_V is not None:
+            other_NX = transitions.word_end_M[at_N1].where(self.follows_word_V[token_NX], other_NX)
         next_NX = next_NX.where(is_next_NXP.any(dim=2), other_NX)
         next_NX = next_NX.where(token_NX != self.eos, state_N[:, None])
 
@@ -131,9 +130,9 @@ def allocated(missing_BC: Tensor, goes_on_BC: Tensor, total_B1: Tensor, *, banks
 
 
 def constrained_search(
-    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_BV: Tensor | None = None
+    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
 ) -> ConstrainedBeamSearch:
     """See ``nmt.search.engine.ConstrainedSearch``."""
     return ConstrainedBeamSearch(
-        EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases, follows_word_BV=follows_word_BV
+        EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases, follows_word_V=follows_word_V
     )

@@ -26,12 +26,7 @@ BATCH_TOKENS = 1024
 """Source tokens of a batch on a CPU, without end-of-sentence; times beams at most ``search.batch_tokens``. Larger
 batches are slower there."""
 
-_OWN_SEARCH = {
-    "sampling": "draws",
-    "consensus": "draws",
-    "coverage_penalty": "a coverage penalty of ours",
-    "shortlist": "shortlist of ours",
-}
+_OWN_SEARCH = {"sampling": "draws", "consensus": "draws", "coverage_penalty": "a coverage penalty of ours"}
 """Keys of ours that its search does not support."""
 
 

@@ -7,8 +7,6 @@ word of the corpus counts once, whatever is above or below it, and with n the nu
 
     p(target | source) = n(source, target) / sum over t of n(source, t)          t also the empty unit
     p(source | target) = n(source, target) / sum over s of n(s, target)          s also the empty unit
-
-Not the lexicon of `nmt.extras.accel.ibm_model_1`, whose probabilities are learnt from subwords without any alignment.
 """
 
 from __future__ import annotations

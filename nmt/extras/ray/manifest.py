@@ -102,7 +102,7 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
                 path.unlink(missing_ok=True)
 
 
-_LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model", "shortlist": "shortlist"}
+_LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model"}
 """Facts that a manifest has as hashes, and their names for people."""
 
 

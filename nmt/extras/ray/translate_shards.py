@@ -23,7 +23,7 @@ from nmt.extras.ray.manifest import FILE, Manifest, remove_leftovers
 from nmt.extras.ray.records import ShardOptions, Tally, translate_shard
 from nmt.extras.ray.shards import Shard, check_output, check_wanted, find_shards
 from nmt.training import folders
-from nmt.translator.find_run import SHORTLIST, find_checkpoint, run_of
+from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.translator import EngineName, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions
 
@@ -265,8 +265,6 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
         made_with["--context"] = experiment.data.context
     if job.engine == "ctranslate2":
         made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")
-    if experiment.search.shortlist:
-        made_with["shortlist"] = _hash(run / SHORTLIST)
     return made_with
 
 

@@ -34,7 +34,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.translator.translator import Translator
 
-REFUSED = "n_best groups sampling consensus shortlist coverage_penalty replace_unknown markup document"
+REFUSED = "n_best groups sampling consensus coverage_penalty replace_unknown markup document"
 """Settings of a search that do not go with it."""
 
 

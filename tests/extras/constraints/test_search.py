@@ -37,7 +37,7 @@ ALTERNATIVES: tuple[tuple[Constraint, ...], ...] = ((((4, 5), (1,)), ((1, 5), (4
 
 FOLLOWING = (4, 1)
 """Tokens that may follow the end of a word."""
-FOLLOWS_BV = torch.tensor([[token in FOLLOWING for token in range(6)]])
+FOLLOWS_V = torch.tensor([token in FOLLOWING for token in range(6)])
 
 
 def contains(tokens: Tokens, phrases: tuple[Constraint, ...], used: frozenset[int] = frozenset()) -> bool:
@@ -113,9 +113,7 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
     rows = [phrases for phrases in orders((*ENTANGLED, *CHOICES, *AT_ENDS)) if least_missing((), phrases) < limit]
     model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
-    search = ConstrainedBeamSearch(
-        EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows), follows_word_BV=FOLLOWS_BV.expand(len(rows), -1)
-    )
+    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows), follows_word_V=FOLLOWS_V)
     found = search(
         model, torch.tensor([source] * len(rows)), LogitsProcessors(torch.full((len(rows),), limit), eos=EOS)
     )
@@ -142,7 +140,7 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
         search = ConstrainedBeamSearch(
-            EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of, follows_word_BV=FOLLOWS_BV.expand(3, -1)
+            EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of, follows_word_V=FOLLOWS_V
         )
         found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[Suppress(EOS, before=2)]))
         for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits.tolist(), found, strict=True):

@@ -131,7 +131,6 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
     mistakes = {
         ("--constraints", str(tmp_path / "words")): "--constraints: --engine ctranslate2 knows none",
         ("--sample",): "search.sampling: --engine ctranslate2",
-        ("--shortlist",): "search.shortlist: --engine ctranslate2",
         ("--ensemble", "run"): "--ensemble: --engine ctranslate2 knows one model",
         ("--precision", "float16"): "CTranslate2",
     }

@@ -184,20 +184,6 @@ def test_what_is_done_is_not_done_again(
         translate(trained, shards, output)
 
 
-@pytest.mark.slow
-def test_a_shortlist_is_part_of_what_shards_are_made_with(
-    trained: Path, shards: Path, address: str, tmp_path: Path
-) -> None:
-    output, one = tmp_path / "out", shards / "0.txt"
-    for size in ("60", "1"):
-        done = nmt("shortlist", "run", "--size", size, "--frequent", size, folder=trained)
-        assert done.returncode == 0, done.stderr.decode()
-        if size == "60":
-            translate(trained, one, output, overrides=["search.shortlist=true"])
-    with pytest.raises(InputError, match="was begun with another shortlist; keep its"):
-        translate(trained, one, output, overrides=["search.shortlist=true"])
-
-
 def test_a_shard_that_cannot_be_translated_keeps_none_from_it(
     trained: Path, address: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
