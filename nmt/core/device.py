@@ -96,9 +96,8 @@ def _device(name: str) -> torch.device:
             raise InputError(f"--device {name}: no CUDA device is there; use --device cpu or auto")
         if number and int(number) >= torch.cuda.device_count():
             raise InputError(f"--device {name}: there are only {torch.cuda.device_count()} CUDA devices, from cuda:0")
-    if name == "cuda":  # with its number, which some of PyTorch's functions want
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device(name)
+    # with its number, which some of PyTorch's functions want
+    return torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else torch.device(name)
 
 
 def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -> Precision:

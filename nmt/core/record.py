@@ -58,7 +58,7 @@ class BatchRecord:
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every tensor in the record, nested ones included, in the order of the fields."""
-        return tuple(_tensors(self))
+        return tuple(tensor for _, tensor in _leaves(self))
 
     def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
         """A copy with other tensors, in the order of ``tensors()``."""
@@ -67,7 +67,7 @@ class BatchRecord:
 
     def names(self) -> tuple[str, ...]:
         """The names of ``tensors()``: their fields without the letters of the shape, as in ``layers.0.keys``."""
-        return tuple(".".join(path) for path, _ in _leaves(self))
+        return tuple(".".join(_SHAPE.sub("", name) for name in path) for path, _ in _leaves(self))
 
     def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
         return dataclasses.replace(self, **{name: _apply(function, value) for name, value in _own_fields(self)})
@@ -99,26 +99,15 @@ def _own_fields(record: BatchRecord) -> list[tuple[str, Any]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """The tensors in a value, each with the names that lead to it."""
+    """The tensors in a value, each with the fields and numbers that lead to it."""
     if isinstance(value, BatchRecord):
         for name, content in _own_fields(value):
-            yield from _leaves(content, (*path, _SHAPE.sub("", name)))
+            yield from _leaves(content, (*path, name))
     elif isinstance(value, tuple):
         for index, entry in enumerate(value):
             yield from _leaves(entry, (*path, str(index)))
     elif value is not None:
         yield path, value
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, BatchRecord):
-        for name in _own_names(type(value)):  # type: ignore[arg-type]
-            yield from _tensors(getattr(value, name))
-    elif isinstance(value, tuple):
-        for entry in value:
-            yield from _tensors(entry)
-    elif value is not None:
-        yield value
 
 
 def _apply(function: Callable[[Tensor], Tensor], value: Any) -> Any:

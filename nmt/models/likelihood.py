@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @Operation
 def decode(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, needs_weights: bool) -> Decoded:
-    """All steps over a batch of pairs, with the inputs that ``feed`` chooses; ``needs_weights`` says that the loss
-    reads those of attention."""
+    """All steps over a batch of pairs on a GPU, with the inputs that ``feed`` chooses; ``needs_weights`` says that the
+    loss reads those of attention."""
     return model.decode(target_BT, model.encode(source_BS), feed)
 
 
@@ -66,7 +66,10 @@ def guided_loss(
     of both passes."""
     passes = 2 if r_drop > 0.0 else 1
     source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
-    decoded = decode(model, source_BS, target_BT, feed, guide is not None)
+    if source_BS.device.type == "cpu":
+        decoded = model.decode(target_BT, model.encode(source_BS), feed)
+    else:
+        decoded = decode(model, source_BS, target_BT, feed, guide is not None)
     is_token_X = (target_BT != model.pad).flatten()
     place_N = (is_token_X.nonzero() if tokens is None else is_token_X.nonzero_static(size=passes * tokens))[:, 0]
     loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, place_N, smoothing, summed)

@@ -176,7 +176,7 @@ class Step(Generic[S]):
 
 @Operation
 def decoder_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: Any, state: Any) -> DecoderStep[Any]:
-    """``Decoder.step``, as searches call it."""
+    """``Decoder.step``, as searches on a GPU call it."""
     return decoder.step(token_N, memory, state)
 
 
@@ -217,7 +217,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
-        step = decoder_step(self.decoder, token_N, memory, state)
+        on_cpu = token_N.device.type == "cpu"
+        step = (
+            self.decoder.step(token_N, memory, state) if on_cpu else decoder_step(self.decoder, token_N, memory, state)
+        )
         return Step(
             self.output.vocabulary,
             lambda rows: self.output(step.readout_NR[rows]),

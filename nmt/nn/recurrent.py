@@ -197,7 +197,7 @@ def _run(cell: CellType, weights: list[Tensor], input_BTE: Tensor, start: Any) -
     device = input_BTE.device.type
     if input_BTE.shape[0] == 1 and device == "cpu":
         # For a batch of one PyTorch takes other kernels, which round otherwise: a result must not depend on the batch.
-        start = tuple(_twice(tensor) for tensor in start) if isinstance(start, tuple) else _twice(start)
+        start = tuple(each.repeat(1, 2, 1) for each in start) if isinstance(start, tuple) else start.repeat(1, 2, 1)
         return _run(cell, weights, input_BTE.repeat(2, 1, 1), start)[:1]
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
@@ -212,7 +212,3 @@ def _run(cell: CellType, weights: list[Tensor], input_BTE: Tensor, start: Any) -
     options = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
     with torch.autocast(device, enabled=False):
         return cell.run(input_BTE, start, weights, *options)[0]
-
-
-def _twice(start_1BD: Tensor) -> Tensor:
-    return start_1BD.repeat(1, 2, 1)

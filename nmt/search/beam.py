@@ -303,8 +303,7 @@ class BeamSearch:
                     group.finished.append(Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score))
             for row, best_G in zip(source_rows, best_BG.tolist(), strict=True):
                 for group, best in zip(groups[row], best_G, strict=True):
-                    if not group.is_done:
-                        group.is_done = self._is_done(group.finished, best, length, limits[row])
+                    group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
         return [at for at, row in enumerate(source_rows) if not all(group.is_done for group in groups[row])]
 
     def _is_done(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:

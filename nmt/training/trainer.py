@@ -45,17 +45,6 @@ ESTIMATE_AFTER = 20
 
 
 @dataclass(frozen=True)
-class UnreadUpdate:
-    """An update whose results the host has not read yet."""
-
-    prepared: PreparedUpdate
-    totals: BatchTotals
-    results_X: Tensor
-    """The fields of the ``Losses`` of each batch, one after the other, and the norm of the gradient before clipping;
-    float64."""
-
-
-@dataclass(frozen=True)
 class StepResult:
     """Results of the updates since the last ones that were read; the same in all processes."""
 
@@ -122,7 +111,8 @@ class Trainer:
         self._saved_at = -1
         self._owes_validation = validate is not None and config.validation.first == 0
         self._epoch_batches = 0
-        self._unread: list[UnreadUpdate] = []
+        # updates whose results the host has not read: fields of ``Losses`` of each batch, and the gradient's norm
+        self._unread: list[tuple[PreparedUpdate, BatchTotals, Tensor]] = []
         self._rate = 0.0
 
     # ------------------------------------------------------------------------------------------- checkpoints
@@ -252,42 +242,61 @@ class Trainer:
                 log.info(f"training is complete at update {done}" + ("" if averaged or owed else ": nothing to do"))
                 return
             for prepared in updates:
-                tokens, update = self._step(prepared), prepared.following.update
+                tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
+                totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
+                update = prepared.following.update
+                self.model.train()
+                self.model.at_update(update - 1)
+                if not self.processes.is_first:
+                    # a checkpoint has the generators of the first process; these draw the same after a resume too
+                    seed_update(self.seed, rank=self.processes.rank, update=update - 1)
+                reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
+                for attempt in self._memory.attempts(prepared.shares, update=update):
+                    losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
+                    with attempt:
+                        for number, part in attempt:
+                            losses_L4[number] += self._objective.backward(
+                                part, totals, update=update, all_reduce=reduces[number]
+                            )
+                self._step(prepared, totals, losses_L4)
                 self.position = dataclasses.replace(
                     prepared.following, tokens=self.position.tokens + tokens, seconds=self.position.seconds
                 )
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
-                validates = self._is_over() or update % config.validation.every == 0
-                validates = validates or update == config.validation.first
-                saves, estimates = update % config.save_every == 0, update == done + ESTIMATE_AFTER
-                logs = update % config.log_every == 0
-                check_every = CHECK_EVERY.get(self.compute.device.type, 8)
-                if update % check_every and not (validates or saves or logs or estimates):
-                    continue
-                result = self._read(meter)
-                self.position = dataclasses.replace(self.position, seconds=result.seconds)
-                bar.total = self._expected_updates()
-                if logs:
-                    bar.set_postfix_str(self._log(metrics, meter, result))
-                if estimates and bar.total is not None:
-                    log.info(self._estimate(begun_s, bar.total))
-                validates = validates or self._is_over()  # by the clock
-                if validates or saves or result.signal:
-                    meter.pause()
-                    if validates:
-                        self._validate(metrics)
-                    self._save(metrics)
-                    meter.resume()
-                if self._is_over():
-                    if (count := self.standing.without_gain) >= (config.stopping.patience or math.inf):
-                        log.info(
-                            f"patience ends training: {count} validations without better {config.validation.metric}"
-                        )
-                    self._average(metrics)
+                if self._ends(metrics, meter, bar, estimates=update == done + ESTIMATE_AFTER, begun_s=begun_s):
                     return
-                if result.signal:
-                    self._stop(result.signal)
+
+    def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, *, estimates: bool, begun_s: float) -> bool:
+        """Reads, logs, validates and saves after an update, what of it is due; True where it was the last one."""
+        config, update = self.config, self.position.update
+        validates = self._is_over() or update % config.validation.every == 0 or update == config.validation.first
+        saves, logs = update % config.save_every == 0, update % config.log_every == 0
+        reads = update % CHECK_EVERY.get(self.compute.device.type, 8) == 0
+        if not (reads or validates or saves or logs or estimates):
+            return False
+        result = self._read(meter)
+        self.position = dataclasses.replace(self.position, seconds=result.seconds)
+        bar.total = self._expected_updates()
+        if logs:
+            bar.set_postfix_str(self._log(metrics, meter, result))
+        if estimates and bar.total is not None:
+            log.info(self._estimate(begun_s, bar.total))
+        validates = validates or self._is_over()  # by the clock
+        if validates or saves or result.signal:
+            meter.pause()
+            if validates:
+                self._validate(metrics)
+            self._save(metrics)
+            meter.resume()
+        if self._is_over():
+            if (count := self.standing.without_gain) >= (config.stopping.patience or math.inf):
+                log.info(f"patience ends training: {count} validations without better {config.validation.metric}")
+            self._average(metrics)
+            return True
+        if result.signal:
+            self._stop(result.signal)
+        return False
 
     def _tidy(self) -> None:
         """Brings links and files of the run directory in line with the update that training goes on from."""
@@ -301,55 +310,39 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _step(self, prepared: PreparedUpdate) -> int:
-        """An update of the weights; the host does not wait for a GPU. Returns the number of target tokens."""
-        tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
-        totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
+    def _step(self, prepared: PreparedUpdate, totals: BatchTotals, losses_L4: Tensor) -> None:
+        """One step of the optimizer, with the gradients of all processes. The host does not wait for a GPU."""
         update = prepared.following.update
-        self.model.train()
-        self.model.at_update(update - 1)
-        if not self.processes.is_first:
-            # a checkpoint has the generators of the first process; these draw the same after a resume too
-            seed_update(self.seed, rank=self.processes.rank, update=update - 1)
-        reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
-        for attempt in self._memory.attempts(prepared.shares, update=update):
-            losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
-            with attempt:
-                for number, part in attempt:
-                    losses_L4[number] += self._objective.backward(
-                        part, totals, update=update, all_reduce=reduces[number]
-                    )
         self.processes.sum_gradients(list(self.model.parameters()))
         self.optimizer.unscale()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
-        self._unread.append(UnreadUpdate(prepared, totals, torch.cat([losses_L4.flatten(), norm.double()[None]])))
+        self._unread.append((prepared, totals, torch.cat([losses_L4.flatten(), norm.double()[None]])))
         factor = self.config.schedule.factor(update, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
         self._rate = self.optimizer.step(factor)
         if self.ema is not None:
             self.ema.follow(update)
-        return tokens
 
     def _read(self, meter: Meter) -> StepResult:
         """Reads the results of all updates since the last call, for which the host waits for a GPU once. A loss or
         gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
         number = self.interruption.signal()  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
-        read = [values.tolist() for values in read_together([each.results_X for each in self._unread])]
+        read = [values.tolist() for values in read_together([results_X for *_, results_X in self._unread])]
         # the losses are those of this process, the norms those of all
         summed = self.processes.all_reduce(
             [now, number == signal.SIGTERM, number == signal.SIGINT, *(loss for *losses, _ in read for loss in losses)]
         )
         now, terminates, interrupts, *_ = summed
         rest = iter(summed[3:])
-        for each, (*_, norm) in zip(self._unread, read, strict=True):
-            pairs, update = each.prepared.pairs, each.prepared.following.update
+        for (prepared, totals, _), (*_, norm) in zip(self._unread, read, strict=True):
+            pairs, update = prepared.pairs, prepared.following.update
             losses = [Losses(*islice(rest, 4)) for _ in pairs]
             for pairs_B, of_batch in zip(pairs, losses, strict=True):
                 self._check_finite("loss", of_batch.objective, update, [pairs_B])
             total = sum(losses, start=Losses())
             self._check_finite("risk", total.risk, update, pairs)
             self._check_finite("guidance", total.guidance, update, pairs)
-            meter.add(total, each.totals)
+            meter.add(total, totals)
             if not self.optimizer.skips_overflow:
                 self._check_finite("gradient", norm, update, pairs)
         self._unread.clear()
