@@ -120,9 +120,9 @@ MUTANTS = (
     ),
     Mutant(
         "past keys and values are forgotten",
-        "nmt.attention:MultiHead.attend_to_self",
-        "torch.cat([past.keys_BHSA, present.keys_BHSA], dim=2)",
-        "torch.cat([torch.zeros_like(past.keys_BHSA), present.keys_BHSA], dim=2)",
+        "nmt.attention:KeyValues.extended",
+        "torch.cat([self.keys_BHSA, present.keys_BHSA], dim=2)",
+        "torch.cat([torch.zeros_like(self.keys_BHSA), present.keys_BHSA], dim=2)",
         contract("forced_equals_stepwise", "transformer-pre-sinusoidal"),
     ),
     Mutant(
