@@ -1,10 +1,29 @@
-"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines."""
+"""A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
+
+The corpus to learn from is the one to clean, so each pair is scored by a lexicon that has not learnt from it
+(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
+its classifier from the fold before.
+
+A classifier then distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of
+densities w_k. Its logits give w_k / f. The shares pi_k of wrong pairs in the corpus are unknown. f is at least
+pi_k w_k, so that no set of pairs is rarer in the corpus than pi_k times its share of the wrong pairs, and pi_k is at
+most (Blanchard, Lee & Scott 2010, "Semi-Supervised Novelty Detection")
+
+    pi_k = min over thresholds t of  P_f(w_k / f > t) / P_w_k(w_k / f > t)
+
+    p = sum over k of pi_k w_k / f        the probability that a pair is wrong
+    score = -log 2p                       0 where the pair is as probably wrong as right
+
+An estimated pi_k is at least `LEAST_SHARE`, so that scores also rank the pairs of a clean corpus.
+"""
 
 from __future__ import annotations
 
+import copy
+import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,74 +40,167 @@ from nmt.core.files import refuse_special, whole_file
 from nmt.core.meta_init import on_meta_device
 from nmt.data.batching import length_batches, pad
 from nmt.data.config import SubwordsConfig
+from nmt.data.filters import letters, pair_hash
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.extras.pair_filter.model import DecomposableAttention
-from nmt.extras.pair_filter.wrong_pairs import TokenPair, WrongPairs
+from nmt.data.vocabulary import EOS, PAD
+from nmt.extras.pair_filter.lexicon import Lexicon, learn_lexicon
+from nmt.extras.pair_filter.model import INPUTS, PairClassifier, line_facts, summary
+from nmt.extras.pair_filter.wrong_pairs import KINDS, Pair, wrong_pairs
+from nmt.extras.word_aligner.hmm import Tokens
 
-SIZE = 128
+SIZE = 64
+"""Width of the classifier's layers."""
 SUBWORDS = 8000
 LONGEST = 200
 """Tokens of a side that are read; a longer one is cut there."""
 
-UPDATES = 2000
-BATCH_PAIRS = 160
-BATCH_TOKENS = 4096
-"""Tokens of one side in one product, padding included; bounds memory."""
-LEARNING_RATE = 3e-3
+FOLDS = 4
+LEAST_PAIRS = 30
+"""In each fold."""
+CELLS = 40_000_000
+"""Most pairs of a source and a target token that lexicons learn from; bounds memory."""
 
-HELD_OUT = 5000
-"""Most pairs that are held out, a twentieth of all, to find thresholds."""
+EXAMPLES = 16_000
+"""Most pairs of the corpus that classifiers learn from."""
+WRONG = 3
+"""Wrong pairs made of each of them."""
+EPOCHS = 10
+UPDATES = 100
+"""Fewest in an epoch."""
+BATCH = 256
+BATCH_TOKENS = 2048
+"""Tokens of the longer side in a batch, padding included."""
+LEARNING_RATE = 5e-3
+
+SUSPICION = 0.2
+"""Probability to be wrong from which a pair is dropped: a wrong pair that stays does more harm than a right one that
+goes."""
+LEAST_SHARE = 0.002
+PARTS = tuple(part / 20 for part in range(2, 19))
+"""Of wrong pairs, found at the thresholds at which shares are estimated."""
+QUANTILES = 5000
+"""Scores of right pairs that are kept to find thresholds."""
 
 _TOO_LITTLE = "there is too little text to learn from"
-_FORMAT = "nmt pair filter 1"
+_FORMAT = "nmt pair filter 2"
 
 
 @dataclass(frozen=True)
 class PairFilter:
-    """A model with its vocabulary, and scores of pairs that it has not learnt from."""
+    """Lexicons and classifiers of folds with a vocabulary, and scores of pairs that none of them has learnt from."""
 
     tokenizer: Tokenizer
-    model: DecomposableAttention
+    lexicons: tuple[Lexicon, ...]
+    """Of each fold the lexicon that has learnt from the others."""
+    models: tuple[PairClassifier, ...]
+    """Of even and odd folds the classifier that has learnt from the others."""
     held_out_N: NDArray[np.float32]
-    """The scores of pairs of the corpus that were held out, in rising order."""
+    """The scores of right pairs of the corpus, in rising order, as far as they can be told from wrong ones."""
 
     def scores(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float32]:
-        """The log-odds that each pair of lines is a translation; -inf where a side is blank."""
-        pairs = _encoded(self.tokenizer, sources, targets)
-        scores_N = np.zeros(len(pairs), np.float32)
-        with torch.inference_mode():
-            for rows, source_BS, target_BT in _padded(pairs):
-                scores_N[rows] = self.model(source_BS, target_BT).numpy()
-        scores_N[[min(map(len, pair)) == 0 for pair in pairs]] = -np.inf
+        """The score of each pair of lines; -inf where a side is blank."""
+        pairs = list(zip(sources, targets, strict=True))
+        fold_N = np.array([_fold(*pair) for pair in pairs])
+        scores_N = np.full(len(pairs), -np.inf, np.float32)
+        for fold, lexicon in enumerate(self.lexicons):
+            rows = np.flatnonzero(fold_N == fold)
+            kept, x_NX = _inputs(self.tokenizer, lexicon, [pairs[row] for row in rows])
+            scores_N[rows[kept]] = _scores(_ratios(self.models[fold % 2], x_NX))
         return scores_N
 
     def threshold(self, false_alarms: float) -> float:
-        """The score that this share of the held-out pairs does not reach."""
-        return float(np.quantile(self.held_out_N, false_alarms))
+        """The score of p = `SUSPICION`, or a higher one that this share of the right pairs does not reach."""
+        return max(float(np.quantile(self.held_out_N, false_alarms)), -float(np.log(2 * SUSPICION)))
 
 
-def learn_pair_filter(pairs: Sequence[tuple[str, str]], *, seed: int) -> PairFilter:
+def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
     """Learns from different pairs in random order. Raises InputError where they hold too little text."""
     tokenizer = _learn_tokenizer(pairs)
-    held_out = min(HELD_OUT, len(pairs) // 20)
-    training = [pair for pair in _encoded(tokenizer, *zip(*pairs[held_out:], strict=True)) if min(map(len, pair)) > 0]
-    if len(training) < BATCH_PAIRS:
+    folds: list[list[int]] = [[] for _ in range(FOLDS)]
+    encoded, cells = _encoded(tokenizer, pairs), 0
+    for row, (pair, (source, target)) in enumerate(zip(pairs, encoded, strict=True)):
+        cells += len(source) * len(target)
+        if min(len(source), len(target)) > 0 and cells <= CELLS:
+            folds[_fold(*pair)].append(row)
+    if min(map(len, folds)) < LEAST_PAIRS:
         raise InputError(f"{_TOO_LITTLE}; give some hundred different pairs with words on both sides")
-    torch.manual_seed(seed)
-    model = DecomposableAttention(tokenizer.size, SIZE)
+    log.info(f"filter     learning from {sum(map(len, folds)):,} pairs")
     random = np.random.default_rng(seed)
-    wrong_pairs = WrongPairs(training, tokenizer, random)
+    torch.manual_seed(seed)
+    lexicons, examples = [], []
+    for fold in log.progress(range(FOLDS), description="filter", unit="lexicon"):
+        others = [encoded[row] for other in range(FOLDS) if other != fold for row in folds[other]]
+        lexicons.append(learn_lexicon(others, tokenizer.size))
+        # Partners come from the same fold, so that the lexicon has learnt from neither side.
+        examples.append(_examples([pairs[row] for row in folds[fold]], tokenizer, lexicons[fold], random))
+    halves = [tuple(torch.cat(parts) for parts in zip(*examples[half::2], strict=True)) for half in (0, 1)]
+    models = [_learn_classifier(learnt, other, random) for other, learnt in (halves, halves[::-1])]
+    ratio_NK = torch.cat([_ratios(model, x_NX) for model, (x_NX, _) in zip(models, halves, strict=True)])
+    offset_K, held_out_N = _shares(ratio_NK, torch.cat([kind_N for _, kind_N in halves]))
+    for model in models:
+        list(model.parameters())[-1][1:] += offset_K  # the last bias
+    return PairFilter(tokenizer, tuple(lexicons), tuple(models), held_out_N)
+
+
+def _examples(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, lexicon: Lexicon, random: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """The classifier's inputs for pairs of a fold and wrong ones made of them, and their kinds."""
+    examples = [(0, pair) for pair in pairs[: EXAMPLES // FOLDS]]
+    examples += wrong_pairs([pair for _, pair in examples], WRONG, random)
+    kept, x_NX = _inputs(tokenizer, lexicon, [pair for _, pair in examples])
+    return x_NX, torch.tensor([kind for kind, _ in examples])[kept]
+
+
+def _learn_classifier(
+    examples: tuple[Tensor, ...], others: tuple[Tensor, ...], random: np.random.Generator
+) -> PairClassifier:
+    """Descends the cross-entropy of the kinds. Of all epochs, the one that is best for other pairs counts."""
+    x_NX, kind_N = examples
+    model = PairClassifier(len(KINDS) + 1, SIZE)
+    model.mean_X.data, model.deviation_X.data = x_NX.mean(dim=0), x_NX.std(dim=0).clamp(min=0.01)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    losses: list[float] = []
-    for update in log.progress(range(UPDATES), description="filter", unit="update"):
+    batches = max(UPDATES, len(x_NX) // BATCH)
+    best, best_loss = model.state_dict(), math.inf
+    for epoch in log.progress(range(EPOCHS), description="filter", unit="epoch"):
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((update + 1) / 100, 2 * (1 - update / UPDATES), 1.0)
-        losses.append(_update(model, optimizer, *wrong_pairs.batch(BATCH_PAIRS)))
-    log.info(f"filter     loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}, {len(training):,} pairs")
-    learnt = PairFilter(tokenizer, model.eval().requires_grad_(False), np.zeros(0, np.float32))
-    scores_N = learnt.scores(*zip(*pairs[:held_out], strict=True))
-    return replace(learnt, held_out_N=np.sort(scores_N[np.isfinite(scores_N)]))
+            group["lr"] = LEARNING_RATE * (1 - epoch / EPOCHS)
+        for rows in np.array_split(random.permutation(len(x_NX)), batches):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x_NX[rows]), kind_N[rows]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        with torch.inference_mode():
+            loss = float(F.cross_entropy(model(others[0]), others[1]))
+        if loss < best_loss:
+            best, best_loss = copy.deepcopy(model.state_dict()), loss
+    model.load_state_dict(best)
+    return model.eval().requires_grad_(False)
+
+
+def _shares(ratio_NK: Tensor, kind_N: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
+    """The logarithms of what turns exp(z_k - z_0) into pi_k w_k / f, and scores of right pairs, from the examples."""
+    share_K = torch.zeros(len(KINDS))
+    for kind in range(len(KINDS)):
+        own_N, wrong_W = (ratio_NK[kind_N == each, kind].numpy() for each in (0, kind + 1))
+        # One more pair of the corpus, so that a share is hardly ever too small by chance. Where each side is a single
+        # token, none are cut.
+        counts = [((own_N > np.quantile(wrong_W, 1 - part)).sum() + 1) / part for part in PARTS if len(wrong_W)]
+        share_K[kind] = min(1.0, float(min(counts, default=0.0)) / len(own_N))
+    found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K.tolist(), strict=True))
+    log.info(f"filter     wrong pairs, at most: {found}")
+    # w_k / f is exp(z_k - z_0) times the number of examples of the corpus, over that of the kind.
+    count_K = kind_N.bincount(minlength=len(KINDS) + 1).clamp(min=1)
+    offset_K = (share_K.clamp(min=LEAST_SHARE) * count_K[0] / count_K[1:]).log()
+    score_N = np.sort(_scores(ratio_NK[kind_N == 0] + offset_K))
+    # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
+    right_N = np.cumsum(1 - np.exp(-score_N).clip(max=2) / 2)
+    return offset_K, np.interp(np.linspace(0, right_N[-1], QUANTILES), right_N, score_N).astype(np.float32)
+
+
+def _scores(ratio_NK: Tensor) -> NDArray[np.float32]:
+    """-log 2p, p being the sum over k of exp(ratio_k)."""
+    return np.asarray(-ratio_NK.logsumexp(dim=1) - np.log(2))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
@@ -105,41 +217,48 @@ def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
     raise InputError(f"{_TOO_LITTLE}; give pairs with more different words ({reason})")
 
 
-def _encoded(tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]) -> list[TokenPair]:
-    sides = ([row[:LONGEST] for row in tokenizer.encode_arrays(side)] for side in (sources, targets))
+def _encoded(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[Tokens, Tokens]]:
+    """The tokens of each pair's sides."""
+    sides = ([row[:LONGEST] for row in tokenizer.encode_arrays(side)] for side in zip(*pairs, strict=True))
     return list(zip(*sides, strict=True))
 
 
-def _update(
-    model: DecomposableAttention, optimizer: torch.optim.Optimizer, right: list[TokenPair], wrong: list[TokenPair]
-) -> float:
-    """Descends the logistic loss of the pairs, to which right and wrong ones contribute the same."""
-    label_B = torch.tensor([1.0] * len(right) + [0.0] * len(wrong))
-    optimizer.zero_grad()
-    total = 0.0
-    for rows, source_BS, target_BT in _padded(right + wrong):
-        weight_B = torch.where(label_B[rows] > 0, 0.5 / len(right), 0.5 / len(wrong))
-        logit_B = model(source_BS, target_BT)
-        loss = F.binary_cross_entropy_with_logits(logit_B, label_B[rows], weight_B, reduction="sum")
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += loss.item()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    return total
+def _fold(source: str, target: str) -> int:
+    """The fold that a pair belongs to. Near-duplicates are in the same one."""
+    return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % FOLDS
 
 
-def _padded(pairs: Sequence[TokenPair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Batches of pairs of about equal length: rows, sources, targets."""
-    for rows in length_batches([max(map(len, pair)) + 1 for pair in pairs], BATCH_TOKENS):
-        source_BS, target_BT = (torch.from_numpy(pad([pairs[row][side] for row in rows])[0]) for side in (0, 1))
-        yield rows, source_BS, target_BT
+def _inputs(tokenizer: Tokenizer, lexicon: Lexicon, pairs: Sequence[Pair]) -> tuple[list[int], Tensor]:
+    """The rows of the pairs whose sides have tokens, and the classifier's inputs for them."""
+    encoded = _encoded(tokenizer, pairs)
+    rows = [row for row, pair in enumerate(encoded) if min(map(len, pair)) > 0 and all(map(str.strip, pairs[row]))]
+    x_NX = torch.zeros(len(rows), INPUTS)
+    for places in length_batches([max(map(len, encoded[row])) for row in rows], BATCH_TOKENS):
+        sides = list(zip(*(encoded[rows[place]] for place in places), strict=True))
+        padded = [torch.from_numpy(pad(side)[0][:, :-1]) for side in sides]
+        features = lexicon.features(*(side_BT.masked_fill_(side_BT == EOS, PAD) for side_BT in padded))
+        parts = [
+            summary(x_BTF, torch.tensor(list(map(len, side)))) for x_BTF, side in zip(features, sides, strict=True)
+        ]
+        facts_BX = torch.tensor([line_facts(*pairs[rows[place]]) for place in places])
+        x_NX[places] = torch.cat([*parts, facts_BX], dim=-1)
+    return rows, x_NX
+
+
+def _ratios(model: PairClassifier, x_NX: Tensor) -> Tensor:
+    """z_k - z_0, of each kind of wrong pairs."""
+    with torch.inference_mode():
+        logit_BK: Tensor = model(x_NX)
+        return logit_BK[:, 1:] - logit_BK[:, :1]
 
 
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
-    tensors = dict(pair_filter.model.state_dict())
-    tensors["subwords"] = torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())
+    tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
     tensors["held_out"] = torch.from_numpy(pair_filter.held_out_N)
+    for fold, lexicon in enumerate(pair_filter.lexicons):
+        tensors |= {f"{name}.{fold}": each for name, each in lexicon._asdict().items()}
+    tensors |= nn.ModuleList(pair_filter.models).state_dict()
     with whole_file(path) as unfinished:
         # One entry: safetensors writes several in any order, but the same text must give the same bytes.
         safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT})
@@ -153,17 +272,19 @@ def load_pair_filter(path: Path) -> PairFilter:
         with safetensors.safe_open(path, framework="pt") as file:
             form = (file.metadata() or {}).get("format")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        subwords = tensors.pop("subwords").numpy()
-        floats = all(each.dtype == torch.float32 and bool(each.isfinite().all()) for each in tensors.values())
-        held_out_N = tensors.pop("held_out").numpy()
-        if form != _FORMAT or subwords.dtype != np.uint8 or not floats or held_out_N.ndim != 1 or not held_out_N.size:
+        tokenizer = Tokenizer(tensors.pop("subwords").numpy().tobytes(), name=str(path))
+        held_out = tensors.pop("held_out")
+        lexicons = [Lexicon(*(tensors.pop(f"{name}.{fold}") for name in Lexicon._fields)) for fold in range(FOLDS)]
+        floats = [held_out, *tensors.values(), *(x for each in lexicons for x in each[1:])]
+        fits = held_out.ndim == 1 and len(held_out) > 0 and all(each.fits(tokenizer.size) for each in lexicons)
+        if form != _FORMAT or not fits or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats):
             raise ValueError("form")
-        tokenizer = Tokenizer(subwords.tobytes(), name=str(path))
         with on_meta_device():  # takes no memory before the shapes are known to fit
-            model = DecomposableAttention(tokenizer.size, tensors["embedding.table.weight"].shape[1])
-        model.load_state_dict(tensors, assign=True)
+            size = len(tensors["0.layers.0.bias"])
+            models = [PairClassifier(len(KINDS) + 1, size).requires_grad_(False).eval() for _ in range(2)]
+        nn.ModuleList(models).load_state_dict(tensors, assign=True)
+        return PairFilter(tokenizer, tuple(lexicons), tuple(models), held_out.numpy())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is not a pair filter, or damaged; make one with nmt filter --save") from None
-    return PairFilter(tokenizer, model.requires_grad_(False).eval(), held_out_N)
