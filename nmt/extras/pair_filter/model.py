@@ -33,11 +33,11 @@ class PairClassifier(nn.Module):
     def __init__(self, kinds: int, width: int) -> None:
         super().__init__()
         self.mean_X, self.deviation_X = (nn.Parameter(torch.ones(INPUTS), requires_grad=False) for _ in range(2))
-        hidden = nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
-        self.layers = nn.Sequential(*hidden, nn.Linear(width, kinds))
+        self.hidden = nn.Sequential(nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+        self.output = nn.Linear(width, kinds)
 
     def forward(self, x_BX: Tensor) -> Tensor:
-        logit_BK: Tensor = self.layers(((x_BX - self.mean_X) / self.deviation_X).clamp(-LIMIT, LIMIT))
+        logit_BK: Tensor = self.output(self.hidden(((x_BX - self.mean_X) / self.deviation_X).clamp(-LIMIT, LIMIT)))
         return logit_BK
 
 

@@ -1,20 +1,22 @@
 """A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
 
-The corpus to learn from is the one to clean, so each pair is scored by a lexicon that has not learnt from it
-(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
-its classifier from the fold before.
+The corpus to learn from is the one to clean, so each pair is scored by what has not learnt from it (cross-fitting): the
+pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and its classifier from
+the folds of other parity.
 
-A classifier then distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of
-densities w_k. Its logits give w_k / f. The shares pi_k of wrong pairs in the corpus are unknown. f is at least
-pi_k w_k, so that no set of pairs is rarer in the corpus than pi_k times its share of the wrong pairs, and pi_k is at
-most (Blanchard, Lee & Scott 2010, "Semi-Supervised Novelty Detection")
+A classifier distinguishes the pairs of the corpus, of density f, from kinds of wrong pairs made of them, of densities
+w_k. f is at least pi_k w_k where the corpus has a share pi_k of wrong pairs of a kind, so that no set of pairs is rarer
+in the corpus than pi_k times its share of the wrong pairs, and (Blanchard, Lee & Scott 2010, "Semi-Supervised Novelty
+Detection")
 
-    pi_k = min over thresholds t of  P_f(w_k / f > t) / P_w_k(w_k / f > t)
+    pi_k <= P_f(w_k / f > t) / P_w_k(w_k / f > t)  for all thresholds t;    p = sum over k of pi_k w_k / f
 
-    p = sum over k of pi_k w_k / f        the probability that a pair is wrong
-    score = -log 2p                       0 where the pair is as probably wrong as right
+is the probability that a pair is wrong. But a classifier that has learnt from wrong pairs as right ones is blunt. So a
+second one learns without the pairs of large p; with g for the density of those that are left, shares are the most
+probable ones for the corpus, found by expectation maximisation (Saerens, Latinne & Decaestecker 2002, "Adjusting the
+Outputs of a Classifier to New a Priori Probabilities"), and
 
-An estimated pi_k is at least `LEAST_SHARE`, so that scores also rank the pairs of a clean corpus.
+    p = sum over k of pi_k w_k / (pi_0 g + sum over k of pi_k w_k)        score = log (1 - p) / p
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import safetensors
@@ -65,7 +68,8 @@ EXAMPLES = 16_000
 """Most pairs of the corpus that classifiers learn from."""
 WRONG = 3
 """Wrong pairs made of each of them."""
-EPOCHS = 10
+EPOCHS = (5, 8)
+"""Of the first classifiers and of those that learn without the pairs of which the first say p >= `LEFT_OUT`."""
 UPDATES = 100
 """Fewest in an epoch."""
 BATCH = 256
@@ -73,12 +77,14 @@ BATCH_TOKENS = 2048
 """Tokens of the longer side in a batch, padding included."""
 LEARNING_RATE = 5e-3
 
-SUSPICION = 0.2
-"""Probability to be wrong from which a pair is dropped: a wrong pair that stays does more harm than a right one that
-goes."""
-LEAST_SHARE = 0.002
-PARTS = tuple(part / 20 for part in range(2, 19))
-"""Of wrong pairs, found at the thresholds at which shares are estimated."""
+PARTS = (0.4, 0.5)
+"""Of wrong pairs, found at the thresholds at which their shares are estimated."""
+LEFT_OUT = 0.3
+SUSPICION = 0.4
+"""Probability to be wrong from which a pair is dropped: one that stays does more harm than a right one that goes."""
+LEAST_SHARE = 5e-4
+"""Of each kind of wrong pairs, so that scores also rank the pairs of a clean corpus."""
+ITERATIONS = 30
 QUANTILES = 5000
 """Scores of right pairs that are kept to find thresholds."""
 
@@ -106,12 +112,13 @@ class PairFilter:
         for fold, lexicon in enumerate(self.lexicons):
             rows = np.flatnonzero(fold_N == fold)
             kept, x_NX = _inputs(self.tokenizer, lexicon, [pairs[row] for row in rows])
-            scores_N[rows[kept]] = _scores(_ratios(self.models[fold % 2], x_NX))
+            with torch.inference_mode():
+                scores_N[rows[kept]] = _scores(self.models[fold % 2](x_NX))
         return scores_N
 
     def threshold(self, false_alarms: float) -> float:
         """The score of p = `SUSPICION`, or a higher one that this share of the right pairs does not reach."""
-        return max(float(np.quantile(self.held_out_N, false_alarms)), -float(np.log(2 * SUSPICION)))
+        return max(float(np.quantile(self.held_out_N, false_alarms)), math.log(1 / SUSPICION - 1))
 
 
 def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
@@ -128,79 +135,114 @@ def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
     log.info(f"filter     learning from {sum(map(len, folds)):,} pairs")
     random = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    lexicons, examples = [], []
+    lexicons, parts, origins = [], [], 0
     for fold in log.progress(range(FOLDS), description="filter", unit="lexicon"):
         others = [encoded[row] for other in range(FOLDS) if other != fold for row in folds[other]]
         lexicons.append(learn_lexicon(others, tokenizer.size))
         # Partners come from the same fold, so that the lexicon has learnt from neither side.
-        examples.append(_examples([pairs[row] for row in folds[fold]], tokenizer, lexicons[fold], random))
-    halves = [tuple(torch.cat(parts) for parts in zip(*examples[half::2], strict=True)) for half in (0, 1)]
-    models = [_learn_classifier(learnt, other, random) for other, learnt in (halves, halves[::-1])]
-    ratio_NK = torch.cat([_ratios(model, x_NX) for model, (x_NX, _) in zip(models, halves, strict=True)])
-    offset_K, held_out_N = _shares(ratio_NK, torch.cat([kind_N for _, kind_N in halves]))
-    for model in models:
-        list(model.parameters())[-1][1:] += offset_K  # the last bias
+        part = [pairs[row] for row in folds[fold][: EXAMPLES // FOLDS]]
+        examples = [(0, row, pair) for row, pair in enumerate(part)] + wrong_pairs(part, WRONG, random)
+        kept, x_NX = _inputs(tokenizer, lexicons[-1], [pair for *_, pair in examples])
+        kinds, rows, _ = zip(*(examples[place] for place in kept), strict=True)
+        origin_N = torch.tensor(rows) + origins
+        parts.append((x_NX, torch.tensor(kinds), origin_N, torch.full((len(kept),), fold % 2)))
+        origins += len(part)
+    models, held_out_N = _learn_classifiers(_Examples(*map(torch.cat, zip(*parts, strict=True))), random)
     return PairFilter(tokenizer, tuple(lexicons), tuple(models), held_out_N)
 
 
-def _examples(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, lexicon: Lexicon, random: np.random.Generator
-) -> tuple[Tensor, Tensor]:
-    """The classifier's inputs for pairs of a fold and wrong ones made of them, and their kinds."""
-    examples = [(0, pair) for pair in pairs[: EXAMPLES // FOLDS]]
-    examples += wrong_pairs([pair for _, pair in examples], WRONG, random)
-    kept, x_NX = _inputs(tokenizer, lexicon, [pair for _, pair in examples])
-    return x_NX, torch.tensor([kind for kind, _ in examples])[kept]
+class _Examples(NamedTuple):
+    """Pairs of the corpus, and wrong pairs made of them."""
+
+    x_NX: Tensor
+    kind_N: Tensor
+    """0, or the number of the kind of wrong pairs."""
+    origin_N: Tensor
+    """The number of the pair of the corpus."""
+    half_N: Tensor
+    """0 of even folds, 1 of odd ones."""
+
+    def of(self, is_kept_N: Tensor) -> _Examples:
+        """Some of the examples."""
+        return _Examples(*(each[is_kept_N] for each in self))
+
+
+def _learn_classifiers(
+    examples: _Examples, random: np.random.Generator
+) -> tuple[list[PairClassifier], NDArray[np.float32]]:
+    """The classifiers of both halves, and the scores of right pairs."""
+    is_own_N = examples.kind_N == 0
+    models, z_NK = _classified(examples, examples, EPOCHS[0], random)
+    ratio_NK = z_NK[:, 1:] - z_NK[:, :1]
+    share_K = torch.stack([_share(ratio_NK[:, kind], examples.kind_N, kind + 1) for kind in range(len(KINDS))])
+    is_right_O = (ratio_NK[is_own_N] + share_K.log()).logsumexp(dim=1) < math.log(LEFT_OUT)
+    models, z_NK = _classified(examples.of(is_right_O[examples.origin_N]), examples, EPOCHS[1], random)
+    z_OK = z_NK[is_own_N]
+    share_K = torch.cat([1 - share_K.sum(0, keepdim=True).clamp(max=0.9), share_K])
+    for _ in range(ITERATIONS):
+        share_K = (z_OK + share_K.clamp(min=LEAST_SHARE).log()).softmax(dim=1).mean(dim=0)
+    found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K[1:].tolist(), strict=True))
+    log.info(f"filter     wrong pairs, about: {found}")
+    prior_K = share_K.clamp(min=LEAST_SHARE).log()
+    for model in models:
+        model.output.bias += prior_K
+    score_O = np.sort(_scores(z_OK + prior_K))
+    # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
+    right_O = np.cumsum(1 / (1 + np.exp(-score_O.clip(min=-50))))
+    return models, np.interp(np.linspace(0, right_O[-1], QUANTILES), right_O, score_O).astype(np.float32)
+
+
+def _share(ratio_N: Tensor, kind_N: Tensor, kind: int) -> Tensor:
+    """The least upper bound pi_k by the ratios w_k / f of all examples."""
+    own_N, wrong_N = ratio_N[kind_N == 0], ratio_N[kind_N == kind]
+    if not len(wrong_N):  # where each side is a single character, none are cut
+        return torch.tensor(LEAST_SHARE)
+    bounds = [((own_N > wrong_N.quantile(1 - part)).sum() + 1) / part for part in PARTS]
+    return torch.stack(bounds).amin() / len(own_N)
+
+
+def _classified(
+    learnt: _Examples, examples: _Examples, epochs: int, random: np.random.Generator
+) -> tuple[list[PairClassifier], Tensor]:
+    """The classifier of each half, which learns from the other one, and log-densities of all examples by the kinds,
+    (N, K), each up to a constant."""
+    halves = [learnt.of(learnt.half_N == half) for half in (0, 1)]
+    models = [_learn_classifier(other, own, epochs, random) for own, other in (halves, halves[::-1])]
+    with torch.inference_mode():
+        z_NK = torch.where(examples.half_N[:, None] == 0, models[0](examples.x_NX), models[1](examples.x_NX))
+    return models, z_NK
 
 
 def _learn_classifier(
-    examples: tuple[Tensor, ...], others: tuple[Tensor, ...], random: np.random.Generator
+    examples: _Examples, others: _Examples, epochs: int, random: np.random.Generator
 ) -> PairClassifier:
-    """Descends the cross-entropy of the kinds. Of all epochs, the one that is best for other pairs counts."""
-    x_NX, kind_N = examples
+    """Descends the cross-entropy of the kinds. Of all epochs, the one that is best for the other examples counts."""
+    x_NX, kind_N = examples[:2]
     model = PairClassifier(len(KINDS) + 1, SIZE)
     model.mean_X.data, model.deviation_X.data = x_NX.mean(dim=0), x_NX.std(dim=0).clamp(min=0.01)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    batches = max(UPDATES, len(x_NX) // BATCH)
     best, best_loss = model.state_dict(), math.inf
-    for epoch in log.progress(range(EPOCHS), description="filter", unit="epoch"):
+    for epoch in log.progress(range(epochs), description="filter", unit="epoch"):
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * (1 - epoch / EPOCHS)
-        for rows in np.array_split(random.permutation(len(x_NX)), batches):
+            group["lr"] = LEARNING_RATE * (1 - epoch / epochs)
+        for rows in np.array_split(random.permutation(len(x_NX)), max(UPDATES, len(x_NX) // BATCH)):
             optimizer.zero_grad()
             F.cross_entropy(model(x_NX[rows]), kind_N[rows]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.inference_mode():
-            loss = float(F.cross_entropy(model(others[0]), others[1]))
+            loss = float(F.cross_entropy(model(others.x_NX), others.kind_N))
         if loss < best_loss:
             best, best_loss = copy.deepcopy(model.state_dict()), loss
     model.load_state_dict(best)
-    return model.eval().requires_grad_(False)
+    model.requires_grad_(False)
+    # The logits are log-densities plus the logarithms of the numbers of examples.
+    model.output.bias -= kind_N.bincount(minlength=len(KINDS) + 1).clamp(min=1).log()
+    return model.eval()
 
 
-def _shares(ratio_NK: Tensor, kind_N: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
-    """The logarithms of what turns exp(z_k - z_0) into pi_k w_k / f, and scores of right pairs, from the examples."""
-    share_K = torch.zeros(len(KINDS))
-    for kind in range(len(KINDS)):
-        own_N, wrong_W = (ratio_NK[kind_N == each, kind].numpy() for each in (0, kind + 1))
-        # One more pair of the corpus, so that a share is hardly ever too small by chance. Where each side is a single
-        # token, none are cut.
-        counts = [((own_N > np.quantile(wrong_W, 1 - part)).sum() + 1) / part for part in PARTS if len(wrong_W)]
-        share_K[kind] = min(1.0, float(min(counts, default=0.0)) / len(own_N))
-    found = ", ".join(f"{share:.1%} {kind}" for kind, share in zip(KINDS, share_K.tolist(), strict=True))
-    log.info(f"filter     wrong pairs, at most: {found}")
-    # w_k / f is exp(z_k - z_0) times the number of examples of the corpus, over that of the kind.
-    count_K = kind_N.bincount(minlength=len(KINDS) + 1).clamp(min=1)
-    offset_K = (share_K.clamp(min=LEAST_SHARE) * count_K[0] / count_K[1:]).log()
-    score_N = np.sort(_scores(ratio_NK[kind_N == 0] + offset_K))
-    # The distribution of right pairs: each pair of the corpus counts by the probability that it is right.
-    right_N = np.cumsum(1 - np.exp(-score_N).clip(max=2) / 2)
-    return offset_K, np.interp(np.linspace(0, right_N[-1], QUANTILES), right_N, score_N).astype(np.float32)
-
-
-def _scores(ratio_NK: Tensor) -> NDArray[np.float32]:
-    """-log 2p, p being the sum over k of exp(ratio_k)."""
-    return np.asarray(-ratio_NK.logsumexp(dim=1) - np.log(2))
+def _scores(z_NK: Tensor) -> NDArray[np.float32]:
+    """log (1 - p) / p"""
+    return np.asarray(z_NK[:, 0] - z_NK[:, 1:].logsumexp(dim=1))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
@@ -245,13 +287,6 @@ def _inputs(tokenizer: Tokenizer, lexicon: Lexicon, pairs: Sequence[Pair]) -> tu
     return rows, x_NX
 
 
-def _ratios(model: PairClassifier, x_NX: Tensor) -> Tensor:
-    """z_k - z_0, of each kind of wrong pairs."""
-    with torch.inference_mode():
-        logit_BK: Tensor = model(x_NX)
-        return logit_BK[:, 1:] - logit_BK[:, :1]
-
-
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
     """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
     tensors = {"subwords": torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())}
@@ -280,7 +315,7 @@ def load_pair_filter(path: Path) -> PairFilter:
         if form != _FORMAT or not fits or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats):
             raise ValueError("form")
         with on_meta_device():  # takes no memory before the shapes are known to fit
-            size = len(tensors["0.layers.0.bias"])
+            size = len(tensors["0.hidden.0.bias"])
             models = [PairClassifier(len(KINDS) + 1, size).requires_grad_(False).eval() for _ in range(2)]
         nn.ModuleList(models).load_state_dict(tensors, assign=True)
         return PairFilter(tokenizer, tuple(lexicons), tuple(models), held_out.numpy())

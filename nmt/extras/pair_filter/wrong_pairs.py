@@ -22,16 +22,16 @@ SHARES = {"partner": 0.3, "cut": 0.35, "joined": 0.1, "copied": 0.125, "swapped"
 KINDS = tuple(SHARES)
 
 
-def wrong_pairs(pairs: Sequence[Pair], count: int, random: np.random.Generator) -> list[tuple[int, Pair]]:
-    """As many wrong pairs of random kinds of each pair, each with the number of its kind in `KINDS`, from 1. Those that
-    have a blank side or are the pair itself are left out."""
+def wrong_pairs(pairs: Sequence[Pair], count: int, random: np.random.Generator) -> list[tuple[int, int, Pair]]:
+    """As many wrong pairs of random kinds of each pair, each with the number of its kind in `KINDS`, from 1, and the
+    row of the pair. Those that have a blank side or are the pair itself are left out."""
     kinds_NC = random.choice(len(KINDS), size=(len(pairs), count), p=list(SHARES.values()))
     made = [
         (kind + 1, row, wrong_pair(pairs, row, KINDS[kind], random))
         for row, kinds in enumerate(kinds_NC.tolist())
         for kind in kinds
     ]
-    return [(kind, pair) for kind, row, pair in made if all(map(str.strip, pair)) and pair != pairs[row]]
+    return [each for each in made if all(map(str.strip, each[2])) and each[2] != pairs[each[1]]]
 
 
 def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
