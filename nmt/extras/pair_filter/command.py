@@ -34,7 +34,7 @@ def filter(
     ] = None,
     false_alarms: Annotated[
         float, typer.Option(metavar="X", min=0, max=1, help="Share of right pairs below the threshold, at least.")
-    ] = 0.01,
+    ] = 0.005,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the training. Default: 1.")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -42,7 +42,7 @@ def filter(
     """Find the pairs of a corpus that are not translations.
 
     Learns to distinguish the pairs from wrong pairs made of them; what scores a pair has not learnt from it. The score
-    is -log 2p, p being the probability that the pair is wrong."""
+    is the log-odds that the pair is right; those that are more probably wrong are dropped."""
     set_verbosity(quiet=quiet, verbose=verbose)
     for option, value in {"--save": save, "--seed": seed}.items():
         if model is not None and value is not None:

@@ -30,9 +30,10 @@ LIMIT = 5.0
 class PairClassifier(nn.Module):
     """The logits (B, K) of the kinds of sentence pairs, of inputs (B, X)."""
 
-    def __init__(self, kinds: int, width: int) -> None:
+    def __init__(self, mean_X: Tensor, deviation_X: Tensor, kinds: int, width: int) -> None:
         super().__init__()
-        self.mean_X, self.deviation_X = (nn.Parameter(torch.ones(INPUTS), requires_grad=False) for _ in range(2))
+        self.mean_X = nn.Parameter(mean_X, requires_grad=False)
+        self.deviation_X = nn.Parameter(deviation_X.clamp(min=0.01), requires_grad=False)
         self.hidden = nn.Sequential(nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
         self.output = nn.Linear(width, kinds)
 

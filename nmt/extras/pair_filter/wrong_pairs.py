@@ -9,7 +9,7 @@ swapped   source and target are exchanged
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,20 +18,17 @@ from nmt.data.words import is_punctuation
 
 Pair: TypeAlias = tuple[str, str]
 
-SHARES = {"partner": 0.3, "cut": 0.35, "joined": 0.1, "copied": 0.125, "swapped": 0.125}
+SHARES = {"right": 0.0, "partner": 0.3, "cut": 0.35, "joined": 0.1, "copied": 0.125, "swapped": 0.125}
+"""Of the kinds among the pairs made."""
 KINDS = tuple(SHARES)
 
 
-def wrong_pairs(pairs: Sequence[Pair], count: int, random: np.random.Generator) -> list[tuple[int, int, Pair]]:
-    """As many wrong pairs of random kinds of each pair, each with the number of its kind in `KINDS`, from 1, and the
-    row of the pair. Those that have a blank side or are the pair itself are left out."""
-    kinds_NC = random.choice(len(KINDS), size=(len(pairs), count), p=list(SHARES.values()))
-    made = [
-        (kind + 1, row, wrong_pair(pairs, row, KINDS[kind], random))
-        for row, kinds in enumerate(kinds_NC.tolist())
-        for kind in kinds
-    ]
-    return [each for each in made if all(map(str.strip, each[2])) and each[2] != pairs[each[1]]]
+def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.Generator) -> Iterator[tuple[int, Pair]]:
+    """The pair in this row, and as many wrong ones made of it, each with its number in `KINDS`. A side may be blank."""
+    yield 0, pairs[row]
+    for kind in random.choice(len(KINDS), size=count, p=list(SHARES.values())).tolist():
+        made = wrong_pair(pairs, row, KINDS[kind], random)
+        yield kind if made != pairs[row] else 0, made
 
 
 def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
