@@ -69,6 +69,7 @@ def main() -> None:
     if str(arguments.filter) == "plant":
         blocks = read_blocks(CorpusConfig(source=arguments.source, target=arguments.target))
         whole = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True) if all(pair)]
+        whole = list(dict.fromkeys(whole))
         pairs, sorts = planted(whole, arguments.pairs, random.Random(arguments.seed), clean=arguments.clean)
         clean(pairs, sorts, shlex.split(arguments.options))
         print_table()

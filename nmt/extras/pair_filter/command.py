@@ -33,7 +33,7 @@ def filter(
         ),
     ] = None,
     false_alarms: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Share of right pairs below the threshold, at least.")
+        float, typer.Option(metavar="X", min=0, max=1, help="Least share of the corpus below the threshold.")
     ] = 0.005,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the training. Default: 1.")] = None,
     quiet: Quiet = False,

@@ -5,12 +5,13 @@ A lexicon has p(t | s) and p(s | t) of a hidden Markov model of word alignment i
 
     max over i of p(t | s_i)                    the best explanation of the token
     max over i of p(s_i | t)                    the best explanation that it is itself
-    p(t), and p(t as a source token)            a copied or swapped side is improbable in its language (Moore 2002)
-    p(t | empty word)                           a token that often stands for nothing needs no explanation
     max over i of sqrt(p(s_i as a target token | t as a source token) p(t | s_i likewise))
                                                 high in a pair that is swapped; e^-10 where none was seen
+    e where a source token is spelt alike, or else 1
+    p(t), and p(t as a source token)            a copied or swapped side is improbable in its language (Moore 2002)
+    p(t | empty word)                           a token that often stands for nothing needs no explanation
 
-and 1 where a source token is spelt alike. Those of a source token are likewise, with source and target exchanged.
+ Those of a source token are likewise, with source and target exchanged.
 Similar features find translations in Munteanu & Marcu 2005 ("Improving Machine Translation Performance by Exploiting
 Non-Parallel Corpora") and in Zipporah (Xu & Koehn 2017).
 
@@ -71,16 +72,9 @@ class Lexicon(NamedTuple):
         sides = []
         for side, here in enumerate((source_BS, target_BT)):
             axis, this, that = 2 - side, links[1 - side], links[side]
-            columns = [
-                this.amax(axis),
-                that.amax(axis),
-                own_2V[side][here],
-                own_2V[1 - side][here],
-                empty_2V[side][here],
-                exchanged_BST.amax(axis),
-                alike_BST.any(axis).float(),
-            ]
-            sides.append(torch.stack(columns, dim=-1))
+            explained = [this.amax(axis), that.amax(axis), exchanged_BST.amax(axis), alike_BST.any(axis).float()]
+            known = [own_2V[side][here], own_2V[1 - side][here], empty_2V[side][here]]
+            sides.append(torch.stack([*explained, *known], dim=-1))
         return sides[0], sides[1]
 
 
@@ -90,12 +84,8 @@ def learn_lexicon(pairs: Sequence[tuple[Tokens, Tokens]], tokens: int) -> Lexico
     models = learn(sources, targets, source_tokens=tokens, target_tokens=tokens, iterations=1)
     forward, backward = models.forward, models.backward
     count_2V = np.stack([np.bincount(np.concatenate(side), minlength=tokens) for side in (sources, targets)]) + 0.5
-    unseen_2V, empty_2V = (forward.unseen_U1, backward.unseen_U1), (backward.empty_V1, forward.empty_V1)
-    token_32V = np.stack(
-        [count_2V / count_2V.sum(axis=1, keepdims=True), np.stack(unseen_2V)[:, :-1], np.stack(empty_2V)[:, :-1]]
-    )
-    link_2E = np.stack([forward.link_E, backward.link_E])
-    return Lexicon(
-        torch.from_numpy(models.pair_E.astype(np.int64)),
-        *(torch.from_numpy(each).float().log() for each in (link_2E, token_32V)),
-    )
+    own_2V = count_2V / count_2V.sum(axis=1, keepdims=True)
+    unseen, empty = ([x.unseen_U1[:-1] for x in (forward, backward)], [x.empty_V1[:-1] for x in (backward, forward)])
+    arrays = [np.stack([forward.link_E, backward.link_E]), np.stack([own_2V, unseen, empty])]
+    pair_E = torch.from_numpy(models.pair_E.astype(np.int64))
+    return Lexicon(pair_E, *(torch.from_numpy(x).float().log() for x in arrays))
