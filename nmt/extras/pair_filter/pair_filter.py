@@ -69,7 +69,7 @@ EPOCHS = (5, 8)
 BATCH = 256
 LEARNING_RATE = 5e-3
 
-SUSPICION = 0.2
+SUSPICION = 0.15
 
 _TOO_LITTLE = "there is too little text to learn from"
 _FORMAT = "nmt pair filter 2"

@@ -1,10 +1,12 @@
 """Makes wrong pairs out of the pairs of a corpus, as counter-examples to learn from.
 
-partner   the target of another pair
-cut       a third to two thirds of the words of one side are gone, at its beginning or at its end
-joined    the same side of another pair follows one side
-copied    both sides are the source, or both the target
-swapped   source and target are exchanged
+partner                        the target of another pair
+source cut, target cut         a third to two thirds of the words of one side are gone, at its beginning or at its end
+source joined, target joined   the same side of another pair follows one side
+source copied, target copied   both sides are the source, or both the target
+swapped                        source and target are exchanged
+
+Each side has a kind of its own, because in a corpus often only one of them is cut or copied.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from nmt.data.words import is_punctuation
 
 Pair: TypeAlias = tuple[str, str]
 
-SHARES = {"right": 0.0, "partner": 0.3, "cut": 0.35, "joined": 0.1, "copied": 0.125, "swapped": 0.125}
+SHARES = {
+    "right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05, "target joined": 0.05,
+    "source copied": 0.07, "target copied": 0.07, "swapped": 0.12,
+}  # fmt: skip
 """Of the kinds among the pairs made."""
 KINDS = tuple(SHARES)
 
@@ -34,15 +39,14 @@ def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.G
 def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
     """A wrong pair of this kind, made of the one in this row."""
     sides = list(pairs[row])
-    side, other = random.integers([2, len(pairs) - 1])
-    another = pairs[(row + 1 + other) % len(pairs)]
+    side, another = int(kind.startswith("target")), pairs[(row + 1 + random.integers(len(pairs) - 1)) % len(pairs)]
     if kind == "partner":
         sides[1] = another[1]
-    elif kind == "cut":
+    elif kind.endswith("cut"):
         sides[side] = _cut(sides[side], random)
-    elif kind == "joined":
+    elif kind.endswith("joined"):
         sides[side] += f" {another[side]}"
-    elif kind == "copied":
+    elif kind.endswith("copied"):
         sides[1 - side] = sides[side]
     else:
         sides.reverse()
