@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from nmt.data.config import SubwordsConfig
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.extras.pair_filter.lexicon import FEATURES, learn_lexicon
-from nmt.extras.pair_filter.model import PairClassifier
-from nmt.extras.pair_filter.pair_filter import FOLDS, PairFilter, save_pair_filter
+from nmt.extras.pair_filter.lexicon import learn_lexicon
+from nmt.extras.pair_filter.model import INPUTS, PairClassifier
+from nmt.extras.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, save_pair_filter
 from nmt.extras.pair_filter.wrong_pairs import KINDS
 from tests.workflows.runs import sentences, trained, write_corpus
 
@@ -56,8 +57,13 @@ def test_a_measurement_prints_a_line_for_each_figure(
     pairs = sentences(60, seed=1)
     tokenizer = train_tokenizers(pairs, SubwordsConfig(size=38)).source
     encoded = list(zip(*(tokenizer.encode_arrays(side) for side in zip(*pairs, strict=True)), strict=True))
-    fold = learn_lexicon(encoded, tokenizer.size), PairClassifier(FEATURES, len(KINDS) + 1, 4).requires_grad_(False)
-    save_pair_filter(PairFilter(tokenizer, (fold,) * FOLDS, np.zeros(2, np.float32)), tmp_path / "a.filter")
+    lexicons = [learn_lexicon(encoded, tokenizer.size) for _ in range(FOLDS)]
+    models = [
+        PairClassifier(torch.zeros(INPUTS), torch.ones(INPUTS), len(KINDS), SIZE).requires_grad_(False) for _ in (0, 1)
+    ]
+    save_pair_filter(
+        PairFilter(tokenizer, tuple(lexicons), tuple(models), np.zeros(2, np.float32)), tmp_path / "a.filter"
+    )
     command = ["x", *(str(tmp_path / name) for name in ("a.filter", "test.de", "test.en"))]
     monkeypatch.setattr(sys, "argv", [*command, "--model", str(trained / "run")])
     benchmark_filter.main()

@@ -32,7 +32,7 @@ class PairClassifier(nn.Module):
 
     def __init__(self, mean_X: Tensor, deviation_X: Tensor, kinds: int, width: int) -> None:
         super().__init__()
-        self.mean_X = nn.Parameter(mean_X, requires_grad=False)
+        self.mean_X = nn.Parameter(mean_X.clone(), requires_grad=False)
         self.deviation_X = nn.Parameter(deviation_X.clamp(min=0.01), requires_grad=False)
         self.hidden = nn.Sequential(nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
         self.output = nn.Linear(width, kinds)

@@ -20,10 +20,8 @@ from nmt.data.words import is_punctuation
 
 Pair: TypeAlias = tuple[str, str]
 
-SHARES = {
-    "right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05, "target joined": 0.05,
-    "source copied": 0.07, "target copied": 0.07, "swapped": 0.12,
-}  # fmt: skip
+SHARES = {"right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05,
+          "target joined": 0.05, "source copied": 0.07, "target copied": 0.07, "swapped": 0.12}  # fmt: skip
 """Of the kinds among the pairs made."""
 KINDS = tuple(SHARES)
 
@@ -39,7 +37,8 @@ def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.G
 def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
     """A wrong pair of this kind, made of the one in this row."""
     sides = list(pairs[row])
-    side, another = int(kind.startswith("target")), pairs[(row + 1 + random.integers(len(pairs) - 1)) % len(pairs)]
+    side, other = int(kind.startswith("target")), int(random.integers(1, len(pairs)))
+    another = pairs[(row + other) % len(pairs)]
     if kind == "partner":
         sides[1] = another[1]
     elif kind.endswith("cut"):
