@@ -1,6 +1,13 @@
 """How many wrong pairs `nmt filter` finds, and how many `nmt align --suspects` finds among the same.
 
     python scripts/benchmark_filter.py FILTER SOURCE TARGET [--model MODEL [--reverse MODEL]] [--seed 1]
+    python scripts/benchmark_filter.py plant SOURCE TARGET [--pairs 20000] [--clean] [--options "..."] [--seed 1]
+
+The second form measures how well `nmt filter` cleans the corpus that it learns from. It draws different pairs of a
+corpus at random and plants wrong ones among them: 5 % wrong partners, 5 % with half of one side (of one word or more),
+2 % in which one side is a copy of the other, and 2 % with source and target exchanged; with --clean none. Then it runs
+`nmt filter --format kept` with the options given, and prints the share of each sort that is dropped, and of the right
+pairs, processor time and wall time. No planted pair is a pair of the corpus. The other form:
 
 FILTER is a file of ``nmt filter --save``. Of each pair of the corpus it makes one of each sort: a wrong partner (the
 target of another pair at random), a dropped half (of one side half of the words, rounded down, at its beginning or its
@@ -13,7 +20,12 @@ threshold, and its speed. The scores of --suspects are those of `benchmark_suspe
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import shlex
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -36,18 +48,32 @@ Scores: TypeAlias = npt.NDArray[np.floating]
 
 FALSE_ALARMS = 0.01
 
+PLANTED = {"wrong partners": 0.05, "halves": 0.05, "copies": 0.02, "swapped": 0.02}
+"""Shares of the corpus."""
+
 
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("filter", type=Path)
+    parser.add_argument("filter", type=Path, help="a file of nmt filter --save, or the word plant")
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--model", help="translates the source to the target; for the scores of --suspects")
     parser.add_argument("--reverse", metavar="MODEL", help="translates the target to the source")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=20_000, help="to plant wrong ones among")
+    parser.add_argument("--clean", action="store_true", help="plant nothing")
+    parser.add_argument("--options", default="", help="further options of nmt filter")
     arguments = parser.parse_args()
     machine = compute("cpu", "float32")
+    if str(arguments.filter) == "plant":
+        blocks = read_blocks(CorpusConfig(source=arguments.source, target=arguments.target))
+        whole = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True) if all(pair)]
+        whole = list(dict.fromkeys(whole))
+        pairs, sorts = planted(whole, arguments.pairs, random.Random(arguments.seed), clean=arguments.clean)
+        clean(pairs, sorts, shlex.split(arguments.options))
+        print_table()
+        return
     pair_filter = load_pair_filter(arguments.filter)
     blocks = read_blocks(CorpusConfig(source=arguments.source, target=arguments.target))
     whole = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True) if all(pair)]
@@ -61,17 +87,65 @@ def main() -> None:
     report("filter: speed", len(whole) / (time.process_time() - started), "pairs per processor second", machine)
     own = -pair_filter.threshold(FALSE_ALARMS)
     report("filter: false alarms by its own threshold", float(np.mean(by_filter(whole)["filter"] > own)), "", machine)
-    for sort, pairs in wrong.items():
-        report(f"filter: {sort} by its own threshold", float(np.mean(by_filter(pairs)["filter"] > own)), "", machine)
+    for sort, sample in wrong.items():
+        report(f"filter: {sort} by its own threshold", float(np.mean(by_filter(sample)["filter"] > own)), "", machine)
     judges: list[Callable[[Pairs], Mapping[str, Scores]]] = [by_filter]
     if arguments.model is not None:
         judges.append(suspects(whole, arguments.model, arguments.reverse))
     for judge in judges:
         right = judge(whole)
-        for sort, pairs in wrong.items():
-            for name, scores in judge(pairs).items():
+        for sort, sample in wrong.items():
+            for name, scores in judge(sample).items():
                 report(f"{name}: {sort}", found(right[name], scores), "", machine)
     print_table()
+
+
+def planted(
+    whole: Pairs, count: int, draw: random.Random, *, clean: bool = False
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs of a corpus, some of them replaced by wrong ones, and the sort of each."""
+    known = set(whole)
+    pairs = draw.sample(whole, count)
+    targets, sorts = [target for _, target in pairs], ["right"] * count
+    free = draw.sample(range(count), count)
+    for sort, share in {} if clean else PLANTED.items():
+        for _ in range(round(share * count)):
+            wrong = None
+            while wrong is None or wrong in known:  # a pair that cannot be made wrong stays right
+                row = free.pop()
+                wrong = spoilt(pairs[row], sort, draw.choice(targets), draw)
+            pairs[row], sorts[row] = wrong, sort
+    return pairs, sorts
+
+
+def spoilt(pair: tuple[str, str], sort: str, another: str, draw: random.Random) -> tuple[str, str]:
+    """The pair as a wrong one; a side of one word is its own half."""
+    side = draw.randrange(2)
+    if sort == "wrong partners":
+        return pair[0], another
+    if sort == "halves":
+        return replaced(pair, side, half(pair[side], draw))
+    return (pair[side], pair[side]) if sort == "copies" else pair[::-1]
+
+
+def clean(pairs: Pairs, sorts: Sequence[str], options: Sequence[str]) -> None:
+    """Has `nmt filter` clean the pairs, and reports what it drops."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("source", "target", "kept")]
+        for side, file in enumerate(files[:2]):
+            file.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+        command = [sys.executable, "-m", "nmt", "filter", "-s", files[0], "-t", files[1], "-o", files[2]]
+        started, before = time.perf_counter(), os.times()
+        subprocess.run([*map(str, command), "--format", "kept", *options], check=True)
+        wall, after = time.perf_counter() - started, os.times()
+        kept = {tuple(line.split("\t")) for line in files[2].read_text(encoding="utf-8").split("\n")}
+    dropped = [tuple(side.replace("\t", " ") for side in pair) not in kept for pair in pairs]
+    for sort in dict.fromkeys(["right", *sorts]):
+        shares = [is_dropped for is_dropped, each in zip(dropped, sorts, strict=True) if each == sort]
+        report(f"{sort}: dropped", float(np.mean(shares)), f"of {len(shares):,}", "cpu")
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    report("time", wall, "s", "cpu")
+    report("processor time", seconds, "s", "cpu")
 
 
 def found(right: Scores, wrong: Scores) -> float:

@@ -130,7 +130,9 @@ def _add_command(folder: Path) -> None:
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
-    filter_ = "import nmt.extras.pair_filter.pair_filter as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    filter_ = (
+        "import nmt.extras.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; import nmt.cli.app; nmt.cli.app.main()"
+    )
     hardly = "import nmt.extras.word_aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
         f"""#!/bin/sh

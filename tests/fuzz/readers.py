@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+import torch
 
 from nmt import experiment as experiments
 from nmt.alignment.error_rate import score_pair
@@ -48,8 +49,10 @@ from nmt.extras.augment.text import read_translations
 from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.glossary.glossary import read_glossary, standing
-from nmt.extras.pair_filter.model import DecomposableAttention
-from nmt.extras.pair_filter.pair_filter import PairFilter, load_pair_filter, save_pair_filter
+from nmt.extras.pair_filter.lexicon import learn_lexicon
+from nmt.extras.pair_filter.model import INPUTS, PairClassifier
+from nmt.extras.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
+from nmt.extras.pair_filter.wrong_pairs import KINDS
 from nmt.extras.ray.manifest import Manifest
 from nmt.extras.ray.records import object_text, with_value
 from nmt.extras.serve.app import create_app
@@ -616,8 +619,11 @@ def _layer(folder: Path) -> Opened:
 def _pair_filter(folder: Path) -> Opened:
     tokenizer = train_tokenizers(SENTENCES, SubwordsConfig(size=40)).source
     file = folder / "pair.filter"
-    model = DecomposableAttention(tokenizer.size, 4).requires_grad_(False)
-    save_pair_filter(PairFilter(tokenizer, model, np.zeros(2, np.float32)), file)
+    encoded = list(zip(*(tokenizer.encode_arrays(side) for side in zip(*SENTENCES, strict=True)), strict=True))
+    lexicons = [learn_lexicon(encoded, tokenizer.size) for _ in range(FOLDS)]
+    zero_X = torch.zeros(INPUTS)
+    models = [PairClassifier(zero_X, zero_X, len(KINDS), SIZE).requires_grad_(False) for _ in (0, 1)]
+    save_pair_filter(PairFilter(tokenizer, tuple(lexicons), tuple(models), np.zeros(2, np.float32)), file)
     seed = file.read_bytes()
 
     def read(path: Path) -> None:

@@ -53,9 +53,8 @@ def filter_pairs(
 def _learn(corpus: CorpusConfig, seed: int) -> PairFilter:
     sample = PairSample(MAX_PAIRS)
     for block in read_blocks(corpus):
-        filled = [pair for pair in zip(block.sources, block.targets, strict=True) if all(map(str.strip, pair))]
-        hashes = np.frombuffer(b"".join(pair_hash(*pair, seed=seed) for pair in filled), np.uint64)
-        sample.offer(hashes, [source for source, _ in filled], [target for _, target in filled])
+        hashes = b"".join(pair_hash(*pair, seed=seed) for pair in zip(block.sources, block.targets, strict=True))
+        sample.offer(np.frombuffer(hashes, np.uint64), block.sources, block.targets)
     return learn_pair_filter(sample.pairs(), seed=seed)
 
 

@@ -1,80 +1,67 @@
 """Makes wrong pairs out of the pairs of a corpus, as counter-examples to learn from.
 
-partner   the target of another pair
-similar   the target of a pair whose target is as long and begins alike
-cut       a third to two thirds of the words of one side are gone, at its beginning or at its end
-joined    the same side of another pair follows one side
-copied    both sides are the source, or both the target
+partner                        the target of another pair
+source cut, target cut         a third to two thirds of the words of one side are gone, at its beginning or at its end
+source joined, target joined   the same side of another pair follows one side
+source copied, target copied   both sides are the source, or both the target
+swapped                        source and target are exchanged
+
+Each side has a kind of its own, because in a corpus often only one of them is cut or copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.words import is_punctuation
 
-Tokens: TypeAlias = NDArray[np.int32]
-TokenPair: TypeAlias = tuple[Tokens, Tokens]
+Pair: TypeAlias = tuple[str, str]
 
-SHARES = {"partner": 0.4, "similar": 0.2, "cut": 0.2, "joined": 0.1, "copied": 0.1}
-WRONG = 3
-"""Wrong pairs for each right one."""
-NEIGHBOURS = (5, 50)
-"""Places to a similar target among all, by length and tokens; the nearest may be translations too."""
+SHARES = {"right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05,
+          "target joined": 0.05, "source copied": 0.07, "target copied": 0.07, "swapped": 0.12}  # fmt: skip
+"""Of the kinds among the pairs made."""
+KINDS = tuple(SHARES)
 
 
-class WrongPairs:
-    """Batches of pairs at random, and wrong pairs made of them. Every side has tokens."""
+def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.Generator) -> Iterator[tuple[int, Pair]]:
+    """The pair in this row, and as many wrong ones made of it, each with its number in `KINDS`. A side may be blank."""
+    yield 0, pairs[row]
+    for kind in random.choice(len(KINDS), size=count, p=list(SHARES.values())).tolist():
+        made = wrong_pair(pairs, row, KINDS[kind], random)
+        yield kind if made != pairs[row] else 0, made
 
-    def __init__(self, pairs: Sequence[TokenPair], tokenizer: Tokenizer, random: np.random.Generator) -> None:
-        self._pairs = pairs
-        self._random = random
-        pieces = tokenizer.pieces(range(tokenizer.size))
-        self._begins_V = np.array([piece.startswith(MARK) for piece in pieces])
-        self._is_mark_V = np.array([is_punctuation(piece.lstrip(MARK)) for piece in pieces])
-        self._order = sorted(range(len(pairs)), key=lambda row: (len(pairs[row][1]), pairs[row][1].tolist()))
-        self._rank = np.argsort(self._order)
 
-    def batch(self, size: int) -> tuple[list[TokenPair], list[TokenPair]]:
-        """Pairs of the corpus, and for each of them `WRONG` wrong ones."""
-        rows = self._random.integers(len(self._pairs), size=size).tolist()
-        kinds = self._random.choice(list(SHARES), size=WRONG * size, p=list(SHARES.values()))
-        wrong = [self.of(row, kind) for row, kind in zip(rows * WRONG, kinds, strict=True)]
-        return [self._pairs[row] for row in rows], wrong
+def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
+    """A wrong pair of this kind, made of the one in this row."""
+    sides = list(pairs[row])
+    side, other = int(kind.startswith("target")), int(random.integers(1, len(pairs)))
+    another = pairs[(row + other) % len(pairs)]
+    if kind == "partner":
+        sides[1] = another[1]
+    elif kind.endswith("cut"):
+        sides[side] = _cut(sides[side], random)
+    elif kind.endswith("joined"):
+        sides[side] += f" {another[side]}"
+    elif kind.endswith("copied"):
+        sides[1 - side] = sides[side]
+    else:
+        sides.reverse()
+    return sides[0], sides[1]
 
-    def of(self, row: int, kind: str) -> TokenPair:
-        """A wrong pair made of this one."""
-        sides = list(self._pairs[row])
-        side, sign, other = self._random.integers([2, 2, len(self._pairs) - 1])
-        another = self._pairs[(row + 1 + other) % len(self._pairs)]
-        if kind == "partner":
-            sides[1] = another[1]
-        elif kind == "similar":
-            place, distance = self._rank[row], int(self._random.integers(*NEIGHBOURS)) * (2 * sign - 1)
-            place += distance if 0 <= place + distance < len(self._pairs) else -distance
-            sides[1] = self._pairs[self._order[place]][1]
-        elif kind == "cut":
-            sides[side] = self._cut(sides[side])
-        elif kind == "joined":
-            sides[side] = np.concatenate([sides[side], another[side]])
-        else:
-            sides[1 - side] = sides[side]
-        return sides[0], sides[1]
 
-    def _cut(self, tokens: Tokens) -> Tokens:
-        """One part of the tokens. Where it lacks the final punctuation, that is added half of the time: a sentence that
-        ends well may lack its half too."""
-        begin_W = np.flatnonzero(self._begins_V[tokens])
-        if len(begin_W) < 2:  # a single word, or a text without spaces
-            begin_W = np.arange(len(tokens))
-        share, is_end, keeps_mark = self._random.random(3)
-        place = begin_W[max(1, int((1 + share) / 3 * len(begin_W)))] if len(begin_W) > 1 else 0
-        part = tokens[place:] if place and is_end < 0.5 else tokens[:place]
-        if len(part) and keeps_mark < 0.5 and self._is_mark_V[tokens[-1]] and not self._is_mark_V[part[-1]]:
-            part = np.append(part, tokens[-1])
-        return part
+def _cut(text: str, random: np.random.Generator) -> str:
+    """One part of the words, or of the characters of a single word or a text without spaces; "" of a single character.
+    Where it lacks the final punctuation, that is added half of the time: a sentence that ends well may lack its half
+    too."""
+    gap = " " if " " in text.strip() else ""
+    words = text.split() if gap else list(text.strip())
+    share, is_end, keeps_mark = random.random(3)
+    left = min(max(1, round((1 + share) / 3 * len(words))), len(words) - 1)
+    part = gap.join(words[-left:] if is_end < 0.5 else words[:left]) if left > 0 else ""
+    mark = text.strip()[-1:]
+    if part and keeps_mark < 0.5 and is_punctuation(mark) and not part.endswith(mark):
+        part = part.rstrip(",;:") + mark
+    return part
