@@ -70,6 +70,7 @@ BATCH = 256
 LEARNING_RATE = 5e-3
 
 SUSPICION = 0.15
+"""Chosen on half of the pairs of Tatoeba es-en and LibreOffice de-en, with and without planted wrong pairs."""
 
 _TOO_LITTLE = "there is too little text to learn from"
 _FORMAT = "nmt pair filter 2"
