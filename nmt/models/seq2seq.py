@@ -217,7 +217,7 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
-        on_cpu = token_N.device.type == "cpu"
+        on_cpu = token_N.device.type == "cpu"  # without the call of an operation, of which a search makes many
         step = (
             self.decoder.step(token_N, memory, state) if on_cpu else decoder_step(self.decoder, token_N, memory, state)
         )

@@ -36,8 +36,10 @@ def compiled() -> ctypes.CDLL | None:
 
 def installed() -> Path:
     """The fastest library that was installed and that this CPU can execute. Raises InputError for none."""
-    if os.environ.get(SWITCH) == "off":
+    if (switch := os.environ.get(SWITCH)) == "off":
         raise InputError(f"{SWITCH}=off")
+    if switch:
+        log.warning(f"{SWITCH}={switch}: is not off, and changes nothing")
     machine, features = platform.machine(), cpu.features()
     for name, needed in NEEDED.items():
         if name.startswith(machine) and features.issuperset(needed.split()):

@@ -11,7 +11,7 @@ A lexicon has p(t | s) and p(s | t) of a hidden Markov model of word alignment i
     p(t), and p(t as a source token)            a copied or swapped side is improbable in its language (Moore 2002)
     p(t | empty word)                           a token that often stands for nothing needs no explanation
 
- Those of a source token are likewise, with source and target exchanged.
+Those of a source token are likewise, with source and target exchanged.
 Similar features find translations in Munteanu & Marcu 2005 ("Improving Machine Translation Performance by Exploiting
 Non-Parallel Corpora") and in Zipporah (Xu & Koehn 2017).
 
