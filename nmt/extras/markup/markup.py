@@ -117,7 +117,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     digits = cycle("23456789")
     last = 0
     for match in matches:
-        plain.add(text[last : match.begin], after_tag=bool(items) and items[-1].kind != "word")
+        plain.add(text[last : match.begin])
         last = match.end
         seen, before, after = match.seen, text[max(match.begin - 1, 0) : match.begin], text[match.end : match.end + 1]
         if stand_in is not None and match.stands_for is not None and not (before.isalnum() or after.isalnum()):
@@ -130,7 +130,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
         plain.add(seen)
         if match.divides and before.strip() and after.strip():
             plain.add(" ")
-    plain.add(text[last:], after_tag=bool(items) and items[-1].kind != "word")
+    plain.add(text[last:])
     matches = [match for match in matches if match.kind is not None]
     spaced = _with_spaces(_paired(items, matches), matches, text)
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
@@ -165,9 +165,9 @@ class _Plain:
         self.parts: list[str] = []
         self.length = 0
 
-    def add(self, text: str, *, after_tag: bool = False) -> None:
-        """Appends text. White space on both sides of a tag is kept once."""
-        if after_tag and self.parts and self.parts[-1][-1].isspace():
+    def add(self, text: str) -> None:
+        """Appends text. White space on both sides of a tag, which itself adds none, is kept once."""
+        if self.parts and self.parts[-1][-1].isspace():
             text = text.lstrip()
         if text:
             self.parts.append(text)

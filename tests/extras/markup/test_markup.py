@@ -35,6 +35,7 @@ TEXTS = {
     "Donau&shy;dampf": ("Donaudampf", [("&shy;", "alone")]),
     "Zeile<br>zwei<br> drei": ("Zeile zwei drei", [("<br>", "alone"), ("<br>", "alone")]),
     "Ein <br/> Hund": ("Ein Hund", [("<br/>", "alone")]),
+    "Ein <i><br>Hund %s  da": ("Ein Hund %s  da", [("<i>", "alone"), ("<br>", "alone"), ("%s", "word")]),
     "(siehe https://a.b/c_(d)?e=f&g=%20#h). www.x.org!": (
         "(siehe https://a.b/c_(d)?e=f&g=%20#h). www.x.org!",
         [("https://a.b/c_(d)?e=f&g=%20#h", "word"), ("www.x.org", "word")],
