@@ -123,6 +123,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 """The tests of each package of nmt, of the modules beside them last, besides those of its own folder."""
 
 EQUIVALENT: Mapping[str, str] = {
+    "nmt/data/batching.py prefixed: `any((corpus.prefix for corpus in store.corpora))` -> "
+    "`all((corpus.prefix for corpus in store.corpora))`": "all corpora have languages or none has: another is an error",
     "nmt/data/splitting.py survey: `len(words) < MOST_WORDS` -> `len(words) <= MOST_WORDS`": (
         "one more line may add words, and no more than MOST_WORDS of them are told"
     ),

@@ -23,6 +23,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
+from nmt.data.context import Sentence
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
@@ -131,6 +132,17 @@ def test_the_search_reads_the_sentences_before(translator: Translator) -> None:
     document = translator.document()
     parts = [translator.translate(document.sentences([line]))[0].text for line in TEXT]
     assert parts == [each.text for each in found]
+
+
+def test_sentences_before_leave_what_a_model_may_read_to_the_sentence(translator: Translator) -> None:
+    trained = translator.trained
+    limit = min(trained.experiment.data.filters.max_length, trained.experiment.search.max_source_tokens)
+    before = " ".join(["Hund"] * limit)
+    end = trained.tokenizers.source.control("<break>")
+    (read,) = trained.prefixed([[7, 8, 9]], [Sentence("x", [before, before])])
+    assert read[:1] == list(trained.source_prefix)
+    assert read[-4:] == [end, 7, 8, 9]
+    assert len(read[1:]) == limit
 
 
 def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> None:
