@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.core import cpu, log, memory
+from nmt.core import log, memory
 from nmt.core.errors import InputError
 from nmt.core.memory import limit_cache_for_training
 
@@ -20,6 +19,9 @@ CHECK_EVERY = {"cpu": 1}
 """Steps of a search after which the host reads its results, by type of device; 8 for others: it waits for a GPU."""
 
 Precision: TypeAlias = Literal["float32", "tf32", "bfloat16", "float16", "int8"]
+
+FASTEST: dict[str, Callable[[], tuple[Precision, str]]] = {}
+"""Functions that find the precision of the fastest products, and why, by type of device; registered from outside."""
 
 _DTYPES = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -43,7 +45,7 @@ class Compute:
     def dtype(self) -> torch.dtype:
         """Type of the tensors that are multiplied."""
         if self.precision == "int8":
-            return torch.bfloat16 if _cpu_has_bfloat16() else torch.float32
+            return _DTYPES[_fastest_on_cpu()[0]]
         return _DTYPES[self.precision]
 
     @property
@@ -72,7 +74,7 @@ def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.
     """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
 
     ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, tf32, bfloat16, float16 or
-    int8; auto takes bfloat16 where the hardware multiplies it (float16 on other GPUs), else float32 with a ``notice``.
+    int8; auto takes bfloat16 where a GPU multiplies it (float16 on others), and the fastest of a CPU with a ``notice``.
     Raises InputError for unknown values and missing devices.
     """
     chosen = _device(device)
@@ -104,14 +106,13 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
     if name == "auto":
         if device.type == "cuda":
             return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-        if _cpu_has_bfloat16():
-            return "bfloat16"
-        notice("precision: float32, because this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)")
-        return "float32"
+        fastest, reason = _fastest_on_cpu()
+        notice(f"precision: {fastest}, because {reason}")
+        return fastest
     if name in ("float16", "tf32") and device.type == "cpu":
         raise InputError(f"--precision {name}: is for CUDA devices; use bfloat16 or float32 on a CPU")
-    if name == "bfloat16" and device.type == "cpu" and not _cpu_has_bfloat16():
-        log.warning("this CPU only emulates bfloat16; --precision float32 will be faster")
+    if name == "bfloat16" and device.type == "cpu" and _fastest_on_cpu()[0] == "float32":
+        log.warning("--precision float32 will be faster on this CPU than bfloat16")
     if name == "int8" and device.type == "cuda":
         raise InputError("--precision int8: is for CPUs; use bfloat16 or float16 on CUDA devices")
     precisions: tuple[Precision, ...] = get_args(Precision)
@@ -121,14 +122,6 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
     raise InputError(f"--precision {name}: is none of auto, {', '.join(precisions)}")
 
 
-@cache
-def _cpu_has_bfloat16() -> bool:
-    """True where the CPU multiplies bfloat16 in hardware and PyTorch can run an LSTM in it."""
-    if not {"avx512_bf16", "amx_bf16"} & cpu.features():
-        return False
-    try:
-        with torch.no_grad():
-            torch.nn.LSTM(2, 2).bfloat16()(torch.zeros(1, 1, 2, dtype=torch.bfloat16))
-    except RuntimeError:
-        return False
-    return True
+def _fastest_on_cpu() -> tuple[Precision, str]:
+    """The precision of the CPU's fastest products, and why that one."""
+    return FASTEST["cpu"]() if "cpu" in FASTEST else ("float32", "the speed of no other is known")

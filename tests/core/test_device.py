@@ -10,8 +10,8 @@ from nmt.core import device, log
 def test_float32_is_explained_to_who_trains_or_asks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(device, "_cpu_has_bfloat16", lambda: False)
-    expected = "precision: float32, because this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)\n"
+    monkeypatch.setattr(device, "FASTEST", {})
+    expected = "precision: float32, because the speed of no other is known\n"
     assert device.compute("cpu", "auto").precision == "float32"
     assert capsys.readouterr().err == ""
     device.compute("cpu", "auto", notice=log.info)

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from nmt import ops
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
-from nmt.core.device import Compute
+from nmt.core.device import FASTEST, Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
 from nmt.extras.accel.cuda_graphs import graphed_decode, graphed_step
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.accel.precision import fastest_on_cpu
 from nmt.extras.accel.product import pack
 from nmt.extras.accel.recurrent import Int8RecurrentStack
 from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
@@ -40,6 +41,7 @@ def register() -> None:
     for_inference.register(optimize)
     decode.register(graphed_decode)
     decoder_step.register(graphed_step)
+    FASTEST["cpu"] = fastest_on_cpu
     # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
     torch.backends.cuda.enable_cudnn_sdp(False)
 

@@ -118,7 +118,8 @@ def test_steps_with_weights_in_the_layout_of_onednn_are_the_same(
 def test_rounding_errors_are_no_larger(
     config: dict[str, Any], precision: Precision, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "_cpu_has_bfloat16", lambda: dtype == torch.bfloat16)
+    fastest: Precision = "bfloat16" if dtype == torch.bfloat16 else "float32"
+    monkeypatch.setitem(device.FASTEST, "cpu", lambda: (fastest, ""))
     exact_XV, _ = searched(plain(config, "float32"), "float32", 20)
     fast_XV, plain_XV = (searched(way(config, precision), precision, 20)[0] for way in (fast, plain))
     assert fast_XV.dtype == plain_XV.dtype == dtype
