@@ -221,7 +221,7 @@ class Trainer:
         if self.ema is not None:
             self.processes.broadcast_parameters(list(self.ema.model.parameters()))
         meter = Meter(self.compute.device, has_risk=config.risk is not None)
-        begun_s = self.position.seconds
+        begun, self._expected_end_s = self.position, math.inf
         total, done, owed = config.stopping.updates, self.position.update, self._owes_validation
         writer: Metrics | nullcontext[None] = nullcontext()
         if self.processes.is_first:
@@ -264,14 +264,15 @@ class Trainer:
                 )
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
-                if self._ends(metrics, meter, bar, estimates=update == done + ESTIMATE_AFTER, begun_s=begun_s):
+                if self._ends(metrics, meter, bar, begun):
                     return
 
-    def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, *, estimates: bool, begun_s: float) -> bool:
+    def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, begun: Position) -> bool:
         """Reads, logs, validates and saves after an update, what of it is due; True where it was the last one."""
         config, update = self.config, self.position.update
         validates = self._is_over() or update % config.validation.every == 0 or update == config.validation.first
         saves, logs = update % config.save_every == 0, update % config.log_every == 0
+        estimates = update == begun.update + ESTIMATE_AFTER
         reads = update % CHECK_EVERY.get(self.compute.device.type, 8) == 0
         if not (reads or validates or saves or logs or estimates):
             return False
@@ -280,9 +281,9 @@ class Trainer:
         bar.total = self._expected_updates()
         if logs:
             bar.set_postfix_str(self._log(metrics, meter, result))
-        if estimates and bar.total is not None:
-            log.info(self._estimate(begun_s, bar.total))
         validates = validates or self._is_over()  # by the clock
+        if (estimates or validates) and bar.total is not None:
+            self._estimate(begun, bar.total)
         if validates or saves or result.signal:
             meter.pause()
             if validates:
@@ -386,11 +387,15 @@ class Trainer:
             or self.standing.without_gain >= (stopping.patience or math.inf)
         )
 
-    def _estimate(self, begun_s: float, total: int) -> str:
-        """The time that training up to an update will take, by the speed since ``begun_s``."""
-        left = total - self.position.update
-        minutes = left * (self.position.seconds - begun_s) / ESTIMATE_AFTER / 60
-        return f"about {max(minutes, 1):.0f} min for {left:,} more updates, and validations"
+    def _estimate(self, begun: Position, total: int) -> None:
+        """Says how long training up to an update will take, by the speed since ``begun``; again only where this differs
+        by a quarter from what was said, as where other programs come or go."""
+        done, left = self.position.update - begun.update, total - self.position.update
+        seconds = left * (self.position.seconds - begun.seconds) / done
+        misses_s = abs(self.position.seconds + seconds - self._expected_end_s)
+        if done >= ESTIMATE_AFTER and left and misses_s > max(60.0, seconds / 4):
+            self._expected_end_s = self.position.seconds + seconds
+            log.info(f"about {max(seconds / 60, 1):.0f} min for {left:,} more updates, and validations")
 
     def _expected_updates(self) -> int | None:
         """The number of updates by the limits that can be foreseen; None where none can."""
