@@ -24,6 +24,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
+from nmt.data.corpus import read_blocks
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.whole_folder import locked, made_whole
 from nmt.data.words import text_words, white_space_words
@@ -33,8 +34,12 @@ from nmt.translator.find_run import find_checkpoint, run_of
 VALIDATING = 0.1
 """Share of the time of a training that is left for its validations."""
 
-ENOUGH = 2
-"""A smaller model is trained where --minutes pay for less than one part in so many of the usual updates."""
+ENOUGH, TOO_FEW = 2, 8
+"""A smaller model is trained where --minutes pay for less than one part in the first of the usual updates; less than
+one in the second teaches hardly anything."""
+
+VALIDATIONS = 10
+"""Usual number of a training."""
 
 MOST_HELD_OUT = 1000
 """Pairs of a part without a number of the user's; a twentieth of a small corpus."""
@@ -74,6 +79,10 @@ class Speed:
     seconds: float
     """Seconds of an update, without validations."""
     machine: str
+    validation: float = 0.0
+    """Seconds of a validation for each of its pairs, by a model that has learnt little and writes much."""
+    alone: float | None = None
+    """Seconds of an update without the other programs that kept the machine busy; None: it was idle."""
 
 
 WriteLinks: TypeAlias = Callable[[CorpusConfig, Path], None]
@@ -126,14 +135,21 @@ def init_config(
         return measure(validate(Experiment, parse_document(text, str(path))), found.sample)
 
     speed: Speed | None = None
-    updates, usual = updates_for(size, tokens), ""
+    updates, validations, usual = updates_for(size, tokens), VALIDATIONS, ""
     if minutes is not None:
+        pairs = sum(len(block.sources) for block in read_blocks(corpora["valid"])) if "valid" in corpora else 0
         speed = measured(size)
-        while updates_in(minutes, speed) * ENOUGH < updates_for(size, tokens) and size.smaller is not None:
+        while updates_in(minutes, speed, pairs)[0] * ENOUGH < updates_for(size, tokens) and size.smaller is not None:
             size = size.smaller
             speed = measured(size)
-        updates = updates_in(minutes, speed)
+        updates, validations = updates_in(minutes, speed, pairs)
         usual = f"; without --minutes there would be {updates_for(size, tokens):,}"
+        if updates * TOO_FEW < updates_for(size, tokens):
+            enough = updates_for(size, tokens) // ENOUGH
+            log.warning(
+                f"--minutes {minutes:g}: {updates:,} updates teach hardly anything; --minutes "
+                f"{math.ceil(enough * speed.seconds / (1 - VALIDATING) / 60)} would pay for {enough:,}, which do"
+            )
     _say("corpus", f"{found.pairs:,} pairs")
     if held.held_out:
         uses = {"valid": "validate", "test": "test"}
@@ -146,23 +162,29 @@ def init_config(
         folder.mkdir(parents=True, exist_ok=True)
         write_links(corpora["train"], links)
     with whole_file(path) as unfinished:
-        unfinished.write_text(text_for(size=size, updates=updates), encoding="utf-8")
+        unfinished.write_text(text_for(size=size, updates=updates, validations=validations), encoding="utf-8")
     (folder / UNFINISHED).unlink(missing_ok=True)
     _say("wrote", str(path))
     if measure is not None:
         try:
             speed = speed or measured(size)
-            time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine})"
-            _say("time", f"{time}, and validations{usual}")
+            time = f"{_duration(updates * speed.seconds)} for {updates:,} updates on this machine ({speed.machine}"
+            if speed.alone is not None:
+                time += f", busy with other programs: alone {_duration(updates * speed.alone)}"
+            _say("time", f"{time}), and validations{usual}")
         except InputError as error:
             _say("time", f"not measured: {error}")
     _say("next", f"nmt train {shlex.quote(str(path))}")
     return path
 
 
-def updates_in(minutes: float, speed: Speed) -> int:
-    """The updates of so many minutes, validations included."""
-    return max(1, int(minutes * 60 * (1 - VALIDATING) / speed.seconds))
+def updates_in(minutes: float, speed: Speed, pairs: int) -> tuple[int, int]:
+    """The updates of so many minutes, and the validations of so many pairs among them: one, and as many more as their
+    share of the time allows."""
+    seconds, validation = minutes * 60, max(pairs * speed.validation, 1e-9)
+    validations = max(1, min(VALIDATIONS, int(seconds * VALIDATING / validation)))
+    left = seconds - max(validations * validation, seconds * VALIDATING)
+    return max(1, int(left / speed.seconds)), validations
 
 
 def _say(label: str, text: str) -> None:
@@ -305,6 +327,7 @@ SMALL_TRANSFORMER = Size(
     learning_rate=4e-3,
     epochs=20,
     is_guided=True,
+    smaller=TINY,
 )
 SMALL_DROPOUT = replace(SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2))
 
@@ -320,7 +343,8 @@ MEDIUM_CPU = Size(
     learning_rate=2e-3,
     epochs=15,
     first_validation=30,
-    smaller=replace(SMALL_TRANSFORMER, is_guided=False),  # many pairs take long to align
+    # many pairs take long to align
+    smaller=replace(SMALL_TRANSFORMER, is_guided=False, smaller=replace(TINY, is_guided=False)),
 )
 
 BASE_CUDA = Size(
@@ -407,6 +431,7 @@ def config_text(
     links: Path,
     cuda: bool,
     seed: int,
+    validations: int = VALIDATIONS,
 ) -> str:
     """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test; ``links``: of train."""
     guidance = ""
@@ -419,7 +444,7 @@ def config_text(
     sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
-        every = max(50, updates // 10)
+        every = max(50 if validations == VALIDATIONS else 1, updates // validations)
         first = min(every, size.first_validation)
         early = "early, to see that it learns" if first else "before the first update"
         validation = (
@@ -454,7 +479,7 @@ training:
   optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
   # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
-  schedule: {{kind: linear, warmup: {max(1, min(4000, updates // 10))}, hold: 0.5, final: 0.02}}
+  schedule: {{kind: linear, warmup: {min(4000, max(updates // 10, min(50, updates // 3 + 1)))}, hold: 0.5, final: 0.02}}
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}
 {validation}{size.search}"""

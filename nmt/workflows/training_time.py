@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,14 +24,19 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
+from nmt.search.engine import OwnEngine
 from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.processes import Processes
 from nmt.training.stream import Position, Stream, TrainingData, prefetched
+from nmt.translator.loading import for_inference
 from nmt.workflows.init_config import Speed
 
 SECONDS, UPDATES = 6.0, 40
 """Measuring ends with the first of these that is reached."""
+
+SENTENCES = 50
+"""Pairs that are translated."""
 
 WARM_UP = 3
 """First updates that do not count, for they allocate memory and choose kernels; fewer of a slow training."""
@@ -38,7 +44,8 @@ WARM_UP = 3
 
 def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
     """Trains a model of the configuration for some seconds, on random tokens of the lengths of ``pairs``, which are of
-    its corpus, and throws it away. Raises InputError where these are too few or the device's memory is too small."""
+    its corpus, translates some with it as a validation does, and throws it away. Raises InputError where these are too
+    few or the device's memory is too small."""
     chosen = compute(device, "auto")
     seed_everything(experiment.seed)
     config, subwords = experiment.training, experiment.data.subwords
@@ -46,6 +53,8 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
     if subwords.model is not None:
         tokens = max(tokenizers.source.size, tokenizers.target.size)
     ends: list[float] = []
+    processor_s: list[float] = []
+    is_busy = chosen.device.type == "cpu" and hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5
     with tempfile.TemporaryDirectory(prefix="nmt-init-") as name:
         data = TrainingData(_store(Path(name) / "train", pairs, tokenizers, tokens), tokenizers, 0.0, "")
         model = build(experiment.model, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
@@ -63,17 +72,24 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
                     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm or torch.inf, foreach=True).item()
                     optimizer.step(config.schedule.factor(1, last=config.stopping.updates, plateaus=0))
                     ends.append(time.monotonic())
+                    processor_s.append(time.process_time())
                     if len(ends) == UPDATES or ends[-1] - ends[0] > SECONDS:
                         break
         except torch.OutOfMemoryError:
             raise InputError(f"the memory of {chosen.device} is too small for this model, or taken") from None
-    seconds_N = np.diff(ends)
-    counted_N = seconds_N[min(WARM_UP, len(seconds_N) // 4) :]
-    threads = torch.get_num_threads()
+        sources = [data.train.source(pair).tolist() for pair in range(min(len(data.train), SENTENCES))]
+        one = {"beam": config.validation.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
+        search = experiment.search.model_copy(update=one)
+        begun = time.monotonic()
+        OwnEngine(for_inference(model, chosen), chosen).translate_ids(sources, search)
+        validation = (time.monotonic() - begun) / len(sources)
+    warm_up, threads = min(WARM_UP, (len(ends) - 1) // 4), torch.get_num_threads()
+    seconds, alone = (float(np.diff(times)[warm_up:].mean()) for times in (ends, processor_s))
+    alone /= threads  # an idle machine takes this and little more
     machine = f"{threads} CPU core{'s' if threads > 1 else ''}"
     if chosen.device.type == "cuda":
         machine = torch.cuda.get_device_name(chosen.device)
-    return Speed(float(counted_N.mean()), machine)
+    return Speed(seconds, machine, validation, alone if is_busy and alone < 0.8 * seconds else None)
 
 
 def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:

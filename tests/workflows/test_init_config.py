@@ -20,6 +20,7 @@ import yaml
 
 from nmt import experiment as experiments
 from nmt.cli.app import main
+from nmt.config.structure import parse_document, validate
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
 from nmt.extras.word_aligner import align
@@ -37,9 +38,10 @@ from nmt.workflows.init_config import (
     subwords_for,
     target_tokens,
     updates_for,
+    updates_in,
 )
 from tests.workflows.killing import Bomb, fork
-from tests.workflows.runs import Command, in_process, nmt, sentences
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, sentences
 
 
 @pytest.fixture
@@ -63,7 +65,8 @@ def test_what_it_writes_trains(here: Path) -> None:
     done = nmt("init", "a.yaml", "--tsv", "pairs.tsv", "--device", "cpu", folder=here)
     said = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
-    time = r"time    about [1-9]\d* min for 500 updates on this machine \(\d+ CPU cores?\), and validations"
+    machine = r"this machine \(\d+ CPU cores?(, busy with other programs: alone about \d+ min)?\)"
+    time = rf"time    about [1-9]\d* min for 500 updates on {machine}, and validations"
     assert re.fullmatch(time, said[6])
     steps = ["--set", "training.stopping.updates=2", "--set", "training.schedule.warmup=1"]
     trained = nmt("train", "a.yaml", *steps, "--set", "training.log_every=1", "--precision", "float32", folder=here)
@@ -389,7 +392,7 @@ def test_updates_fit_the_minutes(
 
     def measured(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
         lengths.append(len(pairs))
-        return Speed(0.5, "2 CPU cores")
+        return Speed(0.5, "2 CPU cores", validation=0.125)  # of 4 pairs: half a second
 
     monkeypatch.setattr(training_time, "measure_training", measured)
     timed = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")
@@ -401,8 +404,11 @@ def test_updates_fit_the_minutes(
     training = experiments.load(Path("a.yaml")).training
     assert (training.stopping.updates, training.schedule.warmup, training.validation.every) == (1080, 108, 108)
     assert "time    about 4 min for 500 updates on this machine (2 CPU cores), and validations" in timed("b").stderr
-    assert timed("c", "--minutes", "0.1").code == 0
-    assert experiments.load(Path("c.yaml")).training.schedule.warmup == 1
+    assert timed("c", "--minutes", "0.1").stderr.count(
+        "warning: --minutes 0.1: 10 updates teach hardly anything; --minutes 3 would pay for 250, which do\n"
+    )
+    training = experiments.load(Path("c.yaml")).training
+    assert (training.stopping.updates, training.schedule.warmup, training.validation.every) == (10, 4, 10)
     assert timed("d", "--quiet").stderr.startswith("warning: the aligner has learnt from only")
     assert lengths == [80] * 3
     assert init("e", "--tsv", "pairs.tsv", "--minutes", "3").error.startswith("--minutes measures how long an update")
@@ -420,7 +426,34 @@ def test_updates_fit_the_minutes(
         assert on_cuda("g", "--minutes", "3").error.startswith("--minutes: no CUDA device is here")
 
 
-@pytest.mark.parametrize(("seconds", "name"), [(0.5, "medium"), (0.6, "small")])
+@pytest.mark.parametrize(
+    ("minutes", "pairs", "expected"),
+    [
+        (10.0, 0, (1080, 10)),  # nothing to validate, and yet its share
+        (10.0, 100, (1080, 6)),  # ten seconds each, of sixty
+        (4.0, 1000, (280, 1)),  # a hundred seconds of 240
+        (1.0, 1000, (1, 1)),
+    ],
+)
+def test_validations_fit_inside_the_minutes(minutes: float, pairs: int, expected: tuple[int, int]) -> None:
+    assert updates_in(minutes, Speed(0.5, "", validation=0.1), pairs) == expected
+
+
+def test_the_time_alone_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = validate(Experiment, parse_document(CONFIG, "config.yaml"))
+    pairs = sentences(80, seed=2)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.0, 0.0))
+    speed = training_time.measure_training(experiment, pairs, device="cpu")
+    assert speed.alone is None
+    assert speed.validation > 0
+    monkeypatch.setattr("os.getloadavg", lambda: (1.9, 0.0, 0.0))
+    monkeypatch.setattr("torch.get_num_threads", lambda: 10)  # of which other programs seem to have nine
+    speed = training_time.measure_training(experiment, pairs, device="cpu")
+    assert speed.alone is not None
+    assert 0.01 < speed.alone / speed.seconds < 0.3
+
+
+@pytest.mark.parametrize(("seconds", "name"), [(0.5, "medium"), (0.6, "tiny")])
 def test_a_smaller_model_where_time_is_short(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, name: str
 ) -> None:
@@ -430,7 +463,7 @@ def test_a_smaller_model_where_time_is_short(
     monkeypatch.setattr(training_time, "measure_training", lambda *_, **__: Speed(seconds, "a CPU"))
     said = in_process(capsys, "init", "--device", "cpu", "--tsv", "pairs.tsv")("a", "--minutes", "1").stderr
     assert f"\nmodel   {name}, Transformer" in said
-    assert experiments.load(Path("a.yaml")).model.embedding.size == {"medium": 256, "small": 128}[name]
+    assert experiments.load(Path("a.yaml")).model.embedding.size == {"medium": 256, "tiny": 128}[name]
     assert not Path("data/a/train.links").exists()  # many pairs take long to align
 
 
