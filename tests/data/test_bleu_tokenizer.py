@@ -45,6 +45,8 @@ def test_a_share_of_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         (thai, 900, "char"), (korean, 10, "13a"), (korean, 900, "ko-mecab"),
     ]:  # fmt: skip
         assert bleu_tokenizer([english + lines * number]) == expected, (lines, number)
+    for letter, name in (("ก", "char"), ("가", "ko-mecab"), ("は", "ja-mecab")):  # the larger part decides
+        assert [bleu_tokenizer([[letter * here + "a" * (100 - here)]]) for here in (40, 60)] == ["13a", name]
     assert bleu_tokenizer([chinese * 30 + japanese]) == "zh"
     assert bleu_tokenizer([japanese * 9 + chinese]) == "ja-mecab"
 

@@ -254,7 +254,8 @@ def test_a_transformer_of_joeynmt(nmt: Command) -> None:
 def test_what_a_transformer_of_joeynmt_has_by_default(nmt: Command) -> None:
     """As joeynmt 2.3.0: builders pass no layer_norm and no scale."""
     text = JOEY_TRANSFORMER.replace("layer_norm: post, ", "").replace(", scale: True", "")
-    experiment, _ = imported(nmt, text)
+    experiment, _ = imported(nmt, text.replace("    learning_rate_warmup: 1000\n", ""))
+    values(experiment, {"training.schedule.warmup": 4000})
     for side, norm in (("encoder", "pre"), ("decoder", "post")):
         values(experiment, {f"model.{side}.norm": norm, f"model.{side}.scale_embedding": False})
 
@@ -294,7 +295,8 @@ def test_a_recurrent_model_of_opennmt(nmt: Command) -> None:
             "model.encoder.bidirectional": True, "model.encoder.layers": 1, "model.decoder.size": 600,
             "model.decoder.cell": "gru", "model.decoder.input_feeding": True, "model.attention.score.kind": "additive",
             "model.attention.weights.kind": "sparsemax", "model.embedding.size": 500, "model.dropout.layers": 0.3,
-            "training.batching.max_sentences": 32, "training.clip_norm": 5,
+            "training.batching.max_sentences": 32, "training.batching.batch_tokens": 32 * (200 + 1),
+            "training.clip_norm": 5,
             "training.optimizer.learning_rate": 1e-3,
         },
     )  # fmt: skip

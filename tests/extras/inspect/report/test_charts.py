@@ -104,6 +104,17 @@ def test_the_trace_tells_where_points_are_and_what_they_say() -> None:
     assert json.dumps(trace)
 
 
+def test_arrows_of_a_model_stay_in_the_picture() -> None:
+    (axes,) = draw_model(run().parts).axes
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    arrows = [each for each in axes.texts if getattr(each, "arrow_patch", None) is not None]
+    assert len(arrows) == 7
+    for each in arrows:
+        for x, y in (each.xy, each.get_position()):
+            assert left <= x <= right
+            assert low <= y <= high
+
+
 def test_a_picture_in_a_page_has_its_colours_from_the_page_and_names_of_its_own() -> None:
     svgs = [drawing(chart).svg for chart in training_charts([run("one"), run("two", seed=1)])]
     svgs.append(inline_svg(draw_model(run().parts), "model0"))
