@@ -177,6 +177,7 @@ class Trainer:
                     "standing": {name: each for name, each in asdict(self.standing).items() if name != "figures"},
                     "best_figures": self.standing.figures,
                     "precision": self.compute.precision,
+                    "threads": torch.get_num_threads(),
                     "machine": f"{cpu.name()}, {self.compute.label}",
                     "data": self.data.fingerprint,
                     "vocabulary": self.data.tokenizers.fingerprint,

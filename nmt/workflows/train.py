@@ -10,7 +10,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from nmt.translator.manifest import Manifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
+from nmt.workflows.threads import on_idle_cores
 
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
@@ -81,13 +82,24 @@ def train(
             folders.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
-        with processes.connected(chosen.device):
+        with processes.connected(chosen.device), _threads(run, chosen, processes):
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup)
             trainer.train()
             if processes.is_first:
                 for line in (*_outcome(trainer), *_next_steps(experiment)):
                     log.info(line)
     return run
+
+
+def _threads(run: Path, chosen: Compute, processes: Processes) -> AbstractContextManager[object]:
+    """The threads to train with: several processes and a GPU have theirs."""
+    if chosen.device.type != "cpu" or processes.size > 1:
+        return nullcontext()
+    newest = folders.latest(run)
+    try:
+        return on_idle_cores(None if newest is None else folders.read_state(newest).get("threads"))
+    except folders.Damaged:  # told when it is restored
+        return nullcontext()
 
 
 def _trainer(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,7 @@ from nmt.training.processes import Processes
 from nmt.training.stream import Position, Stream, TrainingData, prefetched
 from nmt.translator.loading import for_inference
 from nmt.workflows.init_config import Speed
+from nmt.workflows.threads import idle_cores, on_idle_cores
 
 SECONDS, UPDATES = 6.0, 40
 """Measuring ends with the first of these that is reached."""
@@ -54,8 +54,9 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
         tokens = max(tokenizers.source.size, tokenizers.target.size)
     ends: list[float] = []
     processor_s: list[float] = []
-    is_busy = chosen.device.type == "cpu" and hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5
-    with tempfile.TemporaryDirectory(prefix="nmt-init-") as name:
+    cores, on_cpu = torch.get_num_threads(), chosen.device.type == "cpu"
+    is_busy = on_cpu and idle_cores(cores) < cores - 0.5
+    with tempfile.TemporaryDirectory(prefix="nmt-init-") as name, on_idle_cores() if on_cpu else nullcontext():
         data = TrainingData(_store(Path(name) / "train", pairs, tokenizers, tokens), tokenizers, 0.0, "")
         model = build(experiment.model, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
         model = model.to(chosen.device).train()
@@ -83,11 +84,11 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
         begun = time.monotonic()
         OwnEngine(for_inference(model, chosen), chosen).translate_ids(sources, search)
         validation = (time.monotonic() - begun) / len(sources)
-    warm_up, threads = min(WARM_UP, (len(ends) - 1) // 4), torch.get_num_threads()
+    warm_up = min(WARM_UP, (len(ends) - 1) // 4)
     seconds, alone = (float(np.diff(times)[warm_up:].mean()) for times in (ends, processor_s))
-    alone /= threads  # an idle machine takes this and little more
-    machine = f"{threads} CPU core{'s' if threads > 1 else ''}"
-    if chosen.device.type == "cuda":
+    alone /= cores  # an idle machine takes this and little more
+    machine = f"{cores} CPU core{'s' if cores > 1 else ''}"
+    if not on_cpu:
         machine = torch.cuda.get_device_name(chosen.device)
     return Speed(seconds, machine, validation, alone if is_busy and alone < 0.8 * seconds else None)
 

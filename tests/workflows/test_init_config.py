@@ -442,11 +442,11 @@ def test_validations_fit_inside_the_minutes(minutes: float, pairs: int, expected
 def test_the_time_alone_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = validate(Experiment, parse_document(CONFIG, "config.yaml"))
     pairs = sentences(80, seed=2)
-    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.0, 0.0))
+    monkeypatch.setattr(training_time, "idle_cores", lambda cores: cores)
     speed = training_time.measure_training(experiment, pairs, device="cpu")
     assert speed.alone is None
     assert speed.validation > 0
-    monkeypatch.setattr("os.getloadavg", lambda: (1.9, 0.0, 0.0))
+    monkeypatch.setattr(training_time, "idle_cores", lambda _: 0.3)
     monkeypatch.setattr("torch.get_num_threads", lambda: 10)  # of which other programs seem to have nine
     speed = training_time.measure_training(experiment, pairs, device="cpu")
     assert speed.alone is not None
