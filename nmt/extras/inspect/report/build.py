@@ -190,7 +190,7 @@ def _run(
     translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     to = read.experiment.search.to or languages[0]
-    translator = translator.to(to)
+    translator = translator.to(target_language=to)
     rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
     if not rows:
         raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
@@ -306,7 +306,7 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
     if any(series.values()):
         save(draw_by_length(series), folder, "by-length")
-    from nmt.extras.inspect.plot import plot
+    from nmt.extras.inspect.plot import plot_alignment
 
     for place, run in enumerate(runs, 1):
         of = f"-{place}" if len(runs) > 1 else ""
@@ -314,5 +314,4 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
         for sample in () if run.translated is None else run.translated.samples:
             pair: Alignment = sample.alignment
             for format_ in ("svg", "png"):
-                path = folder / f"attention{of}-{sample.number:06}.{format_}"
-                plot(pair.weights_TS, pair.source_words, pair.target_words, path, links=pair.links, format=format_)
+                plot_alignment(pair, folder / f"attention{of}-{sample.number:06}.{format_}")
