@@ -140,7 +140,7 @@ def target_language(experiment: Experiment, checkpoint: Path) -> str | None:
     if not languages and to is not None:
         raise InputError(f"--to {to}: {run} was trained on corpora without languages; leave it out")
     if to is None and len(languages) > 1:
-        raise InputError(f"{run} translates into {', '.join(languages)}: choose one with --to")
+        raise InputError(f"{run} translates into {', '.join(languages)}: choose one with --to or target_language")
     if to is not None and to not in languages:
         raise InputError(f"--to {to}: {run} translates into {', '.join(languages)}")
     return to or next(iter(languages), None)

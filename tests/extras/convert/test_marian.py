@@ -299,7 +299,7 @@ def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(
     folders: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = run_of(folders("languages"))
-    translator = nmt.load(run, device="cpu").to("fra")
+    translator = nmt.load(run, device="cpu").to(target_language="fra")
     trained = translator.trained
     fra, spa = trained.tokenizers.source.languages["fra"], trained.tokenizers.source.languages["spa"]
     plain = trained.tokenizers.source.encode("ein Hund")
