@@ -20,7 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from nmt.alignment import Method
@@ -160,6 +162,13 @@ class Translator:
         trained = translator.trained.to(target_language)
         search = self.search.model_copy(update={"to": trained.experiment.search.to})
         return replace(translator, trained=trained, search=search)
+
+    def save(self, output: str | Path) -> None:
+        """Writes the model into a folder to hand on, or an archive where the name ends in .zip, as
+        `nmt export --to nmt` does. Raises InputError for a folder that holds anything else."""
+        import_module("nmt.extras.export.export_model").save(
+            self.trained, Path(output)
+        )  # an extra, as alignment.plot is
 
     def document(self) -> Document:
         """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``

@@ -236,6 +236,8 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
+    if not (newest / folders.TRAINING).exists():
+        raise InputError(f"{newest}: has no {folders.TRAINING}; set another run, with training.start_from: {run}")
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
     if keys == [experiments.HORIZON]:

@@ -115,7 +115,7 @@ PAIRS = ["--source", "test.de", "--target", "test.en"]
     ids=lambda command: command[0],
 )
 def test_a_language_must_be_chosen_and_be_one_of_the_model(command: list[str], nmt: Command) -> None:
-    assert nmt(*command).error == "run translates into de, en: choose one with --to or target_language"
+    assert nmt(*command).error == "run translates into de, en: choose one with --to LANGUAGE"
     assert nmt(*command, "--to", "fr").error == "--to fr: run translates into de, en"
 
 
@@ -186,7 +186,7 @@ def test_a_model_of_several_languages_translates_back(nmt: Command, here: Path, 
 
 
 def test_python_chooses_a_language_by_name(translator: Translator) -> None:
-    with pytest.raises(InputError, match="translates into de, en: choose one with --to"):
+    with pytest.raises(InputError, match="translates into de, en: choose one with target_language='LANGUAGE'"):
         translator.translate("der Hund")
     with pytest.raises(InputError, match="target_language='fr': .*translates into de, en"):
         translator.to(target_language="fr")

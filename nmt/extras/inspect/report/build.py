@@ -26,7 +26,7 @@ from nmt.extras.inspect.report.model_summary import facts_of, origin_of, parts_o
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.extras.inspect.score_plot import draw_by_length
 from nmt.training import folders, metrics
-from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, run_of
+from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest, run_of
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment
@@ -118,10 +118,10 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     found = find(model, overrides)
     folder = run_of(found) if is_checkpoint(found) else found
     experiment = experiments.load(folder / experiments.FILE, overrides)
-    measured = _metrics(folder, is_imported=experiment.data.imported is not None)
-    notes = []
+    measured = _metrics(folder, is_trained=newest(folder) is not None)
+    notes = [] if measured else [f"there are no curves: {metrics.FILE} is missing, as of a model that was handed on"]
     checkpoint = None
-    if translate or folders.latest(folder) is not None:
+    if translate or newest(folder) is not None:
         checkpoint = find_checkpoint(model, overrides)
     prepared = None
     try:
@@ -135,7 +135,7 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes))
 
 
-def _metrics(folder: Path, *, is_imported: bool) -> tuple[Mapping[str, Any], ...]:
+def _metrics(folder: Path, *, is_trained: bool) -> tuple[Mapping[str, Any], ...]:
     path = folder / metrics.FILE
     try:
         found = metrics.read(folder)
@@ -144,7 +144,7 @@ def _metrics(folder: Path, *, is_imported: bool) -> tuple[Mapping[str, Any], ...
     for number, line in enumerate(found, 1):
         if not (isinstance(line, dict) and isinstance(line.get("kind"), str) and isinstance(line.get("update"), int)):
             raise InputError(f"{path}:{number}: is not a measurement; restore the file, or delete this line")
-    if not found and not is_imported:
+    if not found and not is_trained:
         raise InputError(f"{folder}: there are no measurements in {metrics.FILE}: nothing has been trained here yet")
     return tuple(found)
 
