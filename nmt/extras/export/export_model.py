@@ -120,6 +120,25 @@ def _greedy_onnx(
     return [tokens[row] for row in range(len(sources))]
 
 
+def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    """Copies what translation needs of a run, with the changes of the configuration at loading, and a model card, that
+    of the run where it has one."""
+    checkpoint = trained.checkpoint.resolve()
+    copied, run = folder / "checkpoints" / checkpoint.name, run_of(checkpoint)
+    copied.mkdir(parents=True)
+    use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
+    (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
+    for name in (folders.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
+        if (run / name).exists():
+            shutil.copy(run / name, folder)
+    for name in (folders.MODEL, folders.STATE):
+        shutil.copy(checkpoint / name, copied)
+    folders.write_checksums(copied, (folders.MODEL, folders.STATE))
+    experiments.save(trained.experiment, folder / experiments.FILE)
+    trained.tokenizers.save(folder)
+    return {}
+
+
 _FORMATS: dict[ExportFormat, Format] = {
     "ctranslate2": Format(
         "use it with nmt translate --engine ctranslate2",
@@ -142,7 +161,7 @@ _FORMATS: dict[ExportFormat, Format] = {
         "commands take it as MODEL, here and elsewhere; state its licence in README.md",
         lambda: None,
         lambda experiment: None,
-        lambda *model: _save_nmt(*model),
+        _save_nmt,
         None,
     ),
 }
@@ -188,25 +207,6 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         if (greedy := _FORMATS[to].greedy) is not None:
             _compare(trained, partial(greedy, trained, unfinished))
-
-
-def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-    """Copies what translation needs of a run, with the changes of the configuration at loading, and a model card, that
-    of the run where it has one."""
-    checkpoint = trained.checkpoint.resolve()
-    copied, run = folder / "checkpoints" / checkpoint.name, run_of(checkpoint)
-    copied.mkdir(parents=True)
-    use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
-    (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
-    for name in (folders.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
-        if (run / name).exists():
-            shutil.copy(run / name, folder)
-    for name in (folders.MODEL, folders.STATE):
-        shutil.copy(checkpoint / name, copied)
-    folders.write_checksums(copied, (folders.MODEL, folders.STATE))
-    experiments.save(trained.experiment, folder / experiments.FILE)
-    trained.tokenizers.save(folder)
-    return {}
 
 
 def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:

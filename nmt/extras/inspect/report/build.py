@@ -79,7 +79,8 @@ def report(
     """
     read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
-    output = read[0].folder / FILE if output is None else output
+    if output is None:  # not in the folder that an archive is unpacked to
+        output = Path(models[0]).with_suffix(".html") if str(read[0].model).endswith(".zip") else read[0].folder / FILE
     refuse_unwritable(output)
     for each in read:
         refuse_overwriting(output, each.folder / experiments.FILE, each.folder / metrics.FILE)
