@@ -2,7 +2,7 @@
 
     >>> import nmt
     >>> translator = nmt.load("runs/de-en")
-    >>> translator.translate("Der Hund schläft.").text  # such as "The dog is sleeping."
+    >>> translator.translate("Der Hund bellt oft.").text  # such as "The dog often barks."
     '...'
 
 `import nmt` is cheap; PyTorch is imported when a model is loaded or trained. Errors of input are `nmt.InputError`.

@@ -2,13 +2,13 @@
 
 >>> import nmt
 >>> translator = nmt.load("runs/de-en")
->>> translation = translator.translate("Der Hund schläft.")
->>> translation.text  # such as "The dog is sleeping."
+>>> translation = translator.translate("Der Hund bellt oft.")
+>>> translation.text  # such as "The dog often barks."
 '...'
->>> alignment = translator.align("Der Hund schläft.", translation.text)
->>> alignment.weights_TS.shape == (len(translation.text.split()), 3)
+>>> alignment = translator.align("Der Hund bellt oft.", translation.text)
+>>> alignment.weights_TS.shape == (len(translation.text.split()), 4)
 True
->>> score = translator.score("Der Hund schläft.", translation.text)
+>>> score = translator.score("Der Hund bellt oft.", translation.text)
 >>> abs(score.log_prob - sum(score.token_log_probs)) < 1e-3
 True
 
