@@ -2,7 +2,7 @@
 
     >>> import nmt
     >>> translator = nmt.load("runs/de-en")
-    >>> translator.translate("Der Hund schläft.").text  # such as "The dog is sleeping."
+    >>> translator.translate("Der Hund bellt oft.").text  # such as "The dog often barks."
     '...'
 
 `import nmt` is cheap; PyTorch is imported when a model is loaded or trained. Errors of input are `nmt.InputError`.
@@ -21,8 +21,9 @@ from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch import device as Device
 
-    from nmt.api import load, train
+    from nmt.api import align, evaluate, load, train
     from nmt.extras.glossary.glossary import Glossary
     from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
@@ -39,11 +40,11 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 __version__ = VERSION
-__all__ = ["InputError", "Translator", "__version__", "load", "train"]
+__all__ = ["InputError", "Translator", "__version__", "align", "evaluate", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("Translator", "load", "train"):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from nmt import api
 
@@ -51,19 +52,19 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__
 
 
 def load_translator(
     model: str | Path | None = None,
     *,
-    device: str = "auto",
+    device: str | Device = "auto",
     precision: str = "auto",
     overrides: Sequence[str] = (),
     ensemble: Sequence[str | Path] = (),
     engine: EngineName = "nmt",
     wait: int | None = None,
-    to: str | None = None,
+    target_language: str | None = None,
     glossary: Glossary | str | Path | None = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
@@ -71,10 +72,10 @@ def load_translator(
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``to`` is the target
-    language of a model of several; ``translator.to`` chooses another. Translations have the terms of ``glossary``, an
-    object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with errors in words of
-    Python.
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``target_language`` is one
+    of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
+    ``glossary``, an object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with
+    errors in words of Python.
     """
     import torch
 
@@ -82,8 +83,9 @@ def load_translator(
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
 
-    if to is not None:
-        overrides = [*overrides, Override.text("search.to", "--to", to)]
+    device = str(device)
+    if target_language is not None:
+        overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:

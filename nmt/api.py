@@ -3,56 +3,60 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nmt
+from nmt.alignment.extract import Grow
+from nmt.alignment.formats import Alignment
 from nmt.config.structure import validate
 from nmt.config.yaml_source import Document, parse_document, write
 from nmt.core.errors import InputError
+from nmt.core.files import make_folder, replace_file
 from nmt.data.corpus_paths import refuse_missing
+from nmt.evaluation.report import Evaluation
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
+from nmt.translator.arguments import Pair, library, pairs_of
+from nmt.translator.results import Results
 from nmt.translator.translator import Translator
 
-__all__ = ["Translator", "load", "train"]
+if TYPE_CHECKING:
+    from torch import device as Device
 
-_OPTION = re.compile(r"(?<![a-z-])--([a-z][a-z-]*+) ([^\s:;,]+)")
+__all__ = ["Translator", "align", "evaluate", "load", "train"]
 
-
-@contextmanager
-def in_library_words() -> Iterator[None]:
-    """Names arguments in errors as Python does, not as the command line."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(*(_OPTION.sub(_argument, message) for message in error.messages)) from None
-
-
-load = in_library_words()(nmt.load_translator)
+load = library(nmt.load_translator)
 load.__module__, load.__name__, load.__qualname__ = __name__, "load", "load"  # so that it can be pickled
 
 
-@in_library_words()
+@library
 def train(
     config: str | Path | Mapping[str, Any],
     *,
     overrides: Sequence[str] = (),
-    device: str = "auto",
+    device: str | Device = "auto",
     precision: str = "auto",
     extend: bool = False,
+    callbacks: Sequence[object] = (),
 ) -> Path:
     """Trains what a configuration describes, or goes on training it, and returns the run directory.
 
-    ``config`` is a YAML file, or the same as a dictionary; ``overrides`` are ``dotted.key=value`` changes of it. The
-    corpus is prepared first if needed. ``extend`` allows another number of updates than the run was begun with, where
-    its schedule depends on it. Messages go to stderr, as with `nmt train`. Raises InputError for a fault of
-    configuration, corpus or environment, and KeyboardInterrupt for Ctrl-C once the training is saved.
+    ``config`` is a YAML file, or the same as a dictionary, in which ``pairs`` of a corpus may also be pairs of texts:
+    a list, a generator or a data set of Hugging Face, which the run directory then holds. ``overrides`` are
+    ``dotted.key=value`` changes of it. The corpus is prepared first if needed. ``extend`` allows another number of
+    updates than the run was begun with, where its schedule depends on it.
+
+    ``callbacks`` are objects with some of the methods ``on_update(trainer, figures)``, every ``training.log_every``
+    updates, ``on_validation(trainer, figures)`` and ``on_checkpoint(trainer, folder)``. ``trainer.position`` and
+    ``trainer.model`` are those of the moment, and ``trainer.should_stop = True`` ends training after the update.
+
+    Messages go to stderr, as with `nmt train`. Raises InputError for a fault of configuration, corpus or environment,
+    and KeyboardInterrupt for Ctrl-C once the training is saved.
     """
     if isinstance(config, Mapping):
-        parsed = parse_document(write(_plain(config)), "config", overrides)
+        parsed = parse_document(write(_plain(_with_files(config))), "config", overrides)
         marks = {place: mark if mark.startswith("--set") else "config" for place, mark in parsed.marks.items()}
         document = Document(parsed.tree, marks)  # a dictionary has no lines
         settings = validate(Experiment, document)
@@ -62,12 +66,61 @@ def train(
     nmt.accelerate()
     from nmt.workflows import train as workflow
 
-    return workflow.train(settings, device=device, precision=precision, extend=extend, markup=nmt.marked_line)
+    return workflow.train(
+        settings, device=str(device), precision=precision, extend=extend, markup=nmt.marked_line, callbacks=callbacks
+    )
 
 
-def _argument(match: re.Match[str]) -> str:
-    name = "overrides" if match[1] == "set" else match[1].replace("-", "_")
-    return f"{name}={match[2]!r}"
+@library
+def evaluate(model: Translator | str | Path, pairs: Iterable[Pair]) -> Evaluation:
+    """The scores of a model's translations of the sources of pairs, and its perplexity and accuracy on their targets.
+    Raises InputError for what is not pairs."""
+    from nmt.workflows.evaluate import Scoring, of_model
+
+    translator = model if isinstance(model, Translator) else load(model)
+    corpora = translator.trained.experiment.data.train_corpora
+    sources, targets = pairs_of(pairs, None, corpora[0].language_names if corpora else None)
+    if not sources:
+        raise InputError("pairs: there are none to evaluate")
+    return of_model(translator, sources, targets, Scoring())
+
+
+@library
+def align(
+    sources: Iterable[str] | Iterable[Pair],
+    targets: Iterable[str] | None = None,
+    *,
+    text: bool = False,
+    min_probability: float | None = None,
+) -> Results[Alignment]:
+    """The alignments of pairs without a model, by an aligner that is learnt from these very pairs, as with
+    `nmt align --learn`. Give two lists, or pairs alone: a list, a generator or a data set of Hugging Face. Words are
+    parted by white space, with ``text`` as in ordinary text; links have ``min_probability`` at least. Raises InputError
+    for what is not pairs and where a side has no words."""
+    from nmt.extras.word_aligner.align import TextAligner
+    from nmt.extras.word_aligner.aligner import RULE
+    from nmt.extras.word_aligner.learn_text import learn_word_aligner
+
+    pairs = pairs_of(sources, targets)
+    rule = RULE if min_probability is None else Grow(threshold=min_probability)
+    return Results(TextAligner(learn_word_aligner(*pairs), text, rule).align(*pairs))
+
+
+def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration with two files of the run directory in the place of each corpus of pairs that are objects. A
+    line break in a text becomes a space."""
+    if not isinstance(config.get("data"), Mapping):
+        return config
+    data = dict(config["data"])
+    for split, corpus in data.items():
+        if isinstance(corpus, Mapping) and not isinstance(pairs := corpus.get("pairs"), str | Path | None):
+            folder = Path(str(config.get("run"))) / "corpus"
+            make_folder(folder, option="run:")
+            files = {side: folder / f"{split}-{side}.txt" for side in ("source", "target")}
+            for file, texts in zip(files.values(), pairs_of(pairs, None, corpus.get("languages")), strict=True):
+                replace_file(file, "".join(re.sub(r"[\r\n]+", " ", text) + "\n" for text in texts))
+            data[split] = {**{key: value for key, value in corpus.items() if key != "pairs"}, **files}
+    return {**config, "data": data}
 
 
 def _plain(value: Any) -> Any:
@@ -76,4 +129,4 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path) else value
+    return value if isinstance(value, bool | int | float | str | None) else str(value)

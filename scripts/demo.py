@@ -76,7 +76,7 @@ def report(figures: dict[str, tuple[float, float]], pictures: Path, seconds: flo
     for name, (bleu, aer) in figures.items():
         print(f"  {name:<5} BLEU {bleu:5.1f}   AER {aer:5.1f} %")
     print(f"\n  model            {RUN}\n  attention heatmap {pictures / '000001.png'}")
-    print("\nTry: echo 'Der Hund schläft im Garten.' | .venv/bin/nmt translate")
+    print("\nTry: echo 'Die Rosen wachsen im Garten.' | .venv/bin/nmt translate")
 
 
 if __name__ == "__main__":

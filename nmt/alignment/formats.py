@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self, TextIO, TypeAlias
@@ -93,6 +94,12 @@ class Alignment:
         words = self.source_words, self.target_words
         pairs = ", ".join(f"{words[0][source]}–{words[1][target]}" for source, target in sorted(self.links))
         return f"Alignment({pairs})"
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The heatmap as a figure of matplotlib, which a notebook shows; also written to a path that ends in .png or
+        .svg. Raises InputError for another path."""
+        pictures = import_module("nmt.extras.inspect.plot")  # an extra, which a program that draws nothing may lack
+        return pictures.plot_alignment(self, None if path is None else Path(path))
 
     def scored_links(self) -> list[tuple[Link, float | None]]:
         """The links, sorted and without repeats, with their scores."""

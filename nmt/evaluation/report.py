@@ -54,6 +54,11 @@ class Evaluation:
             return None
         return self.predictions["free_running"].perplexity / self.predictions["teacher_forcing"].perplexity
 
+    @property
+    def bleu(self) -> float:
+        """BLEU, not rounded."""
+        return self.scores[0].value
+
     def lines(self) -> list[str]:
         """For people."""
         lines = [score.line() for score in self.scores]

@@ -35,7 +35,7 @@ from nmt.training.optimizer import NamedOptimizer
 from nmt.training.processes import Processes
 from nmt.training.schedule import Plateau
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
-from nmt.training.validation import BestValidation, Validated, line, rank
+from nmt.training.validation import BestValidation, rank
 
 if TYPE_CHECKING:
     from nmt.training.more.averaging import MovingAverage
@@ -75,13 +75,15 @@ class Trainer:
         processes: Processes,
         validate: Callable[[Seq2Seq[Any, Any], Path | None], Mapping[str, float]] | None,
         manifest: Mapping[str, Any],
-        announce: Callable[[Validated], str] = line,
+        observe: Callable[[Trainer, str, Any], object],
     ) -> None:
         """``run`` returns the run directory, and raises InputError once another one, or none, has its place.
         ``validate`` measures a model, which it may change, without drawing from torch's generators, and returns
         figures by name, ``config.validation.metric`` among them; it writes the model's attention to the path, unless
         that is None. Without a valid corpus it is None. ``manifest`` is that of the checkpoints, see
-        ``nmt.translator.manifest``. ``announce``: the log message about a validation."""
+        ``nmt.translator.manifest``. ``observe`` is called in the first process with the trainer, the name of an event
+        and its result: ``on_update`` at each log step with its figures, ``on_validation`` with those of a validation,
+        and ``on_checkpoint`` with the new folder. It may set ``should_stop``."""
         self.model = model
         self.config = config
         self.data = data
@@ -105,7 +107,9 @@ class Trainer:
         self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
-        self._announce = announce
+        self.should_stop = False
+        """Ends training after this update, as the limits of ``config.stopping`` do."""
+        self._observe = observe
         self._announced_ties: set[str | None] = {None, config.validation.metric}
         self._started = 0.0
         self._saved_at = -1
@@ -186,7 +190,8 @@ class Trainer:
                     "too_large": self._memory.too_large,
                     "owes_validation": self._owes_validation,
                 }
-                checkpoint.save(self.run_folder(), update, used, tensors, state)
+                folder = checkpoint.save(self.run_folder(), update, used, tensors, state)
+                self._observe(self, "on_checkpoint", folder)
             if self.standing.best_update == update:
                 self.point_best()
             retain: list[Path] = []
@@ -376,13 +381,15 @@ class Trainer:
             figures["gold_probability"] = probability
         if metrics is not None:
             metrics.write("train", update, figures)
+            self._observe(self, "on_update", figures)
         speed = figures["tokens_per_second"]
         return f"loss {figures['loss']:.3f}, {speed:,.0f} tokens/s, rate {self._rate:.2e}"
 
     def _is_over(self) -> bool:
         stopping, position = self.config.stopping, self.position
         return (
-            (stopping.updates is not None and position.update >= stopping.updates)
+            self.should_stop
+            or (stopping.updates is not None and position.update >= stopping.updates)
             or (stopping.epochs is not None and position.epoch >= stopping.epochs)
             or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
             or self.standing.without_gain >= (stopping.patience or math.inf)
@@ -447,14 +454,7 @@ class Trainer:
         instead = self.standing.tie_break(figures, config.metric)
         self.standing = self.standing.after(figures, update, metric=config.metric, patience=patience)
         metrics.write("valid", update, figures)
-        validated = Validated(
-            update,
-            epoch=self.position.epoch + (self.position.batch > 0),  # of the last update
-            minutes=self.position.seconds / 60,
-            figures=figures,
-            is_best=self.standing.best_update == update,
-        )
-        log.info(self._announce(validated), styled=True)
+        self._observe(self, "on_validation", figures)
         if instead not in self._announced_ties:
             self._announced_ties.add(instead)
             log.warning(f"{config.metric} does not tell this validation from the best before: {instead} decides")

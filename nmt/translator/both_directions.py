@@ -4,9 +4,9 @@
 >>> from nmt.alignment.directions import join
 >>> from nmt.translator.both_directions import BothDirections
 >>> both = BothDirections(nmt.load("runs/de-en"), nmt.load("runs/en-de"), join("grow-diag-final-and"))
->>> (alignment,) = both.align(["Der Hund schläft."], ["The dog sleeps."])
+>>> (alignment,) = both.align(["Der Hund bellt oft."], ["The dog often barks."])
 >>> alignment.source_words
-('Der', 'Hund', 'schläft.')
+('Der', 'Hund', 'bellt', 'oft.')
 """
 
 from __future__ import annotations

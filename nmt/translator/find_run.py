@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.core.files import replace_file
+from nmt.core.files import content_hash, replace_file
+from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.training import folders
 
@@ -20,6 +25,14 @@ ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
 
 EXPORTED = "exported"
 """The folder of ``nmt export`` there, with one for each format."""
+
+PACKED = re.compile(
+    r"[^/]+/([^/]+\.(yaml|json|model|safetensors|md)|checkpoints/[^/]+/(.+\.(safetensors|json)|SHA256SUMS))"
+)
+"""The files of a run directory that are read from an archive, of which weights, the most of it, are hardly smaller."""
+
+MOST_PACKED = 20
+"""Maximum size of the files, as a multiple of that of the archive, so that a stranger's cannot fill the disk."""
 
 ORDER = ".order"
 """Holds a number; a run that was trained later than another one beside it has a greater number."""
@@ -35,9 +48,9 @@ def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """The run directory or checkpoint folder that a user names. Raises InputError where there is none, and where
     a newer release has written it."""
     path = _find(model, overrides)
-    newest = path if is_checkpoint(path) else folders.latest(path)
-    if newest is not None:
-        folders.refuse_newer(newest)
+    checkpoint = path if is_checkpoint(path) else newest(path)
+    if checkpoint is not None:
+        folders.refuse_newer(checkpoint)
     return path
 
 
@@ -56,13 +69,42 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
             return path
         raise InputError(f"{path}: is neither a run directory (it has no {experiments.FILE}) nor a checkpoint")
     if path.is_file():
+        if path.suffix == ".zip":
+            return _unpacked(path)
         if path.suffix not in (".yaml", ".yml"):
-            raise InputError(f"{path}: name a run directory, a checkpoint folder, or a config that ends in .yaml")
+            raise InputError(
+                f"{path}: name a run directory, a checkpoint folder, a config (.yaml) or an archive (.zip)"
+            )
         run = experiments.load(path, overrides).folder
         if not (run / experiments.FILE).exists():
             raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
         return run
     raise InputError(f"{path}: no such run directory, checkpoint or config")
+
+
+def _unpacked(archive: Path) -> Path:
+    """The run directory in an archive that `nmt export --to nmt` has written, unpacked once into the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nmt"
+    folder = cache / content_hash(archive).hex()[:16]
+    with locked(folder):
+        try:
+            if not folder.exists():
+                with zipfile.ZipFile(archive) as file, made_whole(folder) as unfinished:
+                    entries = [entry for entry in file.infolist() if PACKED.fullmatch(entry.filename)]
+                    if sum(entry.file_size for entry in entries) > MOST_PACKED * archive.stat().st_size:
+                        raise zipfile.BadZipFile("it is far larger unpacked")
+                    file.extractall(unfinished, entries)  # which leads no name out of the folder
+        except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(f"{archive}: cannot be unpacked: {error}") from None
+    found = sorted(folder.glob(f"*/{experiments.FILE}"))
+    if len(found) != 1:
+        raise InputError(f"{archive}: holds no model; make one with nmt export --to nmt --output {archive}")
+    return found[0].parent
+
+
+def newest(run: Path) -> Path | None:
+    """The newest whole checkpoint of a run, or an average, where it has been handed on with that alone."""
+    return folders.latest(run) or next(reversed(folders.averages(run)), None)
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -77,7 +119,8 @@ def run_of(checkpoint: Path) -> Path:
 
 def typed(model: str | None, checkpoint: Path) -> str:
     """A name of the model for the next command, where ``model``, as the user typed it, has given this checkpoint."""
-    return shlex.quote(model if model is not None and Path(model).expanduser().is_dir() else str(run_of(checkpoint)))
+    is_model = model is not None and (model.endswith(".zip") or Path(model).expanduser().is_dir())
+    return shlex.quote(model if model is not None and is_model else str(run_of(checkpoint)))
 
 
 def note_training(run: Path) -> None:
@@ -96,7 +139,7 @@ def _order(run: Path) -> int:
 
 
 def _last_run() -> Path:
-    runs = [link.parent for link in RUNS.glob("*/latest") if (link.parent / experiments.FILE).exists()]
+    runs = [file.parent for file in RUNS.glob(f"*/{experiments.FILE}") if newest(file.parent) is not None]
     if not runs:
         raise InputError(f"no trained model under {RUNS}/; train one with nmt train, or name a run directory")
     last = max(map(_order, runs))
@@ -117,10 +160,9 @@ def _of_run(run: Path) -> Path:
             if run_of(run / name) != run.resolve():
                 raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
             return run / name
-    newest = folders.latest(run)
-    if newest is None:
+    if (last := newest(run)) is None:
         raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
-    return newest
+    return last
 
 
 def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
@@ -140,7 +182,7 @@ def target_language(experiment: Experiment, checkpoint: Path) -> str | None:
     if not languages and to is not None:
         raise InputError(f"--to {to}: {run} was trained on corpora without languages; leave it out")
     if to is None and len(languages) > 1:
-        raise InputError(f"{run} translates into {', '.join(languages)}: choose one with --to")
+        raise InputError(f"{run} translates into {', '.join(languages)}: choose one with --to LANGUAGE")
     if to is not None and to not in languages:
         raise InputError(f"--to {to}: {run} translates into {', '.join(languages)}")
     return to or next(iter(languages), None)

@@ -2,13 +2,13 @@
 
 >>> import nmt
 >>> translator = nmt.load("runs/de-en")
->>> translation = translator.translate("Der Hund schläft.")
->>> translation.text  # such as "The dog is sleeping."
+>>> translation = translator.translate("Der Hund bellt oft.")
+>>> translation.text  # such as "The dog often barks."
 '...'
->>> alignment = translator.align("Der Hund schläft.", translation.text)
->>> alignment.weights_TS.shape == (len(translation.text.split()), 3)
+>>> alignment = translator.align("Der Hund bellt oft.", translation.text)
+>>> alignment.weights_TS.shape == (len(translation.text.split()), 4)
 True
->>> score = translator.score("Der Hund schläft.", translation.text)
+>>> score = translator.score("Der Hund bellt oft.", translation.text)
 >>> abs(score.log_prob - sum(score.token_log_probs)) < 1e-3
 True
 
@@ -20,7 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from nmt.alignment import Method
@@ -31,16 +33,20 @@ from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
+from nmt.translator.arguments import library, pairs_of, searching, texts_of
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.results import Results
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
+    from torch import device as Device
+
     from nmt.alignment.formats import Alignment, Level
     from nmt.data.context import Document
     from nmt.evaluation.perplexity import Prediction
+    from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.aligner import Aligner, LearntAligner
     from nmt.translator.scorer import PairScore
 
@@ -126,14 +132,43 @@ class Translator:
             extraction = extraction.model_copy(update={"heads": self.heads})
         return Aligner(self.trained, extraction, self.learnt)
 
-    def to(self, language: str | None) -> Translator:
-        """The same model, with the same weights, that translates into another of its languages; None: as it is. Raises
-        InputError where it does not have the language."""
-        if language is None:
-            return self
-        trained = self.trained.to(language)
+    @property
+    def model(self) -> Seq2Seq[Any, Any]:
+        """The model, a ``torch.nn.Module``, as it translates: frozen, in eval mode, and in the precision of
+        ``nmt.load``, where parts may have been replaced by faster ones."""
+        return self.trained.model
+
+    @library
+    def to(self, device: str | Device | None = None, *, target_language: str | None = None) -> Translator:
+        """A translator with the same weights, read from the checkpoint again, on another device in the same precision,
+        or into another target language of the model, or both; this one stays as it is. None: as it is. Raises
+        InputError for a device or a language that is not there, and for an engine that cannot be moved."""
+        translator = self
+        if device is not None:
+            if str(device) in self.trained.experiment.data.target_languages:
+                raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")
+            if not isinstance(self.engine, OwnEngine) or self.engine.model is not self.model:
+                raise InputError(
+                    f"device={device!r}: this engine or ensemble stays where it is; use nmt.load with device"
+                )
+            folder, precision = self.trained.checkpoint.resolve(), self.trained.compute.precision
+            moved = replace(
+                load_trained(folder, device=str(device), precision=precision), experiment=self.trained.experiment
+            )
+            engine = replace(self.engine, model=moved.model, compute=moved.compute)
+            translator = replace(self, trained=moved, engine=engine)
+        if target_language is None:
+            return translator
+        trained = translator.trained.to(target_language)
         search = self.search.model_copy(update={"to": trained.experiment.search.to})
-        return replace(self, trained=trained, search=search)
+        return replace(translator, trained=trained, search=search)
+
+    def save(self, output: str | Path) -> None:
+        """Writes the model into a folder to hand on, or an archive where the name ends in .zip, as
+        `nmt export --to nmt` does. Raises InputError for a folder that holds anything else."""
+        import_module("nmt.extras.export.export_model").save(
+            self.trained, Path(output)
+        )  # an extra, as alignment.plot is
 
     def document(self) -> Document:
         """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
@@ -154,12 +189,14 @@ class Translator:
     @overload
     def translate(self, texts: str, *, beam: int | None = ..., n_best: int | None = ...,  # type: ignore[overload-overlap]
                   length_penalty: float | None = ...,
-                  max_length_ratio: float | None = ...) -> Translation: ...  # fmt: skip
+                  max_length_ratio: float | None = ..., target_language: str | None = ...,
+                  ) -> Translation: ...  # fmt: skip
     @overload
     def translate(self, texts: Iterable[str], *, beam: int | None = ..., n_best: int | None = ...,
                   length_penalty: float | None = ..., max_length_ratio: float | None = ...,
-                  prefixes: Sequence[str] | None = ...,
+                  target_language: str | None = ..., prefixes: Sequence[str] | None = ...,
                   constraints: Sequence[Sequence[str]] | None = ...) -> Results[Translation]: ...  # fmt: skip
+    @library
     def translate(
         self,
         texts: str | Iterable[str],
@@ -168,6 +205,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length_ratio: float | None = None,
+        target_language: str | None = None,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
     ) -> Translation | Results[Translation]:
@@ -175,15 +213,13 @@ class Translator:
         the list do not change a text's translation, but for rounding in bfloat16 on a CPU with AMX.
 
         ``beam``, ``n_best``, ``length_penalty`` and ``max_length_ratio`` stand for those keys of ``search``; with
-        ``n_best`` a translation has ``alternatives``. A translation begins with the text's prefix, where there is one
-        that is not blank, and contains its constraints; see ``candidates``. Raises InputError for values that cannot
-        be, and for what is not text."""
-        from nmt.translator.arguments import searching, texts_of
-
+        ``n_best`` a translation has ``alternatives``. ``target_language`` is one of a model of several. A translation
+        begins with the text's prefix, where there is one that is not blank, and contains its constraints; see
+        ``candidates``. Raises InputError for values that cannot be, and for what is not text."""
         options = (beam, n_best, length_penalty, max_length_ratio)
-        translator = self
+        translator = self.to(target_language=target_language)
         if any(option is not None for option in options):
-            translator = replace(self, search=searching(self.search, *options))
+            translator = replace(translator, search=searching(translator.search, *options))
         sources = [texts] if isinstance(texts, str) else texts_of(texts, "texts")
         ranked = translator.candidates(sources, prefixes=prefixes, constraints=constraints)
         found = Results(replace(best, alternatives=tuple(others)) if others else best for best, *others in ranked)
@@ -285,6 +321,7 @@ class Translator:
     @overload
     def align(self, sources: Iterable[str], targets: Iterable[str], *, level: Level = ..., method: Method = ...,
               first_line: int = ..., text: bool = ...) -> Results[Alignment]: ...  # fmt: skip
+    @library
     def align(
         self,
         sources: str | Iterable[str],
@@ -297,7 +334,6 @@ class Translator:
     ) -> Alignment | Results[Alignment]:
         """The alignment of a pair, or of each pair, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.views import View
-        from nmt.translator.arguments import pairs_of
 
         pairs = pairs_of(sources, targets)
         (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
@@ -307,11 +343,11 @@ class Translator:
     def score(self, sources: str, targets: str) -> PairScore: ...  # type: ignore[overload-overlap]
     @overload
     def score(self, sources: Iterable[str], targets: Iterable[str], *, first_line: int = ...) -> Results[PairScore]: ...
+    @library
     def score(
         self, sources: str | Iterable[str], targets: str | Iterable[str], *, first_line: int = 1
     ) -> PairScore | Results[PairScore]:
         """The probability of a given translation, or of several; see ``nmt.translator.scorer.Scorer.score``."""
-        from nmt.translator.arguments import pairs_of
         from nmt.translator.scorer import Scorer
 
         scores = Scorer(self.trained).score(*pairs_of(sources, targets), first_line=first_line)

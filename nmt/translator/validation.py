@@ -91,7 +91,7 @@ class Validation:
         hypotheses = [""] * len(sources)
         by_direction: dict[str, dict[str, float]] = {}
         for languages, rows in self._rows_of_directions(range(len(sources))).items():
-            own = translator.to(None if languages is None else languages[1])
+            own = translator.to(target_language=None if languages is None else languages[1])
             for row, translation in zip(rows, own.translate([sources[row] for row in rows]), strict=True):
                 hypotheses[row] = translation.text
             pairs = [hypotheses[row] for row in rows], [references[row] for row in rows]
@@ -108,7 +108,7 @@ class Validation:
                 figures |= {f"{name} {direction}": value for name, value in each.items()}
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
-            own = translator.to(old.target_language)
+            own = translator.to(target_language=old.target_language)
             sources = Document().sentences(line for block in blocks for line in block.sources)
             translations = [each.text for each in own.translate(sources)]
             targets = [line for block in blocks for line in block.targets]

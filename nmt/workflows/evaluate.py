@@ -86,9 +86,9 @@ def evaluate(
                 raise InputError(f"{source}: holds no line to translate")
         translator = load(model, device=device, precision=precision, overrides=overrides)
         if lines is not None:
-            evaluations = {"": _of_model(translator, *lines, scoring)}
+            evaluations = {"": of_model(translator, *lines, scoring)}
         else:
-            evaluations = _of_test_corpora(translator, scoring)
+            evaluations = of_test_corpora(translator, scoring)
     if json:
         trees = {name: evaluation.tree() for name, evaluation in evaluations.items()}
         print(json_format.dumps(trees.get("", trees), indent=1, ensure_ascii=False))
@@ -111,9 +111,8 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
     return Evaluation(scoring.scores(hypotheses, references), lengths=lengths, terms=terms)
 
 
-def _of_model(
-    translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring
-) -> Evaluation:
+def of_model(translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring) -> Evaluation:
+    """Scores of a model's translations, and of its predictions of the references."""
     from nmt.evaluation.feeds import FEEDS
 
     translator.trained.warn_of_language(sources)
@@ -136,7 +135,7 @@ def _of_model(
     return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits, terms)
 
 
-def _of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:
+def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:
     """Scores of each of ``data.test``, translated into its own language; with ``search.to`` of those into that one."""
     experiment = translator.trained.experiment
     corpora = experiment.data.test_corpora
@@ -151,8 +150,8 @@ def _of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Eval
         direction = "" if corpus.languages is None else f"{'-'.join(corpus.languages)} "
         sources = [line for block in blocks for line in block.sources]
         targets = [line for block in blocks for line in block.targets]
-        lines[f"{direction}{corpus.name}"] = (translator.to(corpus.target_language), sources, targets)
-    return {name: _of_model(*of_corpus, scoring) for name, of_corpus in lines.items()}
+        lines[f"{direction}{corpus.name}"] = (translator.to(target_language=corpus.target_language), sources, targets)
+    return {name: of_model(*of_corpus, scoring) for name, of_corpus in lines.items()}
 
 
 def _read_together(a: Path, b: Path) -> tuple[list[str], list[str]]:

@@ -9,10 +9,11 @@ import shlex
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmt import experiment as experiments
 from nmt.config.structure import differences, dump
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
     from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
 
+Announce: TypeAlias = Callable[[validation.Validated], str]
+
+EVENTS = ("on_update", "on_validation", "on_checkpoint")
+"""Methods of a callback."""
+
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
 
@@ -58,17 +64,25 @@ def train(
     skip_damaged: bool = False,
     extend: bool = False,
     markup: Markup | None = None,
+    callbacks: Sequence[object] = (),
 ) -> Path:
     """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
 
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
     damaged. ``extend`` allows another number of updates where the learning rate's schedule depends on it, which then is
-    that for the new number. ``markup`` serves ``search.markup`` in validation. Raises InputError for a fault of config,
-    data or environment, for a run directory that another configuration made or another process is training in; after
-    saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
+    that for the new number. ``markup`` serves ``search.markup`` in validation. ``callbacks``, for one process, are
+    objects with methods of the names in ``EVENTS``; see ``observe`` of ``Trainer``. Raises InputError for a fault of
+    config, data or environment, for a run directory that another configuration made or another process is training in;
+    after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
     processes = launched(os.environ)
+    for callback in callbacks:
+        for name in [name for name in dir(callback) if name.startswith("on_")] or ["none of them"]:
+            if name not in EVENTS:  # it would never be called
+                raise InputError(f"callbacks: training calls {', '.join(EVENTS)}, and {callback!r} has {name}")
+    if callbacks and processes.size > 1:  # which would have to stop together
+        raise InputError(f"callbacks: are for training in one process, not in {processes.size}; leave them out")
     if not processes.is_first:
         log.set_verbosity(log.Verbosity.SILENT)
     run, to, languages = experiment.folder, experiment.search.to, experiment.data.target_languages
@@ -83,7 +97,7 @@ def train(
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
         with processes.connected(chosen.device), _threads(run, chosen, processes):
-            trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup)
+            trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup, callbacks)
             trainer.train()
             if processes.is_first:
                 for line in (*_outcome(trainer), *_next_steps(experiment)):
@@ -109,6 +123,7 @@ def _trainer(
     processes: Processes,
     skip_damaged: bool,
     markup: Markup | None,
+    callbacks: Sequence[object],
 ) -> Trainer:
     """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
     run = experiment.folder
@@ -153,7 +168,7 @@ def _trainer(
         processes=processes,
         validate=validate,
         manifest=Manifest.of(experiment, lengths).model_dump(mode="json"),
-        announce=table or validation.line,
+        observe=partial(_observe, table or validation.line, callbacks),
     )
     try:
         resumed = trainer.resume()
@@ -233,6 +248,8 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
+    if not (newest / folders.TRAINING).exists():
+        raise InputError(f"{newest}: has no {folders.TRAINING}; set another run, with training.start_from: {run}")
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
     if keys == [experiments.HORIZON]:
@@ -245,6 +262,17 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
         raise InputError(
             f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"
         )
+
+
+def _observe(announce: Announce, callbacks: Sequence[object], trainer: Trainer, event: str, result: Any) -> None:
+    """Reports a validation, and calls the methods of the callbacks."""
+    if event == "on_validation":
+        place = trainer.position
+        epoch = place.epoch + (place.batch > 0)  # of the last update
+        is_best = trainer.standing.best_update == place.update
+        log.info(announce(validation.Validated(place.update, epoch, place.seconds / 60, result, is_best)), styled=True)
+    for callback in callbacks:
+        getattr(callback, event, lambda *_: None)(trainer, result)
 
 
 def _data(experiment: Experiment) -> DataConfig:

@@ -53,9 +53,9 @@ def test_one_model_copies_and_reverses_by_its_token(tmp_path: Path) -> None:
     sources = (tmp_path / "valid.in").read_text().splitlines()
     for to, name in (("copied", "in"), ("reversed", "out")):
         targets = (tmp_path / f"valid.{name}").read_text().splitlines()
-        found = [each.text for each in translator.to(to).translate(sources)]
+        found = [each.text for each in translator.to(target_language=to).translate(sources)]
         assert np.mean([one == other for one, other in zip(found, targets, strict=True)]) >= 0.95
-        alignments = translator.to(to).align(sources, targets)
+        alignments = translator.to(target_language=to).align(sources, targets)
         places = [range(len(line.split())) for line in sources]
         expected = [[(place if name == "in" else len(of) - 1 - place, place) for place in of] for of in places]
         right = [link in each.links for each, links in zip(alignments, expected, strict=True) for link in links]

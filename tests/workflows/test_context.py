@@ -90,7 +90,9 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def translator(folder: Path) -> Translator:
     """Into English. Weights are scaled up, so that the first tokens matter."""
-    translator = library.load(folder / "run", to="en", device="cpu", precision="float32", overrides=["search.beam=2"])
+    translator = library.load(
+        folder / "run", target_language="en", device="cpu", precision="float32", overrides=["search.beam=2"]
+    )
     with torch.no_grad():
         for parameter in translator.trained.model.parameters():
             parameter.mul_(3.0)
@@ -227,7 +229,7 @@ def test_every_line_gives_one_whatever_the_windows(nmt: Command, here: Path, mon
     command = ["translate", "run", "--to", "en", "--input", "text", "--precision", "float32"]
     whole = nmt(*command, "--context")
     assert whole.code == 0, whole.stderr
-    loaded = library.load("run", to="en", precision="float32")
+    loaded = library.load("run", target_language="en", precision="float32")
     expected = [each.text for each in loaded.translate(loaded.document().sentences(TEXT))]
     assert whole.stdout == "".join(f"{text}\n" for text in expected)
     for size in (1, 3):
@@ -251,7 +253,7 @@ def test_an_alignment_of_a_translation_reads_the_sentences_before(nmt: Command, 
     done = nmt("translate", "run", "--to", "en", "--context", *files)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["source"] for each in found] == TEXT
-    loaded = library.load("run", to="en", precision="float32")
+    loaded = library.load("run", target_language="en", precision="float32")
     texts = loaded.document().sentences(TEXT)
     for each, text in zip(found, texts, strict=True):
         if text.strip():
@@ -344,7 +346,7 @@ def test_who_waits_has_read_the_sentences_before(nmt: Command, here: Path) -> No
     whole = nmt(*command, "--beam", "1", "--format", "tsv").stdout
     assert whole.count("\n") == len(TEXT)
     assert nmt(*command, "--wait", "9", "--format", "tsv").stdout == whole
-    loaded = library.load("run", to="en", precision="float32")
+    loaded = library.load("run", target_language="en", precision="float32")
     sources, references = (Path(f"test.{side}").read_text().splitlines() for side in ("de", "en"))
     texts = waiting(loaded, 1).translate(loaded.document().sentences(sources))
     (bleu,) = scores([each.text for each in texts], references, metrics=("bleu",))
@@ -382,7 +384,7 @@ def test_states_are_those_behind_the_sentences_before(
 def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here: Path) -> None:
     lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     (*_, last) = [line for line in lines if line["kind"] == "valid"]
-    loaded = library.load("run/latest", to="en", precision="float32", overrides=["search.beam=1"])
+    loaded = library.load("run/latest", target_language="en", precision="float32", overrides=["search.beam=1"])
     predictions = []
     for direction, to in (("de-en", "en"), ("en-de", "de")):
         sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
@@ -403,7 +405,7 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     assert not any("<break>" in token for line in snapshot.read_text().splitlines() for token in line)
     tree = json.loads(nmt("evaluate", "run", "--json", "--precision", "float32")[1])
     test_sources = Path("test.de").read_text().splitlines()
-    best = library.load("run", to="en", precision="float32")
+    best = library.load("run", target_language="en", precision="float32")
     prediction = best.predict(best.document().sentences(test_sources), Path("test.en").read_text().splitlines())
     assert str(round(prediction.perplexity, 4))[:6] in json.dumps(tree)
 
@@ -425,7 +427,7 @@ def test_corpora_are_documents_across_windows(
     assert without.splitlines()[0] == whole.stdout.splitlines()[0]
     assert without.splitlines()[1] != whole.stdout.splitlines()[1]
     if command == "score":
-        loaded = library.load("run", to="en", precision="float32")
+        loaded = library.load("run", target_language="en", precision="float32")
         sources, targets = (Path(f"test.{side}").read_text().splitlines() for side in ("de", "en"))
         found = loaded.score(loaded.document().sentences(sources), targets)
         assert whole.stdout.splitlines() == [f"{each.score:.6f}" for each in found]

@@ -115,7 +115,7 @@ PAIRS = ["--source", "test.de", "--target", "test.en"]
     ids=lambda command: command[0],
 )
 def test_a_language_must_be_chosen_and_be_one_of_the_model(command: list[str], nmt: Command) -> None:
-    assert nmt(*command).error == "run translates into de, en: choose one with --to"
+    assert nmt(*command).error == "run translates into de, en: choose one with --to LANGUAGE"
     assert nmt(*command, "--to", "fr").error == "--to fr: run translates into de, en"
 
 
@@ -138,7 +138,9 @@ def test_the_command_line_translates_into_the_language(nmt: Command, here: Path)
         done = nmt("translate", "run", "--to", to, "--input", "test.de", "--format", "tsv", "--precision", "float32")
         assert done.code == 0, done.stderr
         outputs[to] = done.stdout
-        loaded = library.load("run", to=to, precision="float32").translate(Path("test.de").read_text().splitlines())
+        loaded = library.load("run", target_language=to, precision="float32").translate(
+            Path("test.de").read_text().splitlines()
+        )
         assert [line.split("\t")[3] for line in done.stdout.splitlines()] == [each.text for each in loaded]
     assert outputs["de"] != outputs["en"]
 
@@ -154,7 +156,11 @@ def test_the_language_is_text_whatever_it_looks_like(odd: str, nmt: Command) -> 
 def test_a_language_may_be_written_as_opus_mt_does(nmt: Command, here: Path, translator: Translator) -> None:
     texts = {to: nmt("translate", "run", "--input", "test.de", "--to", to).stdout for to in ("en", ">>en<<", "de")}
     assert texts["en"] == texts[">>en<<"] != texts["de"]
-    assert library.load("run", to=">>de<<").search.to == translator.to(">>de<<").search.to == "de"
+    assert (
+        library.load("run", target_language=">>de<<").search.to
+        == translator.to(target_language=">>de<<").search.to
+        == "de"
+    )
     TranslatorEngine(translator).check(RequestOptions(to=">>en<<"))
 
 
@@ -175,20 +181,23 @@ def test_a_model_of_several_languages_translates_back(nmt: Command, here: Path, 
     done = nmt("augment", config, "--reverse", "run", *text)
     assert done.code == 0, done.stderr
     (source,) = (tmp_path / "made" / "pairs" / "back-translation.de").read_text().splitlines()
-    into_german = library.load("run", to="de").translate("three cats").text
+    into_german = library.load("run", target_language="de").translate("three cats").text
     assert source == f"<BT> {' '.join(into_german.split())}"
 
 
-def test_python_chooses_a_language_by_to(translator: Translator) -> None:
-    with pytest.raises(InputError, match="translates into de, en: choose one with --to"):
+def test_python_chooses_a_language_by_name(translator: Translator) -> None:
+    with pytest.raises(InputError, match="translates into de, en: choose one with target_language='LANGUAGE'"):
         translator.translate("der Hund")
-    with pytest.raises(InputError, match="--to fr"):
-        translator.to("fr")
-    with pytest.raises(InputError, match="to='fr': .*translates into de, en"):
-        library.load(translator.trained.checkpoint, to="fr")
-    english = translator.to("en")
+    with pytest.raises(InputError, match="target_language='fr': .*translates into de, en"):
+        translator.to(target_language="fr")
+    with pytest.raises(InputError, match=r"device='en': is a language; write to\(target_language='en'\)"):
+        translator.to("en")
+    with pytest.raises(InputError, match="target_language='fr': .*translates into de, en"):
+        library.load(translator.trained.checkpoint, target_language="fr")
+    english = translator.to(target_language="en")
     assert english.trained.model is translator.trained.model
-    assert english.to(None) is english
+    assert english.to() is english
+    assert translator.translate("der Hund", target_language="en") == english.translate("der Hund")
 
 
 def test_the_model_reads_the_token_first(translator: Translator) -> None:
@@ -197,7 +206,7 @@ def test_the_model_reads_the_token_first(translator: Translator) -> None:
     tokenizers, trained = translator.trained.tokenizers, translator.trained
     found = {}
     for to, token in tokenizers.source.languages.items():
-        own = translator.to(to)
+        own = translator.to(target_language=to)
         sources = [[token, *tokenizers.source.encode(text)] for text in texts]
         expected = translator.engine.translate_ids(sources, translator.search)
         found[to] = [(each.text, each.score) for each in own.translate(texts)]
@@ -218,7 +227,7 @@ def test_the_model_reads_the_token_first(translator: Translator) -> None:
     ],
 )  # fmt: skip
 def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    own, trained, view = translator.to("en"), translator.trained, View(method, magnitude=magnitude)
+    own, trained, view = translator.to(target_language="en"), translator.trained, View(method, magnitude=magnitude)
     source, target = "Hund und Katze.", "dog and cat."
     (alignment,) = own.aligner.align([view], [source], [target], level="subword")[view]
     ids = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
@@ -252,7 +261,7 @@ def test_a_row_whose_weight_lies_on_the_token_is_uniform() -> None:
 
 
 def test_one_run_aligns_both_directions(translator: Translator) -> None:
-    both = BothDirections(translator.to("en"), translator.to("de"), join("union"))
+    both = BothDirections(translator.to(target_language="en"), translator.to(target_language="de"), join("union"))
     (pair,) = both.align(["Hund und Katze."], ["dog and cat."])
     assert pair.weights_TS.shape == (3, 3)
     assert Reverse("run", both.join, "de").changes(["search.to=en", "seed=2"]) == ["seed=2", "search.to=de"]
@@ -260,7 +269,7 @@ def test_one_run_aligns_both_directions(translator: Translator) -> None:
 
 def test_the_token_is_read_before_the_first_word(translator: Translator) -> None:
     """The first source words that wait-k reads are those of a model without languages, whatever follows."""
-    own = waiting(translator.to("en"), 2)
+    own = waiting(translator.to(target_language="en"), 2)
     model: Any = own.engine.model  # type: ignore[attr-defined]
     tokenizer = translator.trained.tokenizers.source
     ids = [*own.trained.source_prefix, *tokenizer.encode("Hund und Katze."), 3]
@@ -269,8 +278,10 @@ def test_the_token_is_read_before_the_first_word(translator: Translator) -> None
     words = np.cumsum(starts)
     assert memory.word_BS[0].tolist() == [1, *words.tolist(), words[-1]]
     texts = ["Hund und Katze.", "eins zwei drei"]
-    greedy = translator.to("en").translate(texts, beam=1)
-    assert [each.text for each in waiting(translator.to("en"), 50).translate(texts)] == [each.text for each in greedy]
+    greedy = translator.to(target_language="en").translate(texts, beam=1)
+    assert [each.text for each in waiting(translator.to(target_language="en"), 50).translate(texts)] == [
+        each.text for each in greedy
+    ]
 
 
 def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:
@@ -346,16 +357,19 @@ def test_info_and_report_name_the_languages(nmt: Command, tmp_path: Path) -> Non
 def test_a_server_takes_the_language_of_each_request(translator: Translator) -> None:
     engine = TranslatorEngine(translator)
     assert (engine.targets, engine.languages) == (("de", "en"), None)
-    assert TranslatorEngine(translator.to("en")).targets == ("en", "de")
+    assert TranslatorEngine(translator.to(target_language="en")).targets == ("en", "de")
     with pytest.raises(InputError, match="^to: is missing; choose one of de, en$"):
         engine.check(RequestOptions())
     with pytest.raises(InputError, match="^to: this model does not translate into 'fr'; choose one of de, en$"):
         engine.check(RequestOptions(to="fr"))
-    TranslatorEngine(translator.to("en")).check(RequestOptions())
+    TranslatorEngine(translator.to(target_language="en")).check(RequestOptions())
     for to in engine.targets:
         engine.check(RequestOptions(to=to))
         (answer,) = engine.answer(["Hund und Katze."], RequestOptions(to=to), lambda: None)
-        assert answer.tree["translations"][0]["text"] == translator.to(to).translate("Hund und Katze.").text
+        assert (
+            answer.tree["translations"][0]["text"]
+            == translator.to(target_language=to).translate("Hund und Katze.").text
+        )
 
 
 def test_an_export_is_compared_on_sources_with_the_token(here: Path, translator: Translator) -> None:
@@ -440,7 +454,7 @@ def test_words_replaced_by_a_term_are_scored_with_the_language(translator: Trans
     """No constrained translation is cheap enough: those with the subwords that their text has are replaced ones."""
     sources = (here / "test.de").read_text(encoding="utf-8").splitlines()
     words = sorted({word for source in sources for word in source.lower().rstrip(".").split()})
-    english, target = translator.to("en"), translator.trained.tokenizers.target
+    english, target = translator.to(target_language="en"), translator.trained.tokenizers.target
     terms = with_glossary(english, Glossary(tuple(Term(word, ("the",)) for word in words)), max_loss=-1e3)
     replaced = [
         (source, found)

@@ -14,11 +14,11 @@ from nmt.core.memory import gc_paused
 def export(
     model: Model = None,
     to: Annotated[
-        Literal["ctranslate2", "onnx", "hf"],
+        Literal["ctranslate2", "onnx", "hf", "nmt"],
         typer.Option(
             "--to",
             help="Engine: ctranslate2 for Transformers, onnx for any model, hf for Hugging Face's transformers, which "
-            "loads Transformers of Marian's architecture.",
+            "loads Transformers of Marian's architecture; nmt for a model to hand on, with its card.",
         ),
     ] = "ctranslate2",
     output: Annotated[
@@ -27,7 +27,8 @@ def export(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder; default: exported/ in the run directory, where other commands find it.",
+            help="Folder, with --to nmt also FILE.zip; default: exported/ in the run directory, where other commands "
+            "find it.",
         ),
     ] = None,
     overrides: Overrides = None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, read_json, refuse_special
+from nmt.core.files import content_hash, read_json, refuse_special, whole_file
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
@@ -27,10 +30,12 @@ from nmt.models.rnn.readers_config import ReaderConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
-from nmt.translator.find_run import EXPORTED, run_of
+from nmt.training import folders
+from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
+from nmt.translator.source_language import COUNTS
 
-ExportFormat = Literal["ctranslate2", "onnx", "hf"]
+ExportFormat = Literal["ctranslate2", "onnx", "hf", "nmt"]
 
 SAMPLE = 100
 """Sentences that are translated with the model and with its export."""
@@ -39,7 +44,7 @@ MIN_EQUAL = 0.9
 """The least share of equal translations. Where the second best token is as probable as the best, the order of summation
 decides."""
 
-_ABOUT = "nmt.json"
+_ABOUT, CARD = "nmt.json", "README.md"
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,14 @@ class Format:
         required: Raises InputError where a package is missing.
         check: Raises InputError for an experiment whose model the engine cannot compute.
         save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
-        greedy: The translations of sources by an exported model.
+        greedy: The translations of sources by an exported model; None where it is the model as it was.
     """
 
     use: str
     required: Callable[[], object]
     check: Callable[[Experiment], None]
     save: Callable[[TrainedModel, Path], Mapping[str, object]]
-    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]] | None
 
 
 def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
@@ -115,6 +120,25 @@ def _greedy_onnx(
     return [tokens[row] for row in range(len(sources))]
 
 
+def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    """Copies what translation needs of a run, with the changes of the configuration at loading, and a model card, that
+    of the run where it has one."""
+    checkpoint = trained.checkpoint.resolve()
+    copied, run = folder / "checkpoints" / checkpoint.name, run_of(checkpoint)
+    copied.mkdir(parents=True)
+    use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
+    (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
+    for name in (folders.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
+        if (run / name).exists():
+            shutil.copy(run / name, folder)
+    for name in (folders.MODEL, folders.STATE):
+        shutil.copy(checkpoint / name, copied)
+    folders.write_checksums(copied, (folders.MODEL, folders.STATE))
+    experiments.save(trained.experiment, folder / experiments.FILE)
+    trained.tokenizers.save(folder)
+    return {}
+
+
 _FORMATS: dict[ExportFormat, Format] = {
     "ctranslate2": Format(
         "use it with nmt translate --engine ctranslate2",
@@ -133,6 +157,13 @@ _FORMATS: dict[ExportFormat, Format] = {
     "hf": Format(
         "transformers loads it, and so does nmt import hf", lambda: None, marian.check, marian.save, marian.greedy
     ),
+    "nmt": Format(
+        "commands take it as MODEL, here and elsewhere; state its licence in README.md",
+        lambda: None,
+        lambda experiment: None,
+        _save_nmt,
+        None,
+    ),
 }
 
 
@@ -146,23 +177,36 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
     trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
     decoder = trained.experiment.model.decoder
-    if isinstance(decoder, ReaderConfig):
+    if isinstance(decoder, ReaderConfig) and chosen.greedy is not None:
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
     chosen.check(trained.experiment)
     folder = output or export_folder(trained, to)
+    save(trained, folder, to)
+    files = folder.rglob("*.*") if folder.is_dir() else [folder]
+    size = sum(file.stat().st_size for file in files) / 2**20
+    log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None or to == "nmt" else ""))
+
+
+def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
+    """Writes a model into a folder; for ``nmt`` also into an archive, where the name ends in .zip. Raises InputError
+    for a folder that holds anything but an earlier export."""
+    if folder.suffix == ".zip" and to == "nmt":
+        with tempfile.TemporaryDirectory() as made, whole_file(folder) as archive:
+            save(trained, Path(made) / folder.stem)
+            shutil.move(shutil.make_archive(f"{made}/archive", "zip", made, folder.stem), archive)
+        return
     if folder.exists() and not (folder / _ABOUT).exists():
-        raise InputError(f"--output {folder}: is there and is not an export of ours; name another folder")
+        raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
     with locked(folder), made_whole(folder) as unfinished:
         about = {
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,
             "vocabulary": trained.tokenizers.fingerprint,
-            **chosen.save(trained, unfinished),
+            **_FORMATS[to].save(trained, unfinished),
         }
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        _compare(trained, partial(chosen.greedy, trained, unfinished))
-    size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
-    log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None else ""))
+        if (greedy := _FORMATS[to].greedy) is not None:
+            _compare(trained, partial(greedy, trained, unfinished))
 
 
 def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:

@@ -104,7 +104,10 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
             **({} if languages is None else dict(zip(("source_lang", "target_lang"), languages, strict=True))),
         },
     )
-    (folder / marian.CARD).write_text(_card(trained, languages), encoding="utf-8")
+    targets = trained.experiment.data.target_languages
+    token = f", with a token such as >>{targets[0]}<< before each text" if targets else ""
+    use = f"It is loaded as `MarianMTModel` and `MarianTokenizer` of transformers{token}."
+    (folder / marian.CARD).write_text(card(trained, "transformers", use), encoding="utf-8")
     return {}
 
 
@@ -225,24 +228,23 @@ def _languages(experiment: Experiment) -> tuple[str, str] | None:
     return corpora[0].language_names if corpora and len(experiment.data.target_languages) < 2 else None
 
 
-def _card(trained: TrainedModel, languages: tuple[str, str] | None) -> str:
-    """The model card, with what is known: data, figures, licence."""
+def card(trained: TrainedModel, library: str, use: str) -> str:
+    """The model card, with what is known: use, data, figures, licence."""
     from nmt.workflows.info import inspect
 
-    experiment, run = trained.experiment, run_of(trained.checkpoint)
+    experiment, run, languages = trained.experiment, run_of(trained.checkpoint), _languages(trained.experiment)
     info = inspect(str(trained.checkpoint))
     imported = experiment.data.imported
     licence = None if imported is None else imported.licence
     head = ["---", *([] if languages is None else ["language:", *(f"- {language}" for language in languages)])]
-    head += [*([] if licence is None else [f"license: {json.dumps(licence)}"]), "library_name: transformers"]
-    head += ["pipeline_tag: translation", "tags:", "- translation", "- marian", "---", ""]
-    targets = experiment.data.target_languages
-    use = f", with a token such as >>{targets[0]}<< before each text" if targets else ""
+    head += [*([] if licence is None else [f"license: {json.dumps(licence)}"]), f"library_name: {library}"]
+    tag = "marian" if library == "transformers" else library
+    head += ["pipeline_tag: translation", "tags:", "- translation", f"- {tag}", "---", ""]
     body = [
         f"# {run.name}",
         "",
         f"A translation model, exported by nmt from the checkpoint {trained.checkpoint.resolve().name}.",
-        f"It is loaded as `MarianMTModel` and `MarianTokenizer` of transformers{use}.",
+        use,
         "",
         "## Data",
         "",

@@ -10,7 +10,7 @@ left out.
 >>> from nmt.extras.glossary.glossary import Glossary, Term
 >>> from nmt.extras.glossary.terminology import with_glossary
 >>> translator = with_glossary(nmt.load("runs/de-en"), Glossary((Term("hund", ("hound", "hounds")),)))
->>> translator.translate("Der Hund schläft.").text  # such as "The hound is sleeping."
+>>> translator.translate("Der Hund bellt oft.").text  # such as "The hound often barks."
 '...'
 """
 

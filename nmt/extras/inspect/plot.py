@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
 Picture: TypeAlias = Literal["png", "svg"]
 
@@ -60,15 +62,16 @@ def plot(
     weights_TS: ArrayLike,
     source_words: Sequence[str],
     target_words: Sequence[str],
-    path: Path,
+    path: Path | None = None,
     *,
     title: str = "",
     gold: Gold | None = None,
     links: Iterable[Link] | None = None,
     format: Picture = "png",
     magnitude: Magnitude = "relative",
-) -> None:
-    """Writes the heatmap of one soft alignment as a PNG file, or as SVG, where text is text.
+) -> Figure:
+    """Draws the heatmap of one soft alignment, and writes it to a path as a PNG file, or as SVG, where text is text. A
+    notebook shows the figure.
 
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
     weight on a fixed scale from 0 to 1, so that pictures can be compared; of another `magnitude`, on a scale that ends
@@ -87,15 +90,25 @@ def plot(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    class Heatmap(Figure):
+        """The axes fill it, so that every cell has its size: saving adds the room that the labels need."""
+
+        def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
+            room = {"bbox_inches": "tight", "pad_inches": 0.12, **options}
+            super().savefig(fname, transparent=transparent, **room)
+
+        def _repr_png_(self) -> bytes:
+            self.savefig(stream := io.BytesIO())
+            return stream.getvalue()
+
     rows, columns = max(len(target_words), 1), max(len(source_words), 1)
     cell = float(np.clip(6 / max(rows, columns), 0.23, 0.42))  # inches
     width, height = columns * cell, rows * cell
     bar_height = float(np.clip(height, 1.4, 2.4))
     with style.context(["default", SVG_SETTINGS]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=(width, height))
+        figure = Heatmap(figsize=(width, height))
         FigureCanvasAgg(figure)
-        # The axes fill the figure, so that every cell has its size; saving adds the room that the labels need.
         axes = figure.add_axes((0, 0, 1, 1))
         bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
         _draw_heatmap(axes, bar_axes, weights_TS, magnitude)
@@ -103,12 +116,33 @@ def plot(
         marks = _draw_marks(axes, gold, links, cell, _LINK_COLOUR if magnitude == "signed" else _GOLD_COLOUR)
         if marks:
             _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
+        dpi = min(200, _LONGEST_SIDE / (max(width, height) + 4))
+        metadata = {"Creator": None, "Date": None} if format == "svg" else None
         try:
-            dpi = min(200, _LONGEST_SIDE / (max(width, height) + 4))
-            metadata = {"Creator": None, "Date": None} if format == "svg" else None
-            figure.savefig(path, format=format, dpi=dpi, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+            if path is not None:
+                figure.savefig(path, format=format, dpi=dpi, metadata=metadata)
         except OSError as error:
             raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
+    return figure
+
+
+def plot_alignment(alignment: Alignment, path: Path | None = None, *, gold: Gold | None = None) -> Figure:
+    """Draws an alignment, see ``plot``; links and gold between words only. Raises InputError for a path that ends in
+    neither .png nor .svg."""
+    at_words = alignment.level == "word"
+    format = "png" if path is None else path.suffix[1:].lower()
+    if format not in ("png", "svg"):
+        raise InputError(f"{path}: end its name in .png or .svg")
+    return plot(
+        alignment.weights_TS,
+        alignment.source_tokens,
+        alignment.target_tokens,
+        path,
+        gold=gold if at_words else None,
+        links=alignment.links if at_words else None,
+        format=format,  # type: ignore[arg-type]
+        magnitude=alignment.magnitude,
+    )
 
 
 class PictureWriter(AlignmentWriter):
@@ -133,17 +167,7 @@ class PictureWriter(AlignmentWriter):
             if self._number > len(self._gold):
                 raise InputError(f"more than {len(self._gold)} sentence pairs but {len(self._gold)} gold lines")
             gold = self._gold[self._number - 1]
-        at_words = alignment.level == "word"
-        plot(
-            alignment.weights_TS,
-            alignment.source_tokens,
-            alignment.target_tokens,
-            self._folder / f"{self._number:06d}.{self._format}",
-            gold=gold if at_words else None,
-            links=alignment.links if at_words else None,
-            format=self._format,
-            magnitude=alignment.magnitude,
-        )
+        plot_alignment(alignment, self._folder / f"{self._number:06d}.{self._format}", gold=gold)
 
 
 def colours(*, signed: bool = False) -> Colormap:

@@ -299,7 +299,7 @@ def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(
     folders: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = run_of(folders("languages"))
-    translator = nmt.load(run, device="cpu").to("fra")
+    translator = nmt.load(run, device="cpu").to(target_language="fra")
     trained = translator.trained
     fra, spa = trained.tokenizers.source.languages["fra"], trained.tokenizers.source.languages["spa"]
     plain = trained.tokenizers.source.encode("ein Hund")
@@ -310,7 +310,7 @@ def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(
     assert encoded.words[encoded.word_of_piece[0]] == ">>spa<<"
     assert trained.tokenizers.source.encode_batch([">>spa<< ein Hund", "ein Hund"]) == [own, plain]
     missing = in_process(capsys)("translate", run, "--device", "cpu", "--input", "x")
-    assert (missing.code, "fra, spa, zh_Hant: choose one with --to" in missing.stderr) == (2, True)
+    assert (missing.code, "fra, spa, zh_Hant: choose one with --to LANGUAGE" in missing.stderr) == (2, True)
 
 
 def _json(**changes: Any) -> Callable[[Path], None]:

@@ -26,7 +26,7 @@ from nmt.extras.inspect.report.model_summary import facts_of, origin_of, parts_o
 from nmt.extras.inspect.report.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.extras.inspect.score_plot import draw_by_length
 from nmt.training import folders, metrics
-from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, run_of
+from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest, run_of
 
 if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment
@@ -79,7 +79,8 @@ def report(
     """
     read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
-    output = read[0].folder / FILE if output is None else output
+    if output is None:  # not in the folder that an archive is unpacked to
+        output = Path(models[0]).with_suffix(".html") if str(read[0].model).endswith(".zip") else read[0].folder / FILE
     refuse_unwritable(output)
     for each in read:
         refuse_overwriting(output, each.folder / experiments.FILE, each.folder / metrics.FILE)
@@ -118,10 +119,10 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     found = find(model, overrides)
     folder = run_of(found) if is_checkpoint(found) else found
     experiment = experiments.load(folder / experiments.FILE, overrides)
-    measured = _metrics(folder, is_imported=experiment.data.imported is not None)
-    notes = []
+    measured = _metrics(folder, is_trained=newest(folder) is not None)
+    notes = [] if measured else [f"there are no curves: {metrics.FILE} is missing, as of a model that was handed on"]
     checkpoint = None
-    if translate or folders.latest(folder) is not None:
+    if translate or newest(folder) is not None:
         checkpoint = find_checkpoint(model, overrides)
     prepared = None
     try:
@@ -135,7 +136,7 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes))
 
 
-def _metrics(folder: Path, *, is_imported: bool) -> tuple[Mapping[str, Any], ...]:
+def _metrics(folder: Path, *, is_trained: bool) -> tuple[Mapping[str, Any], ...]:
     path = folder / metrics.FILE
     try:
         found = metrics.read(folder)
@@ -144,7 +145,7 @@ def _metrics(folder: Path, *, is_imported: bool) -> tuple[Mapping[str, Any], ...
     for number, line in enumerate(found, 1):
         if not (isinstance(line, dict) and isinstance(line.get("kind"), str) and isinstance(line.get("update"), int)):
             raise InputError(f"{path}:{number}: is not a measurement; restore the file, or delete this line")
-    if not found and not is_imported:
+    if not found and not is_trained:
         raise InputError(f"{folder}: there are no measurements in {metrics.FILE}: nothing has been trained here yet")
     return tuple(found)
 
@@ -190,7 +191,7 @@ def _run(
     translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     to = read.experiment.search.to or languages[0]
-    translator = translator.to(to)
+    translator = translator.to(target_language=to)
     rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
     if not rows:
         raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
@@ -306,7 +307,7 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
     if any(series.values()):
         save(draw_by_length(series), folder, "by-length")
-    from nmt.extras.inspect.plot import plot
+    from nmt.extras.inspect.plot import plot_alignment
 
     for place, run in enumerate(runs, 1):
         of = f"-{place}" if len(runs) > 1 else ""
@@ -314,5 +315,4 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
         for sample in () if run.translated is None else run.translated.samples:
             pair: Alignment = sample.alignment
             for format_ in ("svg", "png"):
-                path = folder / f"attention{of}-{sample.number:06}.{format_}"
-                plot(pair.weights_TS, pair.source_words, pair.target_words, path, links=pair.links, format=format_)
+                plot_alignment(pair, folder / f"attention{of}-{sample.number:06}.{format_}")
