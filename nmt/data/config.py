@@ -206,6 +206,9 @@ class DataConfig(Structure):
         description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
         "blank one, which ends a document",
     )  # fmt: skip
+    faulty: Literal["drop", "refuse"] = Field(
+        "drop", description="rows that are no pairs, such as lines without exactly one TAB: drop up to a share of 5 %"
+    )
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is divided into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="training pairs that are dropped")
     workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")

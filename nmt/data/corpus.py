@@ -74,9 +74,10 @@ class PairBlock:
     faulty: Sequence[int] = ()
 
 
-def read_blocks(
-    corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Literal["drop", "refuse"] = "drop"
-) -> Iterator[PairBlock]:
+Faulty: TypeAlias = Literal["drop", "refuse"]
+
+
+def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop") -> Iterator[PairBlock]:
     """Stream a corpus in blocks of `size` pairs; the last may be smaller.
 
     A row that is no pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is told at the end. Raises
@@ -121,14 +122,23 @@ def _once(text: str, say: Callable[[str], None]) -> None:
     say(text)
 
 
-def read_linked_blocks(corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
+def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
+    """Reads the pairs of a corpus with their line numbers, without rows that are none; see `read_blocks`."""
+    for block in read_blocks(corpus):
+        rows = zip(range(block.first_line, 1 << 62), block.sources, block.targets, strict=False)
+        yield from (row for index, row in enumerate(rows) if index not in block.faulty) if block.faulty else rows
+
+
+def read_linked_blocks(
+    corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop"
+) -> Iterator[PairBlock]:
     """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Raises InputError
     also where it has more or fewer lines than the corpus has pairs (found at the end)."""
     if corpus.links is None:
-        yield from read_blocks(corpus, size)
+        yield from read_blocks(corpus, size, faulty=faulty)
         return
     lines = _regrouped(_line_groups(corpus.links), size)
-    for block in read_blocks(corpus, size):
+    for block in read_blocks(corpus, size, faulty=faulty):
         links = next(lines, [])
         if len(links) != len(block.sources):
             raise _other_count(corpus, corpus.links)
