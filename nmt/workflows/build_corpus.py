@@ -27,6 +27,7 @@ from nmt.data.context import BREAK, Document, context_tokens
 from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
+from nmt.data.sides import doubts
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, LineTally, SideTally
@@ -37,6 +38,8 @@ from nmt.data.train_tokenizers import train_tokenizers
 _AHEAD = 3
 """Blocks for each core of a cluster that are tokenised before the first of them is written."""
 
+_PROBE = 5000
+"""Pairs of a corpus that are looked at for what a person should know."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -138,6 +141,7 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
         (scratch / "near.bin").open("wb") as near_file,
     ):
         for corpus in config.train_corpora:
+            probe = PairSample(_PROBE)
             mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # the same text in two is two
             for block in _progress(corpus, "reading", config.faulty):
                 _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
@@ -158,9 +162,14 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
                 kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
                 rows = np.flatnonzero(kept).tolist()
-                sample.offer(
-                    np.frombuffer(hashes, "<u8")[kept], [sources[row] for row in rows], [targets[row] for row in rows]
-                )
+                for each in (sample, probe):
+                    each.offer(
+                        np.frombuffer(hashes, "<u8")[kept],
+                        [sources[row] for row in rows],
+                        [targets[row] for row in rows],
+                    )
+            for doubt in doubts(probe.pairs()):
+                log.warning(f"{corpus.name}: {doubt}")
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
     return sample.pairs()
 
