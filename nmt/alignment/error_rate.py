@@ -27,13 +27,16 @@ class Gold:
 
     sure: frozenset[Link] = frozenset()
     possible: frozenset[Link] = frozenset()
+    is_judged: bool = True
+    """False for a pair that nobody has annotated, which does not count."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "possible", self.possible | self.sure)
 
     def turned(self) -> Gold:
         """The links with source and target exchanged."""
-        return Gold(*(frozenset((target, source) for source, target in links) for links in (self.sure, self.possible)))
+        sure, possible = (frozenset((other, one) for one, other in links) for links in (self.sure, self.possible))
+        return Gold(sure, possible, self.is_judged)
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class AlignmentScore:
 
 def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
     """The counts of one sentence pair."""
+    if not gold.is_judged:
+        return AlignmentScore()
     predicted = frozenset(links)
     return AlignmentScore(
         sentences=1,

@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from nmt.alignment import Link, Links, Magnitude, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special, whole_file
-from nmt.data.corpus import open_bytes, unpacking
+from nmt.data.corpus import open_text, unpacking
 from nmt.data.pieces import Span
 
 Level: TypeAlias = Literal["word", "subword"]
@@ -209,9 +210,10 @@ def parse_gold(
             )
         for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
             if length is not None and index >= length:
+                advice = "" if base or index > length else "; if the file counts from 1, say so (such as --gold-base 1)"
                 raise InputError(
                     f"{place}: link {token!r} points at {side} word {index + base}, but that sentence has {length} "
-                    f"words: write the source index first, and count from {base}"
+                    f"words: write the source index first, and count from {base}{advice}"
                 )
         (sure if match[2] == "-" else possible).add(link)
     return Gold(frozenset(sure), frozenset(possible))
@@ -229,22 +231,27 @@ def parse_pharaoh(
 
 
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, base: int = 0) -> tuple[Gold, ...]:
-    """The links of a gold file, one line per sentence pair; `lengths` holds the (source, target) lengths of the pairs,
-    in words, and `base` is the index of the first word.
+    """The links of a gold file, one line for each of the first sentence pairs; `lengths` holds the (source, target)
+    lengths of the pairs, in words, and `base` is the index of the first word. Pairs without a line are not judged.
 
-    Raises InputError for a malformed line or index, and when the numbers of lines and pairs differ.
+    Raises InputError for a malformed line or index, and where there are more lines than pairs.
     """
     lines = list(text_lines(path))
     bounds: Sequence[tuple[int | None, int | None]] = lengths if lengths is not None else [(None, None)] * len(lines)
-    if len(lines) != len(bounds):
+    if len(lines) > len(bounds) or (bounds and not lines):
         raise InputError(
             f"{path}: {len(lines)} lines for {len(bounds)} sentence pairs: "
             "give one line per pair, an empty one for a pair without links"
         )
-    return tuple(
+    found = [
         parse_gold(line, place=f"{path}:{number}", source_length=source, target_length=target, base=base)
-        for number, (line, (source, target)) in enumerate(zip(lines, bounds, strict=True), 1)
-    )
+        for number, (line, (source, target)) in enumerate(zip(lines, bounds, strict=False), 1)
+    ]
+    if base == 0 and len(found) >= 10 and all(min(link) > 0 for gold in found for link in gold.possible):
+        log.warning(f"{path}: no link is at word 0; if the file counts from 1, say so with --gold-base 1")
+    if len(found) < len(bounds):
+        log.warning(f"{path}: judges the first {len(found):,} of {len(bounds):,} sentence pairs")
+    return (*found, *[Gold(is_judged=False)] * (len(bounds) - len(found)))
 
 
 class AlignmentWriter(ABC):
@@ -612,7 +619,7 @@ def text_lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain, gz or xz, or of a pipe, which end in LF or CR LF. Raises InputError, with the line of
     an invalid byte."""
     try:
-        with unpacking(path), open_bytes(path) if path.is_file() else path.open("rb") as stream:
+        with unpacking(path), open_text(path) if path.is_file() else path.open("rb") as stream:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
                     raise InputError(f"{path}:{number}: more than {MAX_LINE_BYTES >> 20} MiB; is this a text file?")

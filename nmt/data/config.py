@@ -17,14 +17,18 @@ Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Z
 
 
 class CorpusConfig(Structure):
-    """Parallel text: two files that correspond line by line, or one of tab-separated pairs. Plain, gzip or xz."""
+    """Parallel text: two files that correspond line by line, or one of pairs; see ``nmt.data.corpus``."""
 
     source: FilePath | None = Field(None, description="file of source sentences, one per line")
     target: FilePath | None = Field(None, description="file of target sentences, one per line")
-    pairs: FilePath | None = Field(None, description="instead of both: file of lines 'source TAB target'")
+    pairs: FilePath | None = Field(
+        None, description="instead of both: a file of pairs (TSV, CSV, JSON lines, TMX, XLIFF, ZIP of two text files)"
+    )
     languages: tuple[Language, Language] | None = Field(
         None, description="languages of source and target, such as [de, en]; given for all corpora or for none"
     )
+
+    unescape: bool = Field(False, description="replace HTML entities such as &quot; by their characters")
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -63,7 +67,10 @@ class CorpusConfig(Structure):
         where these name none."""
         if self.languages is not None or len(self.files) == 1:
             return self.languages
-        ends = [[part for part in file.suffixes if part not in (".gz", ".xz", ".txt")][-1:] for file in self.files]
+        ends = [
+            [part for part in file.suffixes if part not in (".gz", ".xz", ".bz2", ".zst", ".txt")][-1:]
+            for file in self.files
+        ]
         source, target = ("".join(end).removeprefix(".") for end in ends)
         return (source, target) if source and target and source != target else None
 
@@ -199,6 +206,9 @@ class DataConfig(Structure):
         description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
         "blank one, which ends a document",
     )  # fmt: skip
+    faulty: Literal["drop", "refuse"] = Field(
+        "drop", description="rows that are no pairs, such as lines without exactly one TAB: drop up to a share of 5 %"
+    )
     subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is divided into tokens")
     filters: FiltersConfig = Field(FiltersConfig(), description="training pairs that are dropped")
     workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")

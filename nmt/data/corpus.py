@@ -2,29 +2,50 @@
 
 A line ends at LF or CRLF and nowhere else: a form feed, a lone CR, U+0085 or U+2028 are characters of the line. So line
 n here is line n of `sed`, `wc` and the editor. A byte order mark before the first line does not belong to it.
+
+A corpus of one file is a table, JSON lines, TMX, XLIFF (`nmt.data.formats`) or a ZIP archive with one of these or with
+two text files. All files may be compressed with gzip, bzip2, xz or Zstandard, and text may be in UTF-16.
 """
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
+import html
+import importlib
 import io
 import lzma
+import re
+import sys
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
+from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.installation import missing
+from nmt.data import formats
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
+from nmt.data.formats import LEFT_OUT, NO_UTF8, NOT_UTF8, Languages, Row
 from nmt.data.misalignment import locate_misalignment
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+T = TypeVar("T")
+AnyPath: TypeAlias = Path | zipfile.Path
+"""A file, or a member of a ZIP archive."""
+
 BLOCK_PAIRS = 8192
+MOST_FAULTY = 0.05
+"""Share of the rows of a corpus that may be no pairs: more are a fault of the whole file."""
 LONGEST = 1 << 16
 """Maximum number of characters of a line to score or align, which takes time and memory with the square of the length.
 Of a corpus to prepare, the filters drop long lines."""
@@ -39,41 +60,78 @@ class PairBlock:
     """Consecutive pairs of one corpus.
 
     Attributes:
-        first_line: Line number of the first pair, from 1.
+        first_line: Line number of the first pair, from 1; in what is not made of lines the number of the row or unit.
         sources, targets: The sides, of equal count, without line ends.
         links: The line of links of each pair, where they are asked for and there are any.
+        faulty: Indices of rows that are no pairs. Their sides are blank.
     """
 
     first_line: int
     sources: list[str]
     targets: list[str]
     links: list[str] | None = None
+    faulty: Sequence[int] = ()
 
 
-def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
+Faulty: TypeAlias = Literal["drop", "refuse"]
+
+
+def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop") -> Iterator[PairBlock]:
     """Stream a corpus in blocks of `size` pairs; the last may be smaller.
 
-    Raises InputError for a file that cannot be read, is damaged, empty or no UTF-8, for a line of pairs without exactly
-    one TAB, and for two files of different line counts (found at the end; it says where they probably part).
+    A row that is no pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is told at the end. Raises
+    InputError for a file that cannot be read, is damaged, empty or of an unknown kind; for two files of different line
+    counts (found at the end; it says where they probably part); and at the end where rows are no pairs: more than
+    `MOST_FAULTY` of them, or any with `faulty` refuse.
     """
-    files = corpus.files
-    blocks = _tab_separated(files[0], size) if len(files) == 1 else _two_files(files[0], files[1], size)
-    first_line = 1
-    for sources, targets in blocks:
-        yield PairBlock(first_line, sources, targets)
-        first_line += len(sources)
-    if first_line == 1:
+    first_line, wrong = 1, 0
+    reasons: Counter[str] = Counter()
+    places: list[int] = []
+    for rows in _regrouped(_rows(corpus), size):
+        no_pairs = {index: row for index, row in enumerate(rows) if isinstance(row, str)}
+        reasons.update(no_pairs.values())
+        places += [first_line + index for index, reason in no_pairs.items() if reason not in LEFT_OUT]
+        wrong, places = wrong + sum(reason not in LEFT_OUT for reason in no_pairs.values()), places[:10]
+        sources, targets = map(list, zip(*(("", "") if isinstance(row, str) else row for row in rows), strict=True))
+        if corpus.unescape:
+            sources, targets = ([formats.one_line(html.unescape(text)) for text in side] for side in (sources, targets))
+        yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
+        first_line += len(rows)
+        if reasons.total() == first_line - 1 > 100:
+            break  # nothing here is a pair
+    count = first_line - 1
+    if count == 0:
         raise InputError(f"{corpus.name}: empty; a corpus needs at least one pair")
+    listed = ", ".join(f"{each:,} {reason}" for reason, each in reasons.most_common())
+    listed += f" (line{'s' * (wrong > 1)} {', '.join(map(str, places))}{', …' * (wrong > 10)})" if wrong else ""
+    if reasons.total() == count:
+        advice = "; a line of pairs is source, one TAB, target, in UTF-8" if wrong else ""
+        raise InputError(f"{corpus.name}: none of the first {count:,} rows is a pair: {listed}{advice}")
+    text = f"{corpus.name}: {reasons.total():,} of {count:,} rows are no pairs: {listed}"
+    if wrong > (MOST_FAULTY * count if faulty == "drop" else 0):
+        limit = f"up to {MOST_FAULTY:.0%} are left out" if faulty == "drop" else "data.faulty: drop leaves them out"
+        raise InputError(f"{text}; mend them, in UTF-8 ({limit})")
+    if reasons:
+        formats.once(f"{text}; left out", log.warning if wrong else log.info)
 
 
-def read_linked_blocks(corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS) -> Iterator[PairBlock]:
+def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
+    """Reads the pairs of a corpus with their line numbers, without rows that are none; see `read_blocks`."""
+    for block in read_blocks(corpus):
+        rows = zip(range(block.first_line, 1 << 62), block.sources, block.targets, strict=False)
+        yield from (row for index, row in enumerate(rows) if index not in block.faulty) if block.faulty else rows
+
+
+def read_linked_blocks(
+    corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop"
+) -> Iterator[PairBlock]:
     """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Raises InputError
     also where it has more or fewer lines than the corpus has pairs (found at the end)."""
     if corpus.links is None:
-        yield from read_blocks(corpus, size)
+        yield from read_blocks(corpus, size, faulty=faulty)
         return
     lines = _regrouped(_line_groups(corpus.links), size)
-    for block in read_blocks(corpus, size):
+    for block in read_blocks(corpus, size, faulty=faulty):
         links = next(lines, [])
         if len(links) != len(block.sources):
             raise _other_count(corpus, corpus.links)
@@ -101,8 +159,8 @@ def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
         yield line
 
 
-def open_bytes(path: Path) -> BinaryIO:
-    """Open a plain, gzip or xz file to read what it holds. Its first bytes tell which it is, not its name.
+def open_bytes(path: AnyPath) -> BinaryIO:
+    """Open a file, plain or compressed, to read what it holds. Its first bytes tell which it is, not its name.
 
     Raises InputError where the file is missing or not a regular file.
     """
@@ -110,25 +168,77 @@ def open_bytes(path: Path) -> BinaryIO:
         if path.exists() and not path.is_file():
             what = "a folder" if path.is_dir() else "a device or a pipe, and corpora are read more than once"
             raise InputError(f"{path}: is {what}; name a file")
-        with path.open("rb") as file:
+        with _open(path) as file:
             magic = file.read(6)
-        if magic.startswith(b"\x1f\x8b"):
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        if magic == b"\xfd7zXZ\x00":
-            return cast(BinaryIO, io.BufferedReader(_Xz(path), _READ_BYTES))
-        return path.open("rb")
+        for beginning, unpacked in _UNPACKED.items():
+            if magic.startswith(beginning):
+                return cast(BinaryIO, unpacked(path))
+        return _open(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+def _open(path: AnyPath) -> BinaryIO:
+    return cast(BinaryIO, path.open("rb"))
+
+
+def _zstandard(path: AnyPath) -> Any:
+    try:
+        zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        raise missing("backports.zstd, which reads .zst, is", "zstd") from None
+    _DAMAGES.add(zstd.ZstdError)
+    return zstd.ZstdFile(_open(path))
+
+
+_UNPACKED: Mapping[bytes, Callable[[AnyPath], object]] = {
+    b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=_open(path)),
+    b"BZh": lambda path: bz2.BZ2File(_open(path)),
+    b"\xfd7zXZ\x00": lambda path: io.BufferedReader(_Xz(path), _READ_BYTES),
+    b"\x28\xb5\x2f\xfd": _zstandard,
+}
+
+
+def open_text(path: AnyPath) -> BinaryIO:
+    """Open a file as `open_bytes` does, as text in UTF-8, which may be in UTF-16 in the file.
+
+    Raises InputError also where the first bytes are those of a document, such as TMX or PDF.
+    """
+    file = open_bytes(path)
+    head, names = _beginning(file, path)
+    if kind := formats.kind_of(head, names):
+        raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {formats.advice(kind)}")
+    # Bytes that are no UTF-16 become U+FFFD.
+    return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if formats.is_utf16(head) else file
+
+
+def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
+    """The first bytes of a file, which stay to be read, and the names in it where it is a ZIP archive."""
+    with unpacking(path):
+        head = cast(io.BufferedReader, file).peek(4096)[:4096]
+        if not (head.startswith(b"PK\x03\x04") and isinstance(path, Path)):
+            return head, []
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+    if any(info.flag_bits & 1 or info.compress_type not in _METHODS for info in members):
+        raise InputError(f"{path}: the ZIP archive is encrypted, or packed by a rare method: unpack it")
+    return head, [info.filename for info in members]
+
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+
+
+_DAMAGES = {lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile}
+
+
 @contextmanager
-def unpacking(path: Path) -> Iterator[None]:
+def unpacking(path: PurePath | zipfile.Path) -> Iterator[None]:
     """Raises InputError where the compressed file that is read within is damaged, or takes too much memory."""
     try:
         yield
-    except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except tuple(_DAMAGES) as error:
         if "Memory usage limit" in str(error):  # liblzma's
             raise InputError(f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; use xz -9") from None
         raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
@@ -138,9 +248,9 @@ class _Xz(io.RawIOBase):
     """An xz file as what it holds. Unlike lzma.open it takes bounded memory: a file of a few bytes can ask for
     gigabytes to be unpacked with."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         super().__init__()
-        self._file = path.open("rb")
+        self._file = _open(path)
         self._packed = b""
         self._decompressor: lzma.LZMADecompressor | None = None
 
@@ -173,26 +283,64 @@ class _Xz(io.RawIOBase):
         super().close()
 
 
-def _tab_separated(path: Path, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    number = 0
-    for lines in _regrouped(_line_groups(path), size):
-        sources: list[str] = []
-        targets: list[str] = []
-        for line in lines:
-            number += 1
-            sides = line.split("\t")
-            if len(sides) != 2:
-                raise InputError(
-                    f"{path}:{number}: {len(sides) - 1} TABs; a line of pairs is source, one TAB, target: mend the line"
-                )
-            sources.append(sides[0])
-            targets.append(sides[1])
-        yield sources, targets
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+_PAIRED = ("tmx", "xlf", "xliff", "tsv", "csv", "jsonl", "ndjson")
+_NO_TEXT = re.compile(r"(?:.*/)?(?:[._]|(?:readme|licen[cs]e|info)\b).*|.*\.(?:ids|scores|xml)", re.IGNORECASE)
+"""Files in an archive of OPUS, or of macOS, that hold no sentences."""
 
 
-def _two_files(source: Path, target: Path, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    source_groups = _regrouped(_line_groups(source), size)
-    target_groups = _regrouped(_line_groups(target), size)
+def _rows(corpus: CorpusConfig) -> Iterator[Sequence[Row]]:
+    files = corpus.files
+    return _one_file(files[0], corpus.languages) if len(files) == 1 else _two_files(files[0], files[1])
+
+
+def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[Row]]:
+    """The rows of a file that holds both sides. Its first bytes tell what it is; only of CSV the name does, too."""
+    place = str(path)
+    hints = formats.languages_in(place)[::-1]  # the name of the file before those of its folders
+    with open_bytes(path) as file, unpacking(path):
+        head, names = _beginning(file, path)
+        kind = formats.kind_of(head, names)
+        if kind in (formats.TMX, formats.XLIFF):
+            yield from formats.unit_rows(iter(lambda: file.read(1 << 16), b""), place, languages, hints)
+        elif kind == formats.ZIP and names:
+            yield from _archive(Path(place), names, languages, hints)
+        elif kind:
+            raise InputError(
+                f"{path}: is {kind}, and not one of the files of pairs that nmt reads (TSV, CSV, JSON lines, TMX, "
+                f"XLIFF, or a ZIP archive of two text files): {formats.advice(kind)}"
+            )
+        else:
+            ends = [end.lower() for end in PurePath(place).suffixes if end not in PACKED]
+            groups, is_csv = _line_groups(path, lenient=True), ends[-1:] == [".csv"]
+            is_utf16 = formats.is_utf16(head)
+            yield from formats.text_rows(groups, place, languages, hints, is_csv=is_csv, is_utf16=is_utf16)
+
+
+def _archive(
+    path: Path, names: Sequence[str], languages: Languages | None, hints: Sequence[Languages]
+) -> Iterator[Sequence[Row]]:
+    """The rows of a ZIP archive: of two text files whose names end in languages, or of one file of pairs."""
+    names = [name for name in names if not _NO_TEXT.fullmatch(name)]
+    ends = [[end[1:].lower() for end in PurePath(name).suffixes if end not in (*PACKED, ".txt")] for name in names]
+    sides = {each[-1]: zipfile.Path(path, name) for each, name in zip(ends, names, strict=True) if each}
+    if len(names) == 1 and {*sides}.intersection(_PAIRED):
+        yield from _one_file(zipfile.Path(path, names[0]), languages)
+        return
+    if not 2 <= len(sides) == len(names) or {*sides}.intersection(_PAIRED):
+        raise InputError(
+            f"{path}: holds {', '.join(names[:5]) or 'no text'}{', …' * (len(names) > 5)}, and not two text files with "
+            "the same name but for the languages, such as corpus.de and corpus.en: unpack it, and name files"
+        )
+    hints = [*hints, *(hint for name in names for hint in formats.languages_in(name))]
+    source, target = (sides[name] for name in formats.choose(list(sides), str(path), languages, hints))
+    formats.once(f"{path}: source {source.name}, target {target.name}")
+    yield from _two_files(source, target)
+
+
+def _two_files(source: AnyPath, target: AnyPath) -> Iterator[Sequence[Row]]:
+    source_groups = _regrouped(_line_groups(source, lenient=True), BLOCK_PAIRS)
+    target_groups = _regrouped(_line_groups(target, lenient=True), BLOCK_PAIRS)
     lines = 0
     while True:
         sources, targets = next(source_groups, []), next(target_groups, [])
@@ -201,20 +349,20 @@ def _two_files(source: Path, target: Path, size: int) -> Iterator[tuple[list[str
                 lines + len(sources) + sum(len(group) for group in source_groups),
                 lines + len(targets) + sum(len(group) for group in target_groups),
             )
-            at = locate_misalignment(*(chain.from_iterable(_line_groups(path)) for path in (source, target)))
+            both = (chain.from_iterable(_line_groups(path, lenient=True)) for path in (source, target))
             raise InputError(
                 f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
-                f"their lengths stop correlating at about line {at}: mend the files there"
+                f"their lengths stop correlating at about line {locate_misalignment(*both)}: mend the files there"
             )
         if not sources:
             return
         lines += len(sources)
-        yield sources, targets
+        yield [NO_UTF8 if NOT_UTF8 in row else row for row in zip(sources, targets, strict=True)]
 
 
-def _regrouped(groups: Iterator[list[str]], size: int) -> Iterator[list[str]]:
+def _regrouped(groups: Iterator[Sequence[T]], size: int) -> Iterator[list[T]]:
     """The same lines in groups of exactly `size`, but for the last."""
-    pending: list[str] = []
+    pending: list[T] = []
     for group in groups:
         pending += group
         whole = len(pending) - len(pending) % size
@@ -225,19 +373,21 @@ def _regrouped(groups: Iterator[list[str]], size: int) -> Iterator[list[str]]:
         yield pending
 
 
-def _line_groups(path: Path) -> Iterator[list[str]]:
-    """The lines of a file in groups of about a megabyte."""
+def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]:
+    """The lines of a file in groups of about a megabyte. ``lenient``: ``NOT_UTF8`` stands for a line that is not."""
     number = 1
     for data in whole_lines(path):
         try:
             lines = data.decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
-            line = number + data.count(b"\n", 0, error.start)
-            column = error.start - data.rfind(b"\n", 0, error.start)
-            raise InputError(
-                f"{path}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {column} of the line; "
-                "convert the file to UTF-8"
-            ) from None
+            if not lenient:
+                line = number + data.count(b"\n", 0, error.start)
+                column = error.start - data.rfind(b"\n", 0, error.start)
+                raise InputError(
+                    f"{path}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {column} of the line; "
+                    "convert the file to UTF-8"
+                ) from None
+            lines = [_utf8_or_none(line) for line in data.split(b"\n")]
         ended = not lines[-1]  # the piece after the last LF is a line only where it holds something
         if ended:
             lines.pop()
@@ -250,9 +400,16 @@ def _line_groups(path: Path) -> Iterator[list[str]]:
         yield lines
 
 
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, cut after line ends."""
-    with open_bytes(path) as file:
+def _utf8_or_none(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return NOT_UTF8
+
+
+def whole_lines(path: AnyPath) -> Iterator[bytes]:
+    """The bytes of a text file, cut after line ends."""
+    with open_text(path) as file:
         rest = b""
         first = True
         while True:

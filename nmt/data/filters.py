@@ -27,14 +27,15 @@ class Verdict(enum.IntEnum):
     """The fate of a training pair: kept, or dropped by a filter. The value is one byte in a file of prepare."""
 
     KEPT = 0
-    EMPTY = 1
-    CONTROL_CHARACTERS = 2
-    IDENTICAL = 3
-    HELD_OUT = 4
-    DUPLICATE = 5
-    NEAR_DUPLICATE = 6
-    TOO_LONG = 7
-    LENGTH_RATIO = 8
+    NO_PAIR = 1
+    EMPTY = 2
+    CONTROL_CHARACTERS = 3
+    IDENTICAL = 4
+    HELD_OUT = 5
+    DUPLICATE = 6
+    NEAR_DUPLICATE = 7
+    TOO_LONG = 8
+    LENGTH_RATIO = 9
 
     @property
     def label(self) -> str:

@@ -102,9 +102,11 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     for section in ("train", "valid", "test"):
         corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
         for corpus in filter(None, corpora):  # what is made without these keys is what was made before there were any
-            for key in ("links", "languages"):
-                if corpus.get(key, ()) is None:
+            for key in ("links", "languages", "unescape"):
+                if not corpus.get(key, True):
                     del corpus[key]
+    if config.faulty == "drop":
+        del tree["faulty"]
     if config.temperature == 1:
         del tree["temperature"]
     if config.context == 0:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from nmt.data.config import CorpusConfig, FiltersConfig
-from nmt.data.corpus import read_blocks
+from nmt.data.corpus import numbered_pairs
 from nmt.data.filters import TextFilter, Verdict, pair_hash
 
 MOST_WORDS = 50_000
@@ -109,26 +109,24 @@ def write_parts(
     repeats = 0
     with ExitStack() as stack:
         files = {part: [stack.enter_context(_text(path)) for path in paths] for part, paths in parts.items()}
-        for block in read_blocks(corpus):
-            for source, target in zip(block.sources, block.targets, strict=True):
-                digest = pair_hash(source.strip(), target.strip(), seed=seed)
-                part = next((name for name, hashes in held.items() if digest in hashes), "train")
-                if part != "train":
-                    if digest in written:
-                        repeats += 1
-                        continue
-                    written.add(digest)
-                counts[part] += 1
-                _write(files[part], source, target)
+        for _, source, target in numbered_pairs(corpus):
+            digest = pair_hash(source.strip(), target.strip(), seed=seed)
+            part = next((name for name, hashes in held.items() if digest in hashes), "train")
+            if part != "train":
+                if digest in written:
+                    repeats += 1
+                    continue
+                written.add(digest)
+            counts[part] += 1
+            _write(files[part], source, target)
     train = counts.pop("train")
     return Held(train, counts, repeats)
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     """The pairs without white space at either end, as the filters compare them."""
-    for block in read_blocks(corpus):
-        for source, target in zip(block.sources, block.targets, strict=True):
-            yield source.strip(), target.strip()
+    for _, source, target in numbered_pairs(corpus):
+        yield source.strip(), target.strip()
 
 
 def _text(path: Path) -> TextIO:

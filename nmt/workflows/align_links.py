@@ -161,9 +161,10 @@ def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
             if index >= len(own):
                 base = file.base or 0
                 one, other = reversed(link) if file.target_first else link
+                advice = "" if base or index > len(own) else "; if the file counts from 1, give --links-base 1"
                 raise InputError(
                     f"{place}: link '{one + base}-{other + base}' points at {side} word {index + base}, "
-                    f"but that sentence has {len(own)} words, counted from {base}"
+                    f"but that sentence has {len(own)} words, counted from {base}{advice}"
                 )
         if found.words.get(link, own_words := (words[0][link[0]], words[1][link[1]])) != own_words:
             _refuse_words(place)

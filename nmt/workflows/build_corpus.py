@@ -24,9 +24,10 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.context import BREAK, Document, context_tokens
-from nmt.data.corpus import PairBlock, read_blocks, read_linked_blocks
+from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
+from nmt.data.sides import doubts
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, LineTally, SideTally
@@ -37,6 +38,8 @@ from nmt.data.train_tokenizers import train_tokenizers
 _AHEAD = 3
 """Blocks for each core of a cluster that are tokenised before the first of them is written."""
 
+_PROBE = 5000
+"""Pairs of a corpus that are looked at for what a person should know."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -138,12 +141,15 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
         (scratch / "near.bin").open("wb") as near_file,
     ):
         for corpus in config.train_corpora:
+            probe = PairSample(_PROBE)
             mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # the same text in two is two
-            for block in _progress(corpus, "reading"):
+            for block in _progress(corpus, "reading", config.faulty):
                 _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
                 sources = [source.strip() for source in block.sources]
                 targets = [target.strip() for target in block.targets]
-                verdicts = bytes(map(text_filter, sources, targets))
+                verdicts = bytearray(map(text_filter, sources, targets))
+                for row in block.faulty:
+                    verdicts[row] = Verdict.NO_PAIR
                 marked = [f"{target}{mark}" for target in targets] if mark else targets
                 hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), sources, marked))
                 verdict_file.write(verdicts)
@@ -156,9 +162,14 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
                 kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
                 rows = np.flatnonzero(kept).tolist()
-                sample.offer(
-                    np.frombuffer(hashes, "<u8")[kept], [sources[row] for row in rows], [targets[row] for row in rows]
-                )
+                for each in (sample, probe):
+                    each.offer(
+                        np.frombuffer(hashes, "<u8")[kept],
+                        [sources[row] for row in rows],
+                        [targets[row] for row in rows],
+                    )
+            for doubt in doubts(probe.pairs()):
+                log.warning(f"{corpus.name}: {doubt}")
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
     return sample.pairs()
 
@@ -167,7 +178,7 @@ def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Reads the pairs of valid and test; of a model of several languages, which may learn the other direction, each
     turned as well."""
     for corpus in (*config.valid_corpora, *config.test_corpora):
-        for block in read_blocks(corpus):
+        for block in read_blocks(corpus, faulty=config.faulty):
             yield from zip(block.sources, block.targets, strict=True)
             if corpus.languages is not None:
                 yield from zip(block.targets, block.sources, strict=True)
@@ -364,7 +375,9 @@ def _store_train(
                 wants_words = links is not None and writer.keep_words
                 return _Rows(block.first_line, verdicts, sources, targets, near, links, wants_words)
 
-            for block, encoded in encode(map(passed, _in_document(config, _progress(corpus, "tokenising")))):
+            for block, encoded in encode(
+                map(passed, _in_document(config, _progress(corpus, "tokenising", config.faulty)))
+            ):
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT
@@ -440,9 +453,9 @@ def _line_count(lines: Sequence[int]) -> LineCount:
     return LineCount(pairs=len(lines), first_lines=tuple(lines[:FIRST_LINES]))
 
 
-def _progress(corpus: TrainingCorpusConfig, description: str) -> Iterator[PairBlock]:
+def _progress(corpus: TrainingCorpusConfig, description: str, faulty: Faulty) -> Iterator[PairBlock]:
     with log.progress(None, unit="pairs", description=description) as bar:
-        for block in read_linked_blocks(corpus):
+        for block in read_linked_blocks(corpus, faulty=faulty):
             yield block
             bar.update(len(block.sources))
 

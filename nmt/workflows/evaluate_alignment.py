@@ -13,6 +13,7 @@ import numpy as np
 from nmt.alignment.error_rate import AlignmentScore, score_pair
 from nmt.alignment.formats import read_gold
 from nmt.alignment.link_files import read_links
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, percentile_interval, resampled_sums
 
@@ -58,13 +59,15 @@ def evaluate_alignment(
     lines."""
     predicted = [record.links for record in read_links(hypothesis, base=base)]
     golds = read_gold(gold, base=gold_base)
-    if len(predicted) != len(golds):
+    if not predicted:
+        raise InputError(f"{hypothesis}: holds no line to score")
+    if len(predicted) < len(golds):
         raise InputError(
             f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(golds)}: they must go together line by line"
         )
-    if not predicted:
-        raise InputError(f"{hypothesis}: holds no line to score")
-    result = evaluation([score_pair(*pair) for pair in zip(predicted, golds, strict=True)])
+    if len(predicted) > len(golds):
+        log.warning(f"{gold}: judges the first {len(golds):,} of {len(predicted):,} lines of {hypothesis}")
+    result = evaluation([score_pair(*pair) for pair in zip(predicted, golds, strict=False)])
     print(json_format.dumps(result.tree(), indent=1) if json else "\n".join(result.lines()))
     return result
 

@@ -176,10 +176,10 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
-    from nmt.data.corpus import open_bytes, unpacking
+    from nmt.data.corpus import open_text, unpacking
 
     try:
-        file = open_bytes(path) if path.is_file() else path.open("rb")  # a pipe is read once, and cannot be unpacked
+        file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read once, and cannot be unpacked
     except OSError as error:
         raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from None
     with file, unpacking(path):

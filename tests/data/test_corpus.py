@@ -85,20 +85,55 @@ def test_invalid_utf8_names_file_line_and_byte(tmp_path: Path, line: int) -> Non
     lines = [b"gut"] * 40
     lines[line - 1] = b"gr\xfcn"
     (tmp_path / "bad").write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
-    (tmp_path / "good").write_bytes(b"x\n" * 40)
-    message = failure(CorpusConfig(source=tmp_path / "bad", target=tmp_path / "good"))
-    assert message.startswith(f"{tmp_path / 'bad'}:{line}: not UTF-8: byte 0xfc at byte 3 of the line")
+    with pytest.raises(InputError) as caught:
+        list(read_lines(tmp_path / "bad"))
+    assert str(caught.value).startswith(f"{tmp_path / 'bad'}:{line}: not UTF-8: byte 0xfc at byte 3 of the line")
 
 
-def test_invalid_utf8_far_into_the_file(tmp_path: Path) -> None:
-    (tmp_path / "bad").write_bytes(b"some words in a line\n" * 100_000 + b"\xff\n")
-    assert ":100001: not UTF-8" in failure(CorpusConfig(source=tmp_path / "bad", target=tmp_path / "bad"))
+def messy(folder: Path, rows: int, broken: dict[int, bytes]) -> CorpusConfig:
+    (folder / "tsv").write_bytes(b"".join(broken.get(row, b"gut\tgood") + b"\n" for row in range(1, rows + 1)))
+    return CorpusConfig(pairs=folder / "tsv")
 
 
-@pytest.mark.parametrize(("line", "tabs"), [("none", 0), ("", 0), ("a\tb\tc", 2)])
-def test_a_line_of_pairs_has_one_tab(tmp_path: Path, line: str, tabs: int) -> None:
-    (tmp_path / "tsv").write_text("a\tb\n" * 11 + line + "\na\tb\n")
-    assert failure(CorpusConfig(pairs=tmp_path / "tsv")).startswith(f"{tmp_path / 'tsv'}:12: {tabs} TABs")
+BROKEN = {3: b"none", 7: b"", 50: b"a\tb\tc", 64: b"gr\xfcn\tgreen", 99: b"grue\xfcn\tgreen"}
+
+
+def test_rows_that_are_no_pairs_are_blank_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = messy(tmp_path, 100, BROKEN)
+    blocks = list(read_blocks(corpus, size=30))
+    assert pairs_of(blocks) == [("", "") if row in BROKEN else ("gut", "good") for row in range(1, 101)]
+    assert [block.first_line + index for block in blocks for index in block.faulty] == list(BROKEN)
+    told = "3 without exactly one TAB, 2 not UTF-8 (lines 3, 7, 50, 64, 99); left out"
+    assert f"tsv: 5 of 100 rows are no pairs: {told}" in capsys.readouterr().err
+    list(read_blocks(corpus))
+    assert capsys.readouterr().err == ""  # once is enough
+
+
+def test_too_many_rows_that_are_no_pairs_are_refused_in_one_line(tmp_path: Path) -> None:
+    corpus = messy(tmp_path, 99, BROKEN)
+    listed = "3 without exactly one TAB, 2 not UTF-8 (lines 3, 7, 50, 64, 99)"
+    message = f"{corpus.name}: 5 of 99 rows are no pairs: {listed}; mend them, in UTF-8 (up to 5% are left out)"
+    assert failure(corpus) == message
+    with pytest.raises(InputError, match="5 of 999 rows are no pairs.*data.faulty: drop leaves them out"):
+        list(read_blocks(messy(tmp_path, 999, BROKEN), faulty="refuse"))
+    assert "none of the first 110 rows is a pair: 110 without exactly one TAB (lines 1, 2," in failure(
+        messy(tmp_path, 300, dict.fromkeys(range(301), b"none"))
+    )
+
+
+def test_a_line_that_is_not_utf8_takes_its_pair_along(tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(b"some words in a line\n" * 100_000 + b"\xff\nlast\n")
+    (tmp_path / "t").write_bytes(b"x\n" * 100_002)
+    *_, last = read_blocks(CorpusConfig(source=tmp_path / "s", target=tmp_path / "t"))
+    assert (last.sources[-2:], last.targets[-2:]) == (["", "last"], ["", "x"])
+    assert [last.first_line + index for index in last.faulty] == [100_001]
+
+
+def test_html_entities_are_replaced_on_request(tmp_path: Path) -> None:
+    (tmp_path / "tsv").write_text("A &amp; B&#10;C\t&quot;D&quot; 5 &lt; 7\n")
+    assert pairs_of(list(read_blocks(CorpusConfig(pairs=tmp_path / "tsv", unescape=True)))) == [
+        ("A & B C", '"D" 5 < 7')
+    ]
 
 
 @pytest.mark.parametrize("writer", ["gzip", "xz"])

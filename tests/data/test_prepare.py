@@ -97,7 +97,7 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
     made = prepare(config, run=tmp_path / "run", seed=1)
     first, second = made.report.corpora
 
-    expected: dict[str, list[int]] = {"near duplicate": []}  # which are kept unless asked for
+    expected: dict[str, list[int]] = {"near duplicate": [], "no pair": []}  # which are kept unless asked for
     for offset, (_, name) in enumerate(bad):
         expected.setdefault(name, []).append(301 + offset)
     expected["empty"] += range(314, 329)
@@ -119,6 +119,18 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
     table = "\n".join(report_table(made.report))
     assert "18   lines 301, 302, 303, 314, 315, 316, 317, 318, 319, 320, …\n" in table
     assert "1   line 304\n" in table
+
+
+def test_rows_that_are_no_pairs_join_the_report(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    path = write_pairs(tmp_path / "a.tsv", pairs[:100])
+    path.write_bytes(b"no pair\n" + path.read_bytes() + b"gr\xfcn\tgreen\n")
+    made = prepare(config_of(path), run=tmp_path / "run", seed=1)
+    (corpus,) = made.report.corpora
+    assert (corpus.pairs, corpus.kept, corpus.dropped["no pair"].first_lines) == (102, 100, (1, 102))
+    assert any(line.split()[1:4] == ["no", "pair", "2"] for line in report_table(made.report))
+    assert made.train.line(0) == (str(path), 2)
+    with pytest.raises(InputError, match="2 of 102 rows are no pairs: 1 without exactly one TAB, 1 not UTF-8"):
+        prepare(config_of(path, faulty="refuse"), run=tmp_path / "run", seed=1)
 
 
 def test_near_duplicates_are_told_and_dropped_where_asked(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:

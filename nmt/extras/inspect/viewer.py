@@ -54,7 +54,8 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
         if len(alignments) != len(header.views):
             raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
         number = next(numbers)
-        block.append(record(alignments, None if header.gold is None else header.gold[number]))
+        gold = None if header.gold is None or not header.gold[number].is_judged else header.gold[number]
+        block.append(record(alignments, gold))
         if len(block) == _BLOCK_PAIRS:
             stream.write(pairs_block(block))
             block.clear()

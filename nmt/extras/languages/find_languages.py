@@ -13,7 +13,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.config import CorpusConfig
-from nmt.data.corpus import read_blocks
+from nmt.data.corpus import numbered_pairs, read_blocks
 from nmt.data.filters import pair_hash
 from nmt.extras.languages.identify import NO_LANGUAGE, Fault, Identifier, fault, language
 from nmt.workflows.build_corpus import PairSample
@@ -66,7 +66,7 @@ def find_languages(
         return
     counts: Counter[Fault | None] = Counter()
     with text_file(output) as stream, log.progress(None, unit="pairs", description="languages") as bar:
-        for each in _examine(identifier, _pairs(corpus), languages, margin):
+        for each in _examine(identifier, numbered_pairs(corpus), languages, margin):
             counts[each.fault] += 1
             texts = [side.replace("\t", " ") for side in (each.source, each.target)]
             if format == "kept" and each.fault is None:
@@ -76,11 +76,6 @@ def find_languages(
             bar.update()
     for line in _summary(counts, languages):
         log.info(line)
-
-
-def _pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
-    for block in read_blocks(corpus):
-        yield from zip(range(block.first_line, 1 << 62), block.sources, block.targets, strict=False)
 
 
 def _sample(corpus: CorpusConfig) -> list[tuple[str, str]]:

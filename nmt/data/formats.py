@@ -1,0 +1,324 @@
+"""Sentence pairs in the files that people have: tables (TSV, CSV), JSON lines, translation memories (TMX, XLIFF).
+
+The functions take what was read, and give the rows of a file: pairs, and for each row that is none the reason. Nothing
+but the current rows is in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from nmt.core import log
+from nmt.core.errors import InputError
+
+Row: TypeAlias = tuple[str, str] | str
+"""A pair, or the reason why the row is none."""
+
+Languages: TypeAlias = tuple[str, str]
+
+NOT_UTF8 = "\udcff"
+"""Stands for a line that is not UTF-8: a lone surrogate, which no text holds."""
+
+NO_UTF8, HEADER, UNTRANSLATED = "not UTF-8", "a header", "without a translation"
+LEFT_OUT = frozenset({HEADER, UNTRANSLATED})
+"""Reasons that are no fault of the file."""
+
+_SAMPLE = 1000
+"""Rows by which the columns of a table are told."""
+
+_NAMES = (("source", "target"), ("src", "tgt"), ("src", "trg"))
+_NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
+_SPACES = re.compile(r"[ \t\r\n]++")
+
+# ----------------------------------------------------------------------------------------- the kind, by the first bytes
+
+TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
+_PO = "a PO file"
+_BEGINNINGS = {
+    b"%PDF-": "a PDF file", b"{\\rtf": "an RTF file", b"SQLite format 3\0": "an SQLite database",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", b"PAR1": "a Parquet file",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive", b"Rar!": "a RAR archive", b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+}  # fmt: skip
+_FOLDERS = {
+    "word/": "a Word document (DOCX)", "xl/": "an Excel workbook (XLSX)", "ppt/": "a PowerPoint file (PPTX)",
+    "META-INF/": "an OpenDocument or EPUB file",
+}  # fmt: skip
+_TEXTS = {_PO: re.compile(rb'(?:#[^\n]*+\n|\s)*+msgid\s*+"'), "a TAR archive": re.compile(rb".{257}ustar", re.DOTALL)}
+_MARKUP = re.compile(rb"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b", re.IGNORECASE)
+_ROOT = re.compile(rb"<(?:!doctype\s++)?(?:\w++:)?(tmx|xliff|html)\b", re.IGNORECASE)
+_ROOTS = {b"tmx": TMX, b"xliff": XLIFF, b"html": "an HTML page"}
+_PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
+_ADVICE = {
+    _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
+    ZIP: "unpack it",
+}  # fmt: skip
+
+
+def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
+    """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; None for text."""
+    for beginning, kind in _BEGINNINGS.items():
+        if head.startswith(beginning):
+            return kind
+    if head.startswith(b"PK\x03\x04"):
+        return next((kind for folder, kind in _FOLDERS.items() if any(name.startswith(folder) for name in names)), ZIP)
+    text = head.decode("utf-16", "ignore").encode() if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf")
+    if _MARKUP.match(text):
+        root = _ROOT.search(text)
+        return _ROOTS[root[1].lower()] if root else "an XML file"
+    return next((kind for kind, pattern in _TEXTS.items() if pattern.match(text)), None)
+
+
+def advice(kind: str) -> str:
+    """The way to text from a kind of file."""
+    return _ADVICE.get(kind, "save its text as plain text, or its table as CSV, in UTF-8")
+
+
+def is_utf16(head: bytes) -> bool:
+    """True for a byte order mark of UTF-16."""
+    return head.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+# ------------------------------------------------------------------------------------------------------------ languages
+
+
+def _matches(tag: str, language: str) -> bool:
+    """True for ``en-US`` and ``en``, and the other way round."""
+    one, other = (f"{each.lower().replace('_', '-')}-" for each in (tag, language))
+    return one.startswith(other) or other.startswith(one)
+
+
+@functools.cache
+def once(text: str, say: Callable[[str], None] = log.info) -> None:
+    """Logs a line, but not again when the same corpus is read again."""
+    say(text)
+
+
+def choose(names: Sequence[str], place: str, languages: Languages | None, hints: Iterable[Languages] = ()) -> Languages:
+    """Chooses source and target among the names that a file has: ``languages`` if given, else the first of ``hints``
+    that is there, else the only two. Raises InputError where there are others."""
+    for wanted in (*([languages] if languages else hints), *_NAMES):
+        source, target = (next((name for name in names if _matches(name, each)), "") for each in wanted)
+        if source and target and source != target:
+            return source, target
+    if len(names) != 2 or languages is not None:
+        one, other = (*names, "de", "en")[:2]
+        raise InputError(
+            f"{place}: has {', '.join(names) or 'no names'}; name two of these, source first: in the name of the file, "
+            f"such as my.{one}-{other}{Path(place).suffix}, or by languages: [{one}, {other}] of the corpus in a "
+            "configuration"
+        )
+    return names[0], names[1]
+
+
+def languages_in(name: str) -> list[Languages]:
+    """What may be two languages in the name of a file: de and en of ``Tatoeba.de-en.zip``."""
+    parts = [part.split("-") for part in re.split(r"[._ /\\]", name)]
+    return [(part[0], part[1]) for part in parts if len(part) == 2 and all(part)]
+
+
+# ------------------------------------------------------------------------------------------------ tables and JSON lines
+
+
+def text_rows(
+    groups: Iterator[list[str]], place: str, languages: Languages | None, hints: Sequence[Languages],
+    *, is_csv: bool, is_utf16: bool,
+) -> Iterator[Sequence[Row]]:  # fmt: skip
+    """The rows of a text file, from groups of its lines: JSON lines, TSV or CSV, by the first lines. ``is_csv``: it is
+    called so. ``is_utf16``: it was, as Excel's "Unicode text" is, where cells are quoted as in CSV."""
+    first = next(groups, [])
+    lines = chain(first, chain.from_iterable(groups))
+    tree = _json(first[0]) if first else None
+    if tree is not None:
+        keys: Sequence[str | int] = (0, 1)
+        if isinstance(tree, dict):
+            keys = choose([key for key, value in tree.items() if isinstance(value, str)], place, languages, hints)
+        return _batches(_json_pair(line, keys) for line in lines)
+    delimiter = _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
+    rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
+    return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES])
+
+
+def _json(line: str) -> Any:
+    """The object or list on a line, or None; of {"translation": {…}}, as in Hugging Face's data sets, the inner one."""
+    try:
+        tree = json.loads(line) if line.startswith(("{", "[")) else None
+    except (ValueError, RecursionError):
+        return None
+    return tree.get("translation", tree) if isinstance(tree, dict) else tree
+
+
+def _json_pair(line: str, keys: Sequence[str | int]) -> Row:
+    tree = _json(line)
+    try:
+        return one_line(tree[keys[0]]), one_line(tree[keys[1]])
+    except (TypeError, LookupError, AttributeError):
+        return NO_UTF8 if line == NOT_UTF8 else "no JSON object with two texts"
+
+
+def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | None:
+    """What parts the cells of CSV; None for TSV, whose quotation marks are text."""
+    if sum("\t" in line for line in lines) * 2 >= len(lines) and not is_csv:
+        return "\t" if is_utf16 else None
+
+    def share(delimiter: str) -> float:
+        """The share of the rows with the most frequent number of cells."""
+        widths = Counter(map(len, _cells(lines, delimiter)))
+        width, count = max(widths.items(), key=lambda item: item[1])
+        return count / widths.total() if width > 1 else 0
+
+    best = max(";,\t", key=share) if lines else ","
+    return best if is_csv or share(best) > 0.9 else None
+
+
+def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """The cells of CSV. A row whose quotation marks do not fit gives an empty list for each of its lines."""
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
+    while True:
+        before = reader.line_num
+        try:
+            cells = list(map(one_line, next(reader)))
+            yield [NOT_UTF8] if any(NOT_UTF8 in cell for cell in cells) else cells
+        except StopIteration:
+            return
+        except csv.Error:
+            yield from [[]] * (reader.line_num - before)
+
+
+def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages]) -> Iterator[Sequence[Row]]:
+    """The rows of a table of which the first row may be a header with ``wanted`` names."""
+    sample = list(islice(rows, _SAMPLE))
+    width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
+    # Columns of numbers are those of sentences (Tatoeba) or scores; what follows the pair is its source or licence.
+    columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
+    texts = [column for column, cells in enumerate(columns) if sum(map(_is_number, cells)) < 0.9 * len(cells)]
+    source, target, *_ = texts if len(texts) > 1 else range(width)
+    names = [cell.strip().casefold() for cell in sample[0]] if sample else []
+    header: list[Row] = []
+    for pair in wanted:
+        if not header and len({*pair}.intersection(names)) == 2:
+            source, target = map(names.index, pair)
+            header = [HEADER]
+    name = {"\t": "TAB"}.get(delimiter, repr(delimiter))
+    fault = f"without exactly one {name}" if width == 2 else f"without the {width} columns of the others"
+
+    def row(cells: list[str]) -> Row:
+        if len(cells) == width or max(source, target) < len(cells) < width:
+            return cells[source], cells[target]
+        return NO_UTF8 if NOT_UTF8 in cells else fault if cells else "with a quotation mark amiss"
+
+    return _batches(chain(header, map(row, chain(sample[len(header) :], rows))))
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell.strip()) is not None
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    return iter(lambda: list(islice(rows, 4096)), [])
+
+
+def one_line(text: str) -> str:
+    """The text without line ends and TABs: a space for them."""
+    return text if text.isprintable() else _SPACES.sub(" ", text).strip(" ")
+
+
+# -------------------------------------------------------------------------------------------------------- TMX and XLIFF
+
+_CODE = frozenset({"bpt", "ept", "ph", "it", "ut", "sub"})
+"""Elements in a segment that hold markup of its document, and not text."""
+
+_OPEN = frozenset({"new", "needs-translation", "initial"})
+"""States of a target in XLIFF that nobody has translated: often a copy of the source."""
+
+_UNITS = ("tu", "trans-unit", "segment")
+_LANGUAGES = {"source": ("srclang", "srcLang", "source-language"), "target": ("trgLang", "target-language")}
+_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def unit_rows(
+    chunks: Iterable[bytes], place: str, languages: Languages | None, hints: Sequence[Languages]
+) -> Iterator[list[Row]]:
+    """The rows of TMX or XLIFF, from pieces of its bytes, in memory that does not grow. Raises InputError for what is
+    not well-formed or declares entities, and for more than two languages where none are named."""
+    chosen, is_named = languages, languages is not None
+    known: dict[tuple[str, ...], list[int]] = {}
+    """The places of both sides, by the languages of a unit."""
+    for units in _units(chunks, place):
+        rows: list[Row] = []
+        for first, unit in units:
+            tags = tuple(tag for tag, _ in unit)
+            if tags not in known:
+                names = sorted(dict.fromkeys(tags), key=lambda tag: not _matches(tag, first))
+                if (chosen is None or not known) and len(names) > 1:
+                    found = choose(names, place, languages, hints)
+                    is_named = is_named or any(all(map(_matches, found, hint)) for hint in hints)
+                    one, other = (tag.lower().split("-")[0] for tag in found)
+                    chosen = languages or ((one, other) if one != other else found)  # with en-US also en-GB
+                    once(f"{place}: source {chosen[0]}, target {chosen[1]}")
+                sides = chosen or ()
+                more = [tag for tag in names if not any(_matches(tag, side) for side in sides)]
+                if sides and more and not is_named:
+                    choose([*sides, *more], place, None)  # which says that there are more than two
+                places = [next((place for place, tag in enumerate(tags) if _matches(tag, side)), -1) for side in sides]
+                known[tags] = places if min(places, default=-1) >= 0 else []
+            pair = [unit[place][1] for place in known[tags]]
+            rows.append((pair[0], pair[1]) if pair and all(pair) else UNTRANSLATED)
+        yield rows
+
+
+def _units(chunks: Iterable[bytes], place: str) -> Iterator[list[tuple[str, list[tuple[str, str]]]]]:
+    """The translation units of each piece: the language that is the source, and languages and texts of the sides."""
+    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
+    path: list[ET.Element] = []
+    tags = {"source": "source", "target": "target"}
+    before, inside = b"", 0
+    for chunk in chain(chunks, [b""]):
+        if not path:
+            before += chunk.replace(b"\0", b"")  # of UTF-16
+            if b"<!ENTITY" in before:
+                raise InputError(f"{place}: declares entities, which can fill the memory; take the declarations out")
+        units = []
+        try:
+            parser.feed(chunk) if chunk else parser.close()
+            for event, element in cast(Iterator[tuple[str, ET.Element]], parser.read_events()):
+                name = _name(element)
+                if event == "start":
+                    path.append(element)
+                    inside += name in _UNITS
+                    for side, keys in _LANGUAGES.items() if name in ("header", "file", "xliff") else ():
+                        tags[side] = next(filter(None, map(element.get, keys)), tags[side])
+                    continue
+                path.pop()
+                if name in _CODE:
+                    element.text, element[:] = None, []
+                elif name in _UNITS:
+                    inside -= 1
+                    sides = [(tags[_name(side)], side) for side in element if _name(side) in tags]
+                    segments = ((tuv, side) for tuv in element for side in tuv if _name(side) == "seg")
+                    sides += [(tuv.get(_LANG) or tuv.get("lang") or "", side) for tuv, side in segments]
+                    if {element.get("state"), *(side.get("state") for _, side in sides)} & _OPEN:
+                        sides = []
+                    units.append((tags["source"], [(tag, _text(side)) for tag, side in sides]))
+                if path and not inside:
+                    path[-1].remove(element)
+        except ET.ParseError as error:
+            raise InputError(f"{place}: not well-formed XML: {error}; export the file again") from None
+        yield units
+
+
+def _name(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _text(segment: ET.Element) -> str:
+    return _SPACES.sub(" ", "".join(segment.itertext())).strip(" ")
