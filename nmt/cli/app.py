@@ -86,9 +86,11 @@ class _Imported(Mapping[str, Any]):
 
 @cache
 def _build(name: str) -> Any:
+    from nmt.cli.options import with_verbosity
+
     identifier = f"{name}_" if keyword.iskeyword(name) else name
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
+    single.command(name, cls=GroupedCommand)(with_verbosity(getattr(import_module(COMMANDS[name]), identifier)))
     return typer.main.get_command(single)
 
 
@@ -189,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.TyperException as error:
         from nmt.cli.mistakes import describe
 
-        code = _fail(describe(error, arguments, COMMANDS))
+        context = getattr(error, "ctx", None) or typer.Context(command, info_name="nmt")
+        code = _fail(describe(error, context, arguments, COMMANDS))
     except OSError as error:
         if error.errno not in REFUSED:
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -127,8 +127,6 @@ class ModelOptions:
     device: Device = "auto"
     precision: UsePrecision = "auto"
     overrides: Overrides = None
-    quiet: Quiet = False
-    verbose: Verbose = False
 
     @property
     def changes(self) -> list[str]:
@@ -150,7 +148,6 @@ def with_options(
     def command(function: Callable[[Options], None]) -> Callable[..., Callable[[], None]]:
         @wraps(function)
         def parse(**values: Any) -> Callable[[], None]:
-            set_verbosity(quiet=values["quiet"], verbose=values["verbose"])
             parsed = options(**values)
             for rule in conflicts:
                 rule.check(parsed)
@@ -175,11 +172,21 @@ def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
     return option(name, metavar="0|1", min=0, max=1, help=text)
 
 
-def set_verbosity(*, quiet: bool, verbose: bool) -> None:
-    """Acts on --quiet and --verbose."""
-    if quiet and verbose:
-        raise InputError("--quiet and --verbose contradict each other; give one of them")
-    log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+def with_verbosity(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --quiet and --verbose to the parameters of a command, and acts on them."""
+
+    @wraps(function)
+    def command(*, quiet: bool, verbose: bool, **values: Any) -> Any:
+        if quiet and verbose:
+            raise InputError("--quiet and --verbose contradict each other; give one of them")
+        log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+        return function(**values)
+
+    own = signature(function, eval_str=True).parameters.values()
+    both = {"quiet": Quiet, "verbose": Verbose}.items()
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=option) for name, option in both]
+    cast(Any, command).__signature__ = Signature([*own, *more])
+    return command
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import nmt
-from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Config, Device, Overrides, Precision
 from nmt.core.memory import gc_paused
 
 Processes = Annotated[
@@ -48,8 +48,6 @@ def train(
     processes: Processes = 1,
     skip_damaged: SkipDamaged = False,
     extend: Extend = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Train a model, or resume its training.
 
@@ -57,7 +55,6 @@ def train(
     saves and stops, and the same command continues.
     Processes on several machines: see docs/train.md.
     """
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
     settings = experiment.load(config, overrides or [], with_corpora=True)

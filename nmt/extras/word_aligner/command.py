@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    Device,
-    Model,
-    Overrides,
-    Quiet,
-    To,
-    UsePrecision,
-    Verbose,
-    check_model,
-    set_verbosity,
-    with_search,
-)
+from nmt.cli.options import Device, Model, Overrides, To, UsePrecision, check_model, with_search
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -59,15 +48,12 @@ def aligner(
     device: Device = "auto",
     precision: UsePrecision = "auto",
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Learn to align words from sentence pairs.
 
     With --output, learns from --source and --target, without a translation model; with --continue as well, learns on
     from an aligner that was learnt before. Otherwise learns for a trained model, from its training pairs or the given
     ones, and also trains an alignment layer on top of the model, for nmt align --method trained."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     if (source is None) != (target is None):
         raise InputError("--source and --target go together; give both")
     if output is not None:

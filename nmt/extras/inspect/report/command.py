@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    BatchTokens,
-    Beam,
-    Device,
-    Overrides,
-    Quiet,
-    To,
-    UsePrecision,
-    Verbose,
-    set_verbosity,
-    with_search,
-)
+from nmt.cli.options import BatchTokens, Beam, Device, Overrides, To, UsePrecision, with_search
 from nmt.core.errors import InputError
 
 
@@ -61,14 +50,11 @@ def report(
     device: Device = "auto",
     precision: UsePrecision = "auto",
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show runs on one HTML page: curves, corpus, model, translations, attention.
 
     The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
     validation set are compared by the paired bootstrap."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     changes = with_search(overrides, {"beam": beam, "batch_tokens": batch_tokens, "to": to})
     if not translations:
         surplus = {"--samples": samples, "--to": to, "--beam": beam, "--batch-tokens": batch_tokens}
