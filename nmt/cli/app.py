@@ -41,32 +41,45 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 # The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
-COMMANDS = {
-    "init": "nmt.cli.init",
-    "import": "nmt.extras.convert.command",
-    "prepare": "nmt.cli.prepare",
-    "train": "nmt.cli.train",
-    "average": "nmt.cli.average",
-    "translate": "nmt.cli.translate",
-    "serve": "nmt.extras.serve.command",
-    "score": "nmt.cli.score",
-    "evaluate": "nmt.cli.evaluate",
-    "report": "nmt.extras.inspect.report.command",
-    "align": "nmt.cli.align",
-    "states": "nmt.extras.inspect.states.command",
-    "aligner": "nmt.extras.word_aligner.command",
-    "filter": "nmt.extras.pair_filter.command",
-    "augment": "nmt.extras.augment.command",
-    "languages": "nmt.extras.languages.command",
-    "export": "nmt.extras.export.command",
-    "info": "nmt.cli.info",
-    "config": "nmt.cli.config",
-    "doctor": "nmt.extras.doctor",
+GROUPS = {
+    "Your own data": {
+        "init": "nmt.cli.init",
+        "prepare": "nmt.cli.prepare",
+        "filter": "nmt.extras.pair_filter.command",
+        "languages": "nmt.extras.languages.command",
+        "augment": "nmt.extras.augment.command",
+    },
+    "Train": {
+        "train": "nmt.cli.train",
+        "average": "nmt.cli.average",
+        "aligner": "nmt.extras.word_aligner.command",
+        "import": "nmt.extras.convert.command",
+    },
+    "Use": {
+        "translate": "nmt.cli.translate",
+        "align": "nmt.cli.align",
+        "score": "nmt.cli.score",
+        "serve": "nmt.extras.serve.command",
+        "export": "nmt.extras.export.command",
+    },
+    "Look": {
+        "evaluate": "nmt.cli.evaluate",
+        "report": "nmt.extras.inspect.report.command",
+        "states": "nmt.extras.inspect.states.command",
+        "info": "nmt.cli.info",
+    },
+    "More": {"config": "nmt.cli.config", "doctor": "nmt.extras.doctor"},
 }
-"""The module of each command, in the order of the help page. The function has the command's name."""
+"""The module of each command, in the order and under the titles of the help page. The function has the command's
+name."""
 
-if find_spec("nmt.extras") is None:
-    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
+HAS_EXTRAS = find_spec("nmt.extras") is not None
+COMMANDS = {
+    name: module
+    for group in GROUPS.values()
+    for name, module in group.items()
+    if HAS_EXTRAS or not module.startswith("nmt.extras")
+}
 
 
 class _Imported(Mapping[str, Any]):
@@ -98,6 +111,15 @@ class _Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast(Any, _Imported())  # nothing puts any more in
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        for title, group in GROUPS.items():
+            # the whole first paragraph of the help, which Typer would cut
+            helps = {
+                name: " ".join(self.commands[name].help.split("\n\n")[0].split()) for name in group if name in COMMANDS
+            }
+            with formatter.section(title):
+                formatter.write_dl(list(helps.items()))
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:

@@ -15,6 +15,9 @@ from nmt.core.errors import InputError
 
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
+_INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
+"""The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
+
 
 class GroupedCommand(TyperCommand):
     """Shows options under the title that they have as ``rich_help_panel``, those without one last. Typer itself does so
@@ -118,6 +121,8 @@ class GroupedCommand(TyperCommand):
             if record is None:
                 continue
             title = getattr(parameter, "rich_help_panel", None)
+            if title is None and parameter.name.rstrip("_") in _INPUT_AND_OUTPUT:
+                title = "Input and output"
             if parameter.param_type_name == "argument":
                 sections["Arguments"].append(record)
             elif title is None:
@@ -126,6 +131,7 @@ class GroupedCommand(TyperCommand):
                 sections.setdefault(title, []).append(record)
         if self.pairs:
             sections["Arguments"].append(("FILE FILE", _FILES))
+        sections["Machine"] = sections.pop("Machine", [])
         sections["Other options" if len(sections) > 1 else "Options"] = others
         return {title: records for title, records in sections.items() if records}
 

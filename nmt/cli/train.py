@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
 
 import nmt
-from nmt.cli.options import Config, Device, Overrides, Precision
+from nmt.cli.options import Config, Device, Overrides, Precision, machine_option
 from nmt.core.memory import gc_paused
+
+_resuming = partial(typer.Option, rich_help_panel="Resuming")
 
 Processes = Annotated[
     int,
-    typer.Option(
+    machine_option(
         "--processes",
         metavar="N",
         min=1,
@@ -24,7 +27,7 @@ Processes = Annotated[
 
 SkipDamaged = Annotated[
     bool,
-    typer.Option(
+    _resuming(
         "--skip-damaged",
         help="If the newest checkpoint is damaged, rename it and continue from the newest complete one.",
     ),
@@ -33,7 +36,7 @@ SkipDamaged = Annotated[
 
 Extend = Annotated[
     bool,
-    typer.Option(
+    _resuming(
         "--extend",
         help="Continue with another training.stopping.updates, and with the learning-rate schedule for that number.",
     ),

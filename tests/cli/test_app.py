@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import statistics
 import subprocess
@@ -24,28 +25,7 @@ from nmt.core.errors import InputError
 from nmt.core.installation import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = (
-    "init",
-    "import",
-    "prepare",
-    "train",
-    "average",
-    "translate",
-    "serve",
-    "score",
-    "evaluate",
-    "report",
-    "align",
-    "states",
-    "aligner",
-    "filter",
-    "augment",
-    "languages",
-    "export",
-    "info",
-    "config",
-    "doctor",
-)
+COMMANDS = tuple(cli.COMMANDS)
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
 WATCHED = """
@@ -133,9 +113,14 @@ def test_help_answers_at_once() -> None:
 
 def test_help_lists_the_commands_and_their_options() -> None:
     result = CliRunner().invoke(cli.app, ["--help"])
-    assert [line.split()[0] for line in result.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    groups = result.stdout.partition("Your own data:\n")[2]
+    assert re.findall(r"^  (\w+)  ", groups, flags=re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^(\w+):$", groups, flags=re.MULTILINE) == ["Train", "Use", "Look", "More"]
+    assert "..." not in groups
+    assert "in other languages than the" in groups
     for command in COMMANDS:
-        page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
+        page = CliRunner().invoke(cli.app, [command, "--help"], env={"COLUMNS": "80"}).stdout
+        assert max(map(len, page.splitlines())) <= 80, command
         for option in ("--set", "--quiet", "--verbose"):
             has_no_set = command in ("init", "import", "filter", "languages", "doctor")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
@@ -166,7 +151,23 @@ def test_the_options_of_align_stand_in_groups_each_once() -> None:
     assert len(begins) == len(set(begins)) > 35
     assert titles.index("Output:") < titles.index("Evaluation:")
     assert page.index("Output:") < page.index("--output PATH") < page.index("Evaluation:")
-    assert "Other options:" not in CliRunner().invoke(cli.app, ["train", "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("translate", ["Input and output", "Search", "Random translations", "Text", "Machine"]),
+        ("train", ["Resuming", "Machine"]),
+        ("evaluate", ["Input and output", "Word alignments, without a model", "Scores", "Search", "Machine"]),
+        ("serve", ["Network", "Batches", "Limits", "Search", "Machine"]),
+    ],
+)
+def test_long_help_pages_have_groups(command: str, expected: list[str]) -> None:
+    page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
+    titles = re.findall(r"^(\w.*):$", page, flags=re.MULTILINE)
+    assert titles == ["Arguments", *expected, "Other options"]
+    others = page.partition("Other options:\n")[2]
+    assert len(re.findall("^  -", others, flags=re.MULTILINE)) <= 5
 
 
 def test_help_is_also_a_command() -> None:
