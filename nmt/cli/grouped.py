@@ -26,7 +26,7 @@ class GroupedCommand(TyperCommand):
 
     Beside --source and --target (or --reference), or --valid-source and --valid-target, each command takes --tsv, one
     file that holds both sides; and the files as arguments behind its own one. The function of the command then gets
-    this one file as both sides, or the two files: see ``nmt.workflows.align.corpus_of``."""
+    this one file as both sides, one object, or the two files: see ``nmt.workflows.align.corpus_of``."""
 
     def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
         params = [*params]

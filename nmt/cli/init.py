@@ -139,7 +139,7 @@ def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConf
             raise InputError(
                 f"{path}: a configuration cannot name this file, for its name is not a plain text; rename it"
             )
-    return CorpusConfig(pairs=source) if source == target else CorpusConfig(source=source, target=target)
+    return CorpusConfig(pairs=source) if source is target else CorpusConfig(source=source, target=target)
 
 
 def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[bool, Measure | None]:

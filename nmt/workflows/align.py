@@ -259,7 +259,7 @@ def windows(
 def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
     """Reads the lines of both files, which may be one file of pairs; without ``target`` those of the source with blank
     targets."""
-    if source == target:
+    if source is target:
         for block in read_blocks(corpus_of(source, target)):
             yield from zip(block.sources, block.targets, strict=True)
         return
@@ -276,8 +276,9 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def corpus_of(source: Path, target: Path) -> CorpusConfig:
-    """The corpus of two files; a file that is given as both holds both sides."""
+    """The corpus of two files. One object as both is a file of pairs, and two that are equal are a file that is its own
+    translation."""
     # Constructed without validation: these paths hold no variables.
-    if source == target:
+    if source is target:
         return CorpusConfig.model_construct(pairs=source)
     return CorpusConfig.model_construct(source=source, target=target)

@@ -158,7 +158,7 @@ def _of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Eval
 def _sides(source: Path | None, reference: Path) -> tuple[list[str], list[str]]:
     """Reads the lines of two text files, or of one that holds both sides; without a source only the references. Raises
     InputError where one cannot be read or they differ in number."""
-    if source == reference:
+    if source is reference:
         return _lines(corpus_of(source, reference))
     references = list(read_lines(reference))
     if source is None:
