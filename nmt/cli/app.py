@@ -41,45 +41,35 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 # The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
-GROUPS = {
-    "Your own data": {
-        "init": "nmt.cli.init",
-        "prepare": "nmt.cli.prepare",
-        "filter": "nmt.extras.pair_filter.command",
-        "languages": "nmt.extras.languages.command",
-        "augment": "nmt.extras.augment.command",
-    },
-    "Train": {
-        "train": "nmt.cli.train",
-        "average": "nmt.cli.average",
-        "aligner": "nmt.extras.word_aligner.command",
-        "import": "nmt.extras.convert.command",
-    },
-    "Use": {
-        "translate": "nmt.cli.translate",
-        "align": "nmt.cli.align",
-        "score": "nmt.cli.score",
-        "serve": "nmt.extras.serve.command",
-        "export": "nmt.extras.export.command",
-    },
-    "Look": {
-        "evaluate": "nmt.cli.evaluate",
-        "report": "nmt.extras.inspect.report.command",
-        "states": "nmt.extras.inspect.states.command",
-        "info": "nmt.cli.info",
-    },
-    "More": {"config": "nmt.cli.config", "doctor": "nmt.extras.doctor"},
-}
-"""The module of each command, in the order and under the titles of the help page. The function has the command's
-name."""
-
-HAS_EXTRAS = find_spec("nmt.extras") is not None
 COMMANDS = {
-    name: module
-    for group in GROUPS.values()
-    for name, module in group.items()
-    if HAS_EXTRAS or not module.startswith("nmt.extras")
+    "init": "nmt.cli.init",
+    "prepare": "nmt.cli.prepare",
+    "filter": "nmt.extras.pair_filter.command",
+    "languages": "nmt.extras.languages.command",
+    "augment": "nmt.extras.augment.command",
+    "train": "nmt.cli.train",
+    "average": "nmt.cli.average",
+    "aligner": "nmt.extras.word_aligner.command",
+    "import": "nmt.extras.convert.command",
+    "translate": "nmt.cli.translate",
+    "align": "nmt.cli.align",
+    "score": "nmt.cli.score",
+    "serve": "nmt.extras.serve.command",
+    "export": "nmt.extras.export.command",
+    "evaluate": "nmt.cli.evaluate",
+    "report": "nmt.extras.inspect.report.command",
+    "states": "nmt.extras.inspect.states.command",
+    "info": "nmt.cli.info",
+    "config": "nmt.cli.config",
+    "doctor": "nmt.extras.doctor",
 }
+"""The module of each command, in the order of the help page. The function has the command's name."""
+
+if find_spec("nmt.extras") is None:
+    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
+
+GROUPS = {"Your own data": "init", "Train": "train", "Use": "translate", "Look": "evaluate", "More": "config"}
+"""The titles of the help page, and the first command under each."""
 
 
 class _Imported(Mapping[str, Any]):
@@ -113,13 +103,15 @@ class _Commands(TyperGroup):
         self.commands = cast(Any, _Imported())  # nothing puts any more in
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        for title, group in GROUPS.items():
+        titles = {first: title for title, first in GROUPS.items()}
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            title = titles.get(name) or [*groups][-1]
             # the whole first paragraph of the help, which Typer would cut
-            helps = {
-                name: " ".join(self.commands[name].help.split("\n\n")[0].split()) for name in group if name in COMMANDS
-            }
+            groups.setdefault(title, []).append((name, " ".join(command.help.split("\n\n")[0].split())))
+        for title, records in groups.items():
             with formatter.section(title):
-                formatter.write_dl(list(helps.items()))
+                formatter.write_dl(records)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:

@@ -15,72 +15,44 @@ from pydantic import ValidationError
 from nmt.core.errors import InputError
 
 OTHER_NAMES = {
-    "lr": "learning_rate",
-    "batch_size": "batch_tokens",
-    "max_epochs": "epochs",
-    "num_train_epochs": "epochs",
-    "max_steps": "updates",
-    "max_updates": "updates",
-    "train_steps": "updates",
-    "warmup_steps": "warmup",
-}
+    "lr": "learning_rate", "batch_size": "batch_tokens", "max_epochs": "epochs", "num_train_epochs": "epochs",
+    "max_steps": "updates", "max_updates": "updates", "train_steps": "updates", "warmup_steps": "warmup",
+}  # fmt: skip
 """Names that other toolkits have for keys of the configuration."""
 
 COMMANDS = {
-    "init": "new create start demo example quickstart",
-    "init NAME --from RUN FILE FILE": "finetune fine-tune adapt",
-    "prepare": "preprocess build-vocab tokenize binarize",
-    "train": "fit resume learn",
-    "translate": "generate decode interactive infer predict",
-    "evaluate": "test eval bleu sacrebleu validate",
-    "align": "fast-align eflomal alignment attention heatmap visualize",
-    "serve": "server api web",
-    "import": "load download",
-    "info": "show list ls models runs status",
-    "filter": "clean",
-    "config --explain KEY": "explain",
-    "--version": "version",
-}
+    "init": "new create start demo quickstart", "init NAME --from RUN FILE FILE": "finetune fine-tune adapt",
+    "prepare": "preprocess build-vocab tokenize binarize", "train": "fit resume learn",
+    "translate": "generate decode interactive infer predict", "evaluate": "test eval bleu sacrebleu validate",
+    "align": "fast-align eflomal alignment attention heatmap", "serve": "server api web", "filter": "clean",
+    "info": "show list ls models runs status", "config --explain KEY": "explain", "--version": "version",
+}  # fmt: skip
 """Commands, and the names that others have for them."""
 
 OPTIONS = {
     "MODEL": "model models model-name-or-path model-path model-dir path checkpoint checkpoints ckpt run config m",
     "CONFIG": "config cfg yaml c data prepared-data",
     "--input": "src source source-file src-file input-file file text s",
-    "--source": "src source-file src-file train-source train-src",
-    "--target": "tgt trg target-file tgt-file train-target train-tgt",
-    "--reference": "ref refs references reference-file tgt trg target",
-    "--hypothesis": "hyp hypo hypotheses sys system candidate predictions",
-    "--tsv": "pairs corpus bitext parallel input i",
-    "--valid-source": "valid-src dev-source validation-source",
-    "--valid-target": "valid-tgt dev-target validation-target",
-    "--valid-tsv": "valid dev validation validation-file",
-    "--test-tsv": "test test-file",
-    "--output": "out output-file output-path output-dir save-dir save-model out-file",
-    "--beam": "beam-size num-beams beams b",
-    "--n-best": "nbest nbest-size num-return-sequences",
-    "--length-penalty": "lenpen alpha",
+    "--source": "src source-file src-file train-source train-src", "--target": "tgt trg target-file tgt-file",
+    "--reference": "ref refs references tgt trg target", "--hypothesis": "hyp hypo hypotheses sys system predictions",
+    "--tsv": "pairs corpus bitext parallel input i", "--valid-source": "valid-src dev-source validation-source",
+    "--valid-target": "valid-tgt dev-target validation-target", "--valid-tsv": "valid dev", "--test-tsv": "test",
+    "--output": "out output-file output-path output-dir save-dir save-model", "--beam": "beam-size num-beams beams b",
+    "--n-best": "nbest nbest-size num-return-sequences", "--length-penalty": "lenpen alpha",
     "--max-length-ratio X": "max-length max-len max-len-a max-len-b max-output-length max-new-tokens",
-    "--batch-tokens N": "batch-size max-tokens",
-    "--sample": "sampling do-sample random-sampling",
-    "--top-k": "topk sampling-topk random-sampling-topk",
-    "--top-p": "topp sampling-topp random-sampling-topp nucleus",
-    "--processes N": "world-size gpu-ranks num-gpus nproc-per-node workers",
+    "--batch-tokens N": "batch-size max-tokens", "--sample": "sampling do-sample random-sampling",
+    "--top-k": "topk sampling-topk random-sampling-topk", "--top-p": "topp sampling-topp random-sampling-topp nucleus",
+    "--processes N": "world-size gpu-ranks num-gpus nproc-per-node", "--device cpu": "cpu use-cpu no-cuda",
     "--device cuda": "gpu gpus cuda use-gpu use-cuda device-id device-ids",
-    "--device cpu": "cpu use-cpu no-cuda",
-    "--precision float16": "fp16 half amp",
-    "--precision bfloat16": "bf16",
+    "--precision float16": "fp16 half amp", "--precision bfloat16": "bf16",
     "--to": "target-lang tgt-lang trg-lang target-language lang language format engine type",
     "--expected A,B": "languages langs source-lang target-lang l1 l2",
     "--min-probability": "confidence min-confidence probability",
-    "--format jsonl": "confidence scores print-scores probabilities json",
-    "--alignment": "alignments print-alignment report-align",
-    "--format": "output-type type",
-    "--glossary": "terms terminology dictionary lexicon",
-    "--gold": "gold-links gold-alignment reference",
-    "--replace-unknown": "replace-unk replace-unks",
+    "--format jsonl": "confidence scores print-scores probabilities json", "--format": "output-type type",
+    "--alignment": "alignments print-alignment report-align", "--gold": "gold-links gold-alignment reference",
+    "--glossary": "terms terminology dictionary lexicon", "--replace-unknown": "replace-unk replace-unks",
     "--workers": "threads num-threads jobs num-workers j",
-}
+}  # fmt: skip
 """Arguments and options, and the names that OpenNMT, fairseq, Sockeye, JoeyNMT, fast_align, sacreBLEU and Hugging Face
 have for them. The first one that a command has is meant."""
 
