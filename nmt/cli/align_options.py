@@ -133,8 +133,10 @@ class AlignOptions(ModelOptions):
         | None,
         _joined(
             "--symmetrize",
-            help="How both directions are joined: by their links, or by a threshold on the mean or product of their "
-            "matrices. Default: grow-diag-final-and.",
+            metavar="METHOD",
+            help="How both directions are joined: by their links (intersection, union, grow-diag, grow-diag-final, "
+            "grow-diag-final-and), or by a threshold on the mean or product of their matrices (soft-mean, "
+            "soft-product). Default: grow-diag-final-and.",
         ),
     ] = None
     threshold: Annotated[
@@ -149,6 +151,7 @@ class AlignOptions(ModelOptions):
         Literal["pharaoh", "gold", "tsv", "jsonl", "heatmap", "npz", "png", "svg", "html"] | None,
         _written(
             "--format",
+            metavar="FORMAT",
             help="pharaoh: hard links 0-0 1-2; gold: sure 3-4, possible 3p4; tsv: a table of links; jsonl, npz: also "
             "the soft matrix; heatmap: a picture in text; png, svg: a picture; html: a page to look through all pairs. "
             "Default: pharaoh, on a terminal heatmap.",

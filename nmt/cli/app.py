@@ -43,22 +43,22 @@ REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno
 
 COMMANDS = {
     "init": "nmt.cli.init",
-    "import": "nmt.extras.convert.command",
     "prepare": "nmt.cli.prepare",
+    "filter": "nmt.extras.pair_filter.command",
+    "languages": "nmt.extras.languages.command",
+    "augment": "nmt.extras.augment.command",
     "train": "nmt.cli.train",
     "average": "nmt.cli.average",
+    "aligner": "nmt.extras.word_aligner.command",
+    "import": "nmt.extras.convert.command",
     "translate": "nmt.cli.translate",
-    "serve": "nmt.extras.serve.command",
+    "align": "nmt.cli.align",
     "score": "nmt.cli.score",
+    "serve": "nmt.extras.serve.command",
+    "export": "nmt.extras.export.command",
     "evaluate": "nmt.cli.evaluate",
     "report": "nmt.extras.inspect.report.command",
-    "align": "nmt.cli.align",
     "states": "nmt.extras.inspect.states.command",
-    "aligner": "nmt.extras.word_aligner.command",
-    "filter": "nmt.extras.pair_filter.command",
-    "augment": "nmt.extras.augment.command",
-    "languages": "nmt.extras.languages.command",
-    "export": "nmt.extras.export.command",
     "info": "nmt.cli.info",
     "config": "nmt.cli.config",
     "doctor": "nmt.extras.doctor",
@@ -67,6 +67,9 @@ COMMANDS = {
 
 if find_spec("nmt.extras") is None:
     COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
+
+GROUPS = {"Your own data": "init", "Train": "train", "Use": "translate", "Look": "evaluate", "More": "config"}
+"""The titles of the help page, and the first command under each."""
 
 
 class _Imported(Mapping[str, Any]):
@@ -86,9 +89,11 @@ class _Imported(Mapping[str, Any]):
 
 @cache
 def _build(name: str) -> Any:
+    from nmt.cli.options import with_verbosity
+
     identifier = f"{name}_" if keyword.iskeyword(name) else name
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
+    single.command(name, cls=GroupedCommand)(with_verbosity(getattr(import_module(COMMANDS[name]), identifier)))
     return typer.main.get_command(single)
 
 
@@ -96,6 +101,17 @@ class _Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast(Any, _Imported())  # nothing puts any more in
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        titles = {first: title for title, first in GROUPS.items()}
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            title = titles.get(name) or [*groups][-1]
+            # the whole first paragraph of the help, which Typer would cut
+            groups.setdefault(title, []).append((name, " ".join(command.help.split("\n\n")[0].split())))
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
@@ -189,7 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.TyperException as error:
         from nmt.cli.mistakes import describe
 
-        code = _fail(describe(error, arguments, COMMANDS))
+        context = getattr(error, "ctx", None) or typer.Context(command, info_name="nmt")
+        code = _fail(describe(error, context, arguments, COMMANDS))
     except OSError as error:
         if error.errno not in REFUSED:
             raise

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Overrides, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Overrides
 from nmt.core.errors import InputError
 
 
@@ -31,15 +31,12 @@ def average(
         typer.Option("--best-by", help="Metric of --best. Default: the configuration's training.validation.metric."),
     ] = None,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Average the weights of checkpoints.
 
     The mean is a separate checkpoint; the link `averaged` in the run directory points to it. Use it as MODEL to
     translate, evaluate or align, or start training from it.
     """
-    set_verbosity(quiet=quiet, verbose=verbose)
     if last is not None and best is not None:
         raise InputError("--last and --best contradict each other; give one of them")
     if best_by is not None and best is None:

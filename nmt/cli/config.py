@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import Overrides, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Overrides
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,13 +51,10 @@ def config(
         ),
     ] = False,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show a configuration with every key written out, or explain a key.
 
     The output is a configuration that gives the same run."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt.config.help import explain as explanation
     from nmt.config.json_schema import document
     from nmt.config.structure import dump

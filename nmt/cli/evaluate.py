@@ -14,6 +14,9 @@ from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import ModelOptions, check_model, first_word, with_options
 from nmt.core.memory import gc_paused
 
+_scores = partial(typer.Option, rich_help_panel="Scores")
+_links = partial(typer.Option, rich_help_panel="Word alignments, without a model")
+
 
 @dataclass(frozen=True)
 class EvaluateOptions(ModelOptions):
@@ -30,53 +33,46 @@ class EvaluateOptions(ModelOptions):
     ] = None
     alignment: Annotated[
         Path | None,
-        typer.Option(
+        _links(
             "--alignment",
             metavar="FILE",
             help="Score these word alignments, in any format of nmt align, against --gold; needs no model.",
         ),
     ] = None
-    alignment_base: Annotated[int | None, first_word(typer.Option, "--alignment-base", "--alignment")] = None
-    gold: Annotated[
-        Path | None, typer.Option("--gold", metavar="FILE", help="Gold links: 3-4 is sure, 3p4 possible.")
-    ] = None
-    gold_base: Annotated[int | None, first_word(typer.Option, "--gold-base", "--gold")] = None
+    alignment_base: Annotated[int | None, first_word(_links, "--alignment-base", "--alignment")] = None
+    gold: Annotated[Path | None, _links("--gold", metavar="FILE", help="Gold links: 3-4 is sure, 3p4 possible.")] = None
+    gold_base: Annotated[int | None, first_word(_links, "--gold-base", "--gold")] = None
     json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False
     glossary: Annotated[
         Path | None,
-        typer.Option(
+        _scores(
             "--glossary",
             metavar="FILE",
             help="Translate with these terms and count them in translations: see nmt translate --glossary.",
         ),
     ] = None
     by_length: Annotated[
-        bool, typer.Option("--by-length", help="Also score by source length, with bootstrap intervals.")
+        bool, _scores("--by-length", help="Also score by source length, with bootstrap intervals.")
     ] = False
     length_edges: Annotated[
         str | None,
-        typer.Option(
+        _scores(
             "--length-edges",
             metavar="N,N,...",
             help="Largest number of source words of each bucket of --by-length. Default: 5,10,15,20,25,30.",
         ),
     ] = None
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file."),
+        Path | None, _scores("--plot", metavar="FILE", help="Draw BLEU by source length into this .png or .svg file.")
     ] = None
     wait: Annotated[
         str | None,
-        typer.Option(
-            "--wait", metavar="K,K,...", help="Also score the simultaneous translations of nmt translate --wait."
-        ),
+        _scores("--wait", metavar="K,K,...", help="Also score the simultaneous translations of nmt translate --wait."),
     ] = None
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False
+    lowercase: Annotated[bool, _scores("--lowercase", help="Ignore case in BLEU and chrF, as TER does.")] = False
     tokenize: Annotated[
         str | None,
-        typer.Option(
-            "--tokenize", metavar="NAME", help="BLEU's tokenizer, such as 13a, zh, char. Default: by the script."
-        ),
+        _scores("--tokenize", metavar="NAME", help="BLEU's tokenizer, such as 13a, zh, char. Default: by the script."),
     ] = None
 
 

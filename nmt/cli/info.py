@@ -8,21 +8,18 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Model, Overrides
 
 
 def info(
     model: Model = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show a summary of a run or a checkpoint.
 
     Prints its corpus and languages, the parts of the model and their parameters, the training so far, the checkpoints
     and their scores, the other contents of the run, and commands to continue with. Loads no weights."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt.workflows.info import inspect, text
 
     found = inspect(model, overrides or [])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import nmt
-from nmt.cli.options import Device, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Device
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -37,7 +38,6 @@ def init(
     ] = None,
     source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None,
     target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
-    tsv: Annotated[Path | None, _file("--tsv", text="One file instead: lines of source, TAB, target.")] = None,
     example: Annotated[
         bool,
         typer.Option(
@@ -48,10 +48,8 @@ def init(
     ] = False,
     valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None,
     valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None,
-    valid_tsv: Annotated[Path | None, _file("--valid-tsv", text="One file instead of these two.")] = None,
     test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None,
     test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None,
-    test_tsv: Annotated[Path | None, _file("--test-tsv", text="One file instead of these two.")] = None,
     valid_pairs: Annotated[
         int | None, _count("--valid-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
     ] = None,
@@ -72,19 +70,16 @@ def init(
         bool, typer.Option("--no-time", help="Skip the measurement of the training time, about ten seconds.")
     ] = False,
     device: Device = "auto",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Write a configuration for your own sentence pairs.
 
     Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
     or test on, pairs are held out for this, and all parts are written to data/NAME. Nothing is overwritten."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     if minutes is not None and no_time:
         raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
-    is_timed = minutes is not None or not (no_time or quiet)
+    is_timed = minutes is not None or not (no_time or log.verbosity() == log.Verbosity.QUIET)
     if example:
-        files = (source, target, tsv, valid_source, valid_target, valid_tsv, test_source, test_target, test_tsv)
+        files = (source, target, valid_source, valid_target, test_source, test_target)
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.example import write_example
@@ -101,11 +96,13 @@ def init(
             raise InputError(
                 "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"
             )
-        train = _corpus(source, target, tsv, "")
+        train = _corpus(source, target, "")
         if train is None:
-            raise InputError("there is nothing to train on; give --source and --target, or --tsv")
-        valid = _corpus(valid_source, valid_target, valid_tsv, "valid-")
-        test = _corpus(test_source, test_target, test_tsv, "test-")
+            raise InputError(
+                "there is nothing to train on; give two files, as nmt init NAME FILE FILE, or one, as --tsv FILE"
+            )
+        valid = _corpus(valid_source, valid_target, "valid-")
+        test = _corpus(test_source, test_target, "test-")
         for part, corpus, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
             if corpus is not None and count is not None:
                 raise InputError(
@@ -124,21 +121,17 @@ def init(
     )  # fmt: skip
 
 
-def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: str) -> CorpusConfig | None:
-    if (source, target, tsv) == (None, None, None):
+def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConfig | None:
+    if source is None and target is None:
         return None
-    if tsv is not None and (source, target) != (None, None):
-        raise InputError(
-            f"--{prefix}tsv holds both sides; leave out --{prefix}source and --{prefix}target, or --{prefix}tsv"
-        )
-    if tsv is None and (source is None or target is None):
+    if source is None or target is None:
         raise InputError(f"--{prefix}source and --{prefix}target go together; give both")
     from nmt.config.file_path import expand
     from nmt.data.config import CorpusConfig
 
-    for path in (source, target, tsv):
+    for path in (source, target):
         try:
-            changed = path is not None and expand(path) != path
+            changed = expand(path) != path
             str(path).encode()
         except ValueError:  # an unknown variable, or what is not a text
             changed = True
@@ -146,7 +139,7 @@ def _corpus(source: Path | None, target: Path | None, tsv: Path | None, prefix: 
             raise InputError(
                 f"{path}: a configuration cannot name this file, for its name is not a plain text; rename it"
             )
-    return CorpusConfig(pairs=tsv) if tsv is not None else CorpusConfig(source=source, target=target)
+    return CorpusConfig(pairs=source) if source is target else CorpusConfig(source=source, target=target)
 
 
 def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[bool, Measure | None]:

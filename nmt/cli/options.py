@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -16,6 +16,9 @@ from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
+
+search_option = partial(typer.Option, rich_help_panel="Search")
+machine_option = partial(typer.Option, rich_help_panel="Machine")
 
 Config: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a YAML file.")]
 
@@ -38,17 +41,19 @@ Overrides: TypeAlias = Annotated[
 ]
 
 Device: TypeAlias = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="auto (CUDA if available), cpu, cuda, or cuda:1.")
+    str, machine_option("--device", metavar="DEVICE", help="auto (CUDA if available), cpu, cuda, or cuda:1.")
 ]
 
 Precision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16"],
-    typer.Option("--precision", help="Number format of matrix products; auto: bfloat16 if in hardware, else float32."),
+    machine_option(
+        "--precision", help="Number format of matrix products; auto: bfloat16 if in hardware, else float32."
+    ),
 ]
 
 UsePrecision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
-    typer.Option(
+    machine_option(
         "--precision",
         help="Number format of the matrix products; auto chooses bfloat16 or float16 if the hardware supports it; "
         "int8, on a CPU, rounds more.",
@@ -57,12 +62,12 @@ UsePrecision: TypeAlias = Annotated[
 
 Beam: TypeAlias = Annotated[
     int | None,
-    typer.Option("--beam", metavar="N", min=1, help="Beam size; 1 is greedy search. Default: the configuration's."),
+    search_option("--beam", metavar="N", min=1, help="Beam size; 1 is greedy search. Default: the configuration's."),
 ]
 
 LengthPenalty: TypeAlias = Annotated[
     float | None,
-    typer.Option(
+    search_option(
         "--length-penalty",
         metavar="X",
         help="Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the "
@@ -72,7 +77,7 @@ LengthPenalty: TypeAlias = Annotated[
 
 MaxLengthRatio: TypeAlias = Annotated[
     float | None,
-    typer.Option(
+    search_option(
         "--max-length-ratio",
         metavar="X",
         help="Longest translation, as a multiple of the source's length in tokens. Default: the configuration's.",
@@ -81,7 +86,7 @@ MaxLengthRatio: TypeAlias = Annotated[
 
 To: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    search_option(
         "--to",
         metavar="LANGUAGE",
         help="Target language, for a model of several languages, as its configuration names it.",
@@ -90,7 +95,7 @@ To: TypeAlias = Annotated[
 
 BatchTokens: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    machine_option(
         "--batch-tokens",
         metavar="N",
         min=1,
@@ -101,7 +106,7 @@ BatchTokens: TypeAlias = Annotated[
 
 Ray: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    machine_option(
         "--ray",
         metavar="ADDRESS",
         help="Distribute the work over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto (a running cluster, "
@@ -127,8 +132,6 @@ class ModelOptions:
     device: Device = "auto"
     precision: UsePrecision = "auto"
     overrides: Overrides = None
-    quiet: Quiet = False
-    verbose: Verbose = False
 
     @property
     def changes(self) -> list[str]:
@@ -150,7 +153,6 @@ def with_options(
     def command(function: Callable[[Options], None]) -> Callable[..., Callable[[], None]]:
         @wraps(function)
         def parse(**values: Any) -> Callable[[], None]:
-            set_verbosity(quiet=values["quiet"], verbose=values["verbose"])
             parsed = options(**values)
             for rule in conflicts:
                 rule.check(parsed)
@@ -175,11 +177,21 @@ def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
     return option(name, metavar="0|1", min=0, max=1, help=text)
 
 
-def set_verbosity(*, quiet: bool, verbose: bool) -> None:
-    """Acts on --quiet and --verbose."""
-    if quiet and verbose:
-        raise InputError("--quiet and --verbose contradict each other; give one of them")
-    log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+def with_verbosity(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --quiet and --verbose to the parameters of a command, and acts on them."""
+
+    @wraps(function)
+    def command(*, quiet: bool, verbose: bool, **values: Any) -> Any:
+        if quiet and verbose:
+            raise InputError("--quiet and --verbose contradict each other; give one of them")
+        log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+        return function(**values)
+
+    own = signature(function, eval_str=True).parameters.values()
+    both = {"quiet": Quiet, "verbose": Verbose}.items()
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=option) for name, option in both]
+    cast(Any, command).__signature__ = Signature([*own, *more])
+    return command
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:

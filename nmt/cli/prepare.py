@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Config, Overrides, Quiet, Ray, Verbose, set_verbosity
+from nmt.cli.options import Config, Overrides, Ray
 from nmt.core import log
 
 
@@ -17,15 +17,12 @@ def prepare(
     force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
     ray: Ray = None,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Prepare a corpus for training.
 
     Learns the subword model, filters the pairs, reports what was dropped and why, and writes the tokens. If neither the
     corpus nor its configuration has changed, it does nothing.
     """
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
     settings = experiment.load(config, overrides or [], with_corpora=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
 
 import nmt
-from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Verbose, set_verbosity
+from nmt.cli.options import Config, Device, Overrides, Precision, machine_option
 from nmt.core.memory import gc_paused
+
+_resuming = partial(typer.Option, rich_help_panel="Resuming")
 
 Processes = Annotated[
     int,
-    typer.Option(
+    machine_option(
         "--processes",
         metavar="N",
         min=1,
@@ -24,7 +27,7 @@ Processes = Annotated[
 
 SkipDamaged = Annotated[
     bool,
-    typer.Option(
+    _resuming(
         "--skip-damaged",
         help="If the newest checkpoint is damaged, rename it and continue from the newest complete one.",
     ),
@@ -33,7 +36,7 @@ SkipDamaged = Annotated[
 
 Extend = Annotated[
     bool,
-    typer.Option(
+    _resuming(
         "--extend",
         help="Continue with another training.stopping.updates, and with the learning-rate schedule for that number.",
     ),
@@ -48,8 +51,6 @@ def train(
     processes: Processes = 1,
     skip_damaged: SkipDamaged = False,
     extend: Extend = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Train a model, or resume its training.
 
@@ -57,7 +58,6 @@ def train(
     saves and stops, and the same command continues.
     Processes on several machines: see docs/train.md.
     """
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt import experiment
 
     settings = experiment.load(config, overrides or [], with_corpora=True)

@@ -11,10 +11,13 @@ import typer
 
 import nmt
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions, Ray, check_model, with_options, with_search
+from nmt.cli.options import ModelOptions, Ray, check_model, machine_option, search_option, with_options, with_search
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.core.memory import gc_paused, limit_caches_for_translation
+
+_drawn = partial(typer.Option, rich_help_panel="Random translations")
+_text = partial(typer.Option, rich_help_panel="Text")
 
 
 @dataclass(frozen=True)
@@ -37,18 +40,18 @@ class TranslateOptions(ModelOptions):
     ray: Ray = None
     field: Annotated[
         str | None,
-        typer.Option("--field", metavar="NAME", help="With --ray: field of records with the text. Default: text."),
+        machine_option("--field", metavar="NAME", help="With --ray: field of records with the text. Default: text."),
     ] = None
     n_best: Annotated[
         int | None,
-        typer.Option("--n-best", metavar="N", min=1, help="Translations of each line; with --format tsv or jsonl."),
+        search_option("--n-best", metavar="N", min=1, help="Translations of each line; with --format tsv or jsonl."),
     ] = None
     sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random instead of searching for the most probable.")
+        bool, _drawn("--sample", help="Draw translations at random instead of searching for the most probable.")
     ] = False
     temperature: Annotated[
         float | None,
-        typer.Option(
+        _drawn(
             "--temperature",
             metavar="X",
             help="Temperature of the draws: below 1, probable words become more probable. Implies --sample.",
@@ -56,37 +59,37 @@ class TranslateOptions(ModelOptions):
     ] = None
     top_k: Annotated[
         int | None,
-        typer.Option("--top-k", metavar="N", min=1, help="Draw from the N most probable subwords. Implies --sample."),
+        _drawn("--top-k", metavar="N", min=1, help="Draw from the N most probable subwords. Implies --sample."),
     ] = None
     top_p: Annotated[
         float | None,
-        typer.Option(
+        _drawn(
             "--top-p",
             metavar="X",
             help="Draw from the fewest subwords whose total probability reaches X. Implies --sample.",
         ),
     ] = None
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the draws. Implies --sample.")
-    ] = None
+    seed: Annotated[int | None, _drawn("--seed", metavar="N", min=0, help="Seed of the draws. Implies --sample.")] = (
+        None
+    )
     consensus: Annotated[
         Literal["chrf", "bleu"] | None,
-        typer.Option(
+        _drawn(
             "--consensus", help="Draw many translations and choose the one most similar to all (minimum Bayes risk)."
         ),
     ] = None
     samples: Annotated[
-        int | None, typer.Option("--samples", metavar="N", min=2, help="Number of draws of --consensus. Default: 32.")
+        int | None, _drawn("--samples", metavar="N", min=2, help="Number of draws of --consensus. Default: 32.")
     ] = None
     prefix: Annotated[
         Path | None,
-        typer.Option(
+        _text(
             "--prefix", metavar="FILE", help="How translations begin, one line for each input line; blank: no prefix."
         ),
     ] = None
     constraints: Annotated[
         Path | None,
-        typer.Option(
+        _text(
             "--constraints",
             metavar="FILE",
             help="Words or phrases, separated by tabs, that translations contain; one line for each input line.",
@@ -94,32 +97,32 @@ class TranslateOptions(ModelOptions):
     ] = None
     glossary: Annotated[
         Path | None,
-        typer.Option(
+        _text(
             "--glossary", metavar="FILE", help="Terms and their translations: lines of source term, TAB, target term."
         ),
     ] = None
     wait: Annotated[
         int | None,
-        typer.Option("--wait", metavar="K", min=1, help="Simultaneous: word t depends on K + t - 1 source words."),
+        search_option("--wait", metavar="K", min=1, help="Simultaneous: word t depends on K + t - 1 source words."),
     ] = None
     ensemble: Annotated[
         list[str] | None,
-        typer.Option(
+        search_option(
             "--ensemble", metavar="MODEL", help="Another model that translates together with MODEL; repeatable."
         ),
     ] = None
     replace_unknown: Annotated[
-        bool, typer.Option("--replace-unknown", help="Replace an unknown word of a translation by its source word.")
+        bool, _text("--replace-unknown", help="Replace an unknown word of a translation by its source word.")
     ] = False
     markup: Annotated[
-        bool, typer.Option("--markup", help="Keep tags, entities, URLs, numbers and placeholders unchanged.")
+        bool, _text("--markup", help="Keep tags, entities, URLs, numbers and placeholders unchanged.")
     ] = False
     document: Annotated[
-        bool, typer.Option("--document", help="The input is running text: translate each line sentence by sentence.")
+        bool, _text("--document", help="The input is running text: translate each line sentence by sentence.")
     ] = False
     context: Annotated[
         bool,
-        typer.Option(
+        _text(
             "--context",
             help="Translate each line with those before it, for a model with data.context. A blank line ends a "
             "document. With --document, lines are paragraphs.",
@@ -130,15 +133,20 @@ class TranslateOptions(ModelOptions):
         typer.Option("--format", help="tsv: line, rank, score, text. jsonl: one object for each line."),
     ] = "text"
     alignment: Annotated[
-        bool, typer.Option("--alignment", help="With --format jsonl: links and soft matrix of each translation.")
+        bool,
+        typer.Option(
+            "--alignment",
+            rich_help_panel="Input and output",
+            help="With --format jsonl: links and soft matrix of each translation.",
+        ),
     ] = False
     engine: Annotated[
         Literal["nmt", "ctranslate2"],
-        typer.Option("--engine", help="ctranslate2: translate with the files that nmt export wrote for MODEL."),
+        machine_option("--engine", help="ctranslate2: translate with the files that nmt export wrote for MODEL."),
     ] = "nmt"
     workers: Annotated[
         int | None,
-        typer.Option(
+        machine_option(
             "--workers",
             metavar="N",
             min=1,

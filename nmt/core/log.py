@@ -37,9 +37,9 @@ def set_verbosity(verbosity: Verbosity) -> None:
     _verbosity = verbosity
 
 
-def is_silent() -> bool:
-    """True for a process that writes no messages, because another one does."""
-    return _verbosity == Verbosity.SILENT
+def verbosity() -> Verbosity:
+    """The amount of messages of this process."""
+    return _verbosity
 
 
 def is_watched() -> bool:
@@ -71,7 +71,7 @@ def info(text: str, *, styled: bool = False) -> None:
 
 def warning(text: str) -> None:
     """Write a warning, also under --quiet."""
-    if not is_silent():
+    if _verbosity > Verbosity.SILENT:
         _write(f"warning: {text}")
 
 

@@ -65,7 +65,7 @@ def interruptible() -> Iterator[Interruption]:
     def note(number: int, frame: FrameType | None) -> None:
         if interruption.signal():
             end(number)
-        if not log.is_silent():  # but not through the log: its lock may be held at this very moment
+        if log.verbosity() > log.Verbosity.SILENT:  # but not through the log: its lock may be held at this very moment
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
         interruption.note(number)
 

@@ -20,8 +20,9 @@ from nmt.alignment.formats import Alignment, AlignmentWriter, LineWriter, pharao
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
+from nmt.data.config import CorpusConfig
 from nmt.data.context import Document
-from nmt.data.corpus import open_bytes, read_lines
+from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import Views
 from nmt.workflows.output_files import text_file
@@ -170,7 +171,7 @@ def write_alignments(
     """
     gold = gold_of(inputs)
     totals = dict.fromkeys(views.names, AlignmentScore())
-    name = " – ".join(path.name for path in (inputs.source, inputs.target) if path is not None)
+    name = " – ".join(path.name for path in dict.fromkeys((inputs.source, inputs.target)) if path is not None)
     with ExitStack() as stack:
         write: WritePair | None = None
         if outputs.writer is not None:
@@ -256,7 +257,12 @@ def windows(
 
 
 def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
-    """Reads the lines of both files; without ``target`` those of the source with blank targets."""
+    """Reads the lines of both files, which may be one file of pairs; without ``target`` those of the source with blank
+    targets."""
+    if source is target:
+        for block in read_blocks(corpus_of(source, target)):
+            yield from zip(block.sources, block.targets, strict=True)
+        return
     if target is None:
         for line in read_lines(source, longest=None):
             yield line, ""
@@ -267,3 +273,12 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
             longer, shorter = (target, source) if one is None else (source, target)
             raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must go together line by line")
         yield one, other
+
+
+def corpus_of(source: Path, target: Path) -> CorpusConfig:
+    """The corpus of two files. One object as both is a file of pairs, and two that are equal are a file that is its own
+    translation."""
+    # Constructed without validation: these paths hold no variables.
+    if source is target:
+        return CorpusConfig.model_construct(pairs=source)
+    return CorpusConfig.model_construct(source=source, target=target)

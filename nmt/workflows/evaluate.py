@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.config import CorpusConfig
 from nmt.data.context import Document
 from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
 from nmt.evaluation.translation import Score, sacrebleu_metric, scores, warn_of_bleu
+from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Loader, Translator
@@ -81,7 +83,7 @@ def evaluate(
     else:
         lines = None
         if source is not None and reference is not None:
-            lines = _read_together(source, reference)
+            lines = _sides(source, reference)
             if not lines[0]:
                 raise InputError(f"{source}: holds no line to translate")
         translator = load(model, device=device, precision=precision, overrides=overrides)
@@ -100,13 +102,14 @@ def evaluate(
 
 
 def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Scoring) -> Evaluation:
-    hypotheses, references = _read_together(hypothesis, reference)
+    hypotheses = list(read_lines(hypothesis))
+    sources, references = _sides(source, reference)
+    _check_counts(hypothesis, hypotheses, reference, references)
     if not hypotheses:
         raise InputError(f"{hypothesis}: holds no line to evaluate, nor does {reference}")
     warn_of_bleu(references, tokenize=scoring.tokenize)
     lengths = terms = None
     if source is not None:
-        sources, _ = _read_together(source, reference)
         lengths, terms = scoring.lengths(sources, hypotheses, references), scoring.terms(sources, hypotheses)
     return Evaluation(scoring.scores(hypotheses, references), lengths=lengths, terms=terms)
 
@@ -146,19 +149,32 @@ def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evalu
         raise InputError(f"--to {to}: no corpus of data.test is into it; give --source and --reference")
     lines = {}
     for corpus in corpora:  # all are read before minutes of translation
-        blocks = list(read_blocks(corpus))
         direction = "" if corpus.languages is None else f"{'-'.join(corpus.languages)} "
-        sources = [line for block in blocks for line in block.sources]
-        targets = [line for block in blocks for line in block.targets]
-        lines[f"{direction}{corpus.name}"] = (translator.to(target_language=corpus.target_language), sources, targets)
+        own = translator.to(target_language=corpus.target_language)
+        lines[f"{direction}{corpus.name}"] = (own, *_lines(corpus))
     return {name: of_model(*of_corpus, scoring) for name, of_corpus in lines.items()}
 
 
-def _read_together(a: Path, b: Path) -> tuple[list[str], list[str]]:
-    """Reads the lines of two text files. Raises InputError where one cannot be read or they differ in number."""
-    a_lines, b_lines = list(read_lines(a)), list(read_lines(b))
+def _sides(source: Path | None, reference: Path) -> tuple[list[str], list[str]]:
+    """Reads the lines of two text files, or of one that holds both sides; without a source only the references. Raises
+    InputError where one cannot be read or they differ in number."""
+    if source is reference:
+        return _lines(corpus_of(source, reference))
+    references = list(read_lines(reference))
+    if source is None:
+        return [], references
+    sources = list(read_lines(source))
+    _check_counts(source, sources, reference, references)
+    return sources, references
+
+
+def _check_counts(a: Path, a_lines: Sequence[str], b: Path, b_lines: Sequence[str]) -> None:
     if len(a_lines) != len(b_lines):
         raise InputError(
             f"{a} has {len(a_lines)} lines, but {b} has {len(b_lines)}: they must go together line by line"
         )
-    return a_lines, b_lines
+
+
+def _lines(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
+    blocks = list(read_blocks(corpus))
+    return [line for block in blocks for line in block.sources], [line for block in blocks for line in block.targets]

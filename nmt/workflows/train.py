@@ -260,7 +260,8 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
         )
     if keys:
         raise InputError(
-            f"{run}: was made by a configuration with other {', '.join(keys)}; set another run, or delete this one"
+            f"{run}: was made by a configuration with other {', '.join(keys)}; go on with its own, nmt train "
+            f"{shlex.quote(str(path))} (more updates: --set {experiments.HORIZON}=N --extend), or set another run"
         )
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import statistics
 import subprocess
@@ -20,31 +21,11 @@ from typer.testing import CliRunner
 
 import nmt
 from nmt.cli import app as cli
+from nmt.core.errors import InputError
 from nmt.core.installation import install_command
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = (
-    "init",
-    "import",
-    "prepare",
-    "train",
-    "average",
-    "translate",
-    "serve",
-    "score",
-    "evaluate",
-    "report",
-    "align",
-    "states",
-    "aligner",
-    "filter",
-    "augment",
-    "languages",
-    "export",
-    "info",
-    "config",
-    "doctor",
-)
+COMMANDS = tuple(cli.COMMANDS)
 
 # Runs the command line with its arguments, then says on stderr whether PyTorch was imported on the way.
 WATCHED = """
@@ -132,13 +113,29 @@ def test_help_answers_at_once() -> None:
 
 def test_help_lists_the_commands_and_their_options() -> None:
     result = CliRunner().invoke(cli.app, ["--help"])
-    assert [line.split()[0] for line in result.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
-    for command in COMMANDS[:-1]:  # doctor has no options
-        page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
+    groups = result.stdout.partition("Your own data:\n")[2]
+    assert re.findall(r"^  (\w+)  ", groups, flags=re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^(\w+):$", groups, flags=re.MULTILINE) == ["Train", "Use", "Look", "More"]
+    assert "..." not in groups
+    assert "in other languages than the" in groups
+    for command in COMMANDS:
+        page = CliRunner().invoke(cli.app, [command, "--help"], env={"COLUMNS": "80"}).stdout
+        assert max(map(len, page.splitlines())) <= 80, command
         for option in ("--set", "--quiet", "--verbose"):
-            has_no_set = command in ("init", "import", "filter", "languages")
+            has_no_set = command in ("init", "import", "filter", "languages", "doctor")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
-        without = ("import", "prepare", "average", "states", "filter", "languages", "export", "info", "config")
+        without = (
+            "import",
+            "prepare",
+            "average",
+            "states",
+            "filter",
+            "languages",
+            "export",
+            "info",
+            "config",
+            "doctor",
+        )
         on_a_device = command not in without
         assert ("--device" in page) == on_a_device
         assert ("--precision" in page) == (on_a_device and command != "init")
@@ -154,7 +151,23 @@ def test_the_options_of_align_stand_in_groups_each_once() -> None:
     assert len(begins) == len(set(begins)) > 35
     assert titles.index("Output:") < titles.index("Evaluation:")
     assert page.index("Output:") < page.index("--output PATH") < page.index("Evaluation:")
-    assert "Other options:" not in CliRunner().invoke(cli.app, ["train", "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("translate", ["Input and output", "Search", "Random translations", "Text", "Machine"]),
+        ("train", ["Resuming", "Machine"]),
+        ("evaluate", ["Input and output", "Word alignments, without a model", "Scores", "Search", "Machine"]),
+        ("serve", ["Network", "Batches", "Limits", "Search", "Machine"]),
+    ],
+)
+def test_long_help_pages_have_groups(command: str, expected: list[str]) -> None:
+    page = CliRunner().invoke(cli.app, [command, "--help"]).stdout
+    titles = re.findall(r"^(\w.*):$", page, flags=re.MULTILINE)
+    assert titles == ["Arguments", *expected, "Other options"]
+    others = page.partition("Other options:\n")[2]
+    assert len(re.findall("^  -", others, flags=re.MULTILINE)) <= 5
 
 
 def test_help_is_also_a_command() -> None:
@@ -166,11 +179,11 @@ def test_version() -> None:
 
 
 FAULTS = [
-    (["train"], "error: missing argument 'CONFIG' (see nmt train --help)"),
-    (["trian"], "error: no such command 'trian'. Did you mean 'train'? (see nmt --help)"),
-    (["--versoin"], "error: no such option: --versoin"),
-    (["translate", "--baem", "3"], "error: no such option: --baem"),
-    (["translate", "--beam"], "error: option '--beam' requires an argument (see nmt translate --help)"),
+    (["train"], "error: CONFIG is missing: nmt train CONFIG (see nmt train --help)"),
+    (["trian"], "error: trian: no such command; did you mean train? (see nmt --help)"),
+    (["--versoin"], "error: --versoin: no such option; did you mean --version? (see nmt --help)"),
+    (["translate", "--baem", "3"], "error: --baem: no such option; did you mean --beam? (see nmt translate --help)"),
+    (["translate", "--beam"], "error: --beam needs a value: --beam N (see nmt translate --help)"),
     (["translate", "--beam", "0"], "error: --beam: expected at least 1, found 0 (see nmt translate --help)"),
     (["translate", "--beam", "many"], "error: --beam: expected a whole number, found many"),
     (["translate", "--top-p", "x"], "error: --top-p: expected a number, found x"),
@@ -188,9 +201,9 @@ FAULTS = [
         ["train", "c.yaml", "--lr", "3"],
         "error: --lr: no such option; a key of the configuration is set with --set training.optimizer.learning_rate=3",
     ),
-    (["train", "c.yaml", "--hiden", "3"], "error: no such option: --hiden"),
-    (["translate", "--precision", "int4"], "error: invalid value for '--precision': 'int4' is not one of"),
-    (["train", "c.yaml", "--precision", "int8"], "error: invalid value for '--precision': 'int8' is not one of"),
+    (["train", "c.yaml", "--hiden", "3"], "error: --hiden: no such option (see nmt train --help)"),
+    (["translate", "--precision", "int4"], "error: --precision int4: use one of auto, float32, tf32"),
+    (["train", "c.yaml", "--precision", "int8"], "error: --precision int8: use one of auto, float32, tf32"),
     (["translate", "--quiet", "-v"], "error: --quiet and --verbose contradict each other; give one of them"),
     (["evaluate", "--source", "x"], "error: --reference is missing; name the file with the reference translations"),
     (
@@ -213,11 +226,41 @@ FAULTS = [
     (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
     (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
     (["average", "--last", "1"], "error: --last: expected at least 2, found 1"),
-    (["average", "--best", "2", "--best-by", "ter"], "error: invalid value for '--best-by': 'ter' is not one of"),
+    (["average", "--best", "2", "--best-by", "ter"], "error: --best-by ter: use one of loss, perplexity"),
     (["average", "--last", "2", "--best", "2"], "error: --last and --best contradict each other; give one of them"),
     (["average", "--best-by", "loss"], "error: --best-by says what --best N goes by; give that as well"),
     (["serve", "no/such"], "error: no/such: no such run directory, checkpoint or config"),
     (["serve", "--port", "80000"], "error: --port: expected at most 65535, found 80000"),
+    # what other toolkits call it
+    (
+        ["translate", "--model", "runs/z"],
+        "error: --model: MODEL is an argument and not an option: nmt translate runs/z",
+    ),
+    (["train", "--config=c.yaml"], "error: --config: CONFIG is an argument and not an option: nmt train c.yaml"),
+    (["translate", "--src", "x"], "error: --src: no such option; use --input x (see nmt translate --help)"),
+    (["score", "-src", "a", "-tgt", "b"], "error: -src: no such option; use --source a"),
+    (["evaluate", "--hyp", "x", "--ref=y"], "error: --hyp: no such option; use --hypothesis x"),
+    (["translate", "--beam_size=5"], "error: --beam_size: no such option; use --beam 5"),
+    (["translate", "--gpu", "0"], "error: --gpu: no such option; use --device cuda (see"),
+    (["translate", "--precision", "fp16"], "error: --precision fp16: use float16 (see nmt translate --help)"),
+    (["align", "--confidence", "0.5"], "error: --confidence: no such option; use --min-probability 0.5"),
+    (["align", "--format", "pdf"], "error: --format pdf: use one of pharaoh, gold, tsv"),
+    (
+        ["train", "--extend", "16", "c.yaml"],
+        "error: --extend takes no value; the number of updates is --set training.stopping.updates=16",
+    ),
+    (["report", "--no-translations=yes"], "error: --no-translations takes no value; leave out yes"),
+    (["export", "runs/z", "onnx"], "error: onnx: is the value of an option: --to onnx"),
+    (["info", "a", "b"], "error: b: an argument too many: nmt info [MODEL]"),
+    (["train", "my.de", "my.en"], "error: CONFIG is a YAML file, which nmt init NAME FILE FILE writes"),
+    (["fast_align", "-i", "x"], "error: fast_align: no such command; use nmt align"),
+    (["--version=1"], "error: --version takes no value; leave out 1 (see nmt --help)"),
+    # sentence pairs
+    (["score"], "error: --source and --target: missing; or name the files: nmt score FILE FILE"),
+    (["filter", "--tsv", "x", "-s", "y"], "error: --tsv holds both sides; leave out --source, or it"),
+    (["align", "no/such", "README.md"], "error: no/such: no such run, configuration or text file"),
+    (["align", "runs/z", "a", "b", "c"], "error: c: an argument too many: nmt align [MODEL] [FILE FILE]"),
+    (["init", "README.md", "LICENSE"], "error: NAME is missing: nmt init NAME README.md LICENSE"),
     (["serve", "--queue", "100"], "error: --max-sentences 256: such a request has no room in --queue 100"),
 ]
 
@@ -429,7 +472,7 @@ def test_an_option_is_given_once_unless_it_takes_a_list() -> None:
             twice = [option.opts[-1], *value, option.opts[0], *value]
             context = command.context_class(command, info_name=name, resilient_parsing=False)
             with (
-                contextlib.suppress(typer.TyperException)
+                contextlib.suppress(typer.TyperException, InputError)
                 if option.multiple
                 else pytest.raises(typer.TyperException) as caught
             ):
@@ -450,3 +493,37 @@ def test_an_option_that_is_given_twice_is_one_line(tmp_path: Path) -> None:
     )
     message = "error: --input is given 2 times; give it once (see nmt translate --help)\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, message, "")
+
+
+@pytest.mark.parametrize("name", ["align", "score", "evaluate", "aligner", "states", "filter", "languages", "init"])
+def test_pairs_are_two_files_or_one_as_options_or_arguments(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("a", "b", "c.yaml"):
+        (tmp_path / file).touch()
+    (tmp_path / "run").mkdir()
+    command = cli._build(name)
+    own = {"init": ["new"], "filter": [], "languages": []}.get(name, ["run"])
+
+    def sides(*arguments: str) -> tuple[object, ...]:
+        context = command.context_class(command, info_name=name)
+        command.parse_args(context, list(arguments))
+        assert "tsv" not in context.params
+        target = context.params["reference" if name == "evaluate" else "target"]
+        return (
+            *(context.params[each.name] for each in command.params if each.param_type_name == "argument"),
+            context.params["source"],
+            target,
+        )
+
+    two, one = (*own, Path("a"), Path("b")), (*own, Path("a"), Path("a"))
+    second = "--reference" if name == "evaluate" else "--target"
+    assert sides(*own, "a", "b") == sides(*own, second, "b", "--source", "a") == sides("--quiet", *own, "a", "b") == two
+    assert sides(*own, "--tsv", "a") == sides(*own, "a") == one
+    if own == ["run"]:
+        assert sides("a", "b") == (None, *two[1:])
+        assert sides("a") == (None, *one[1:])
+        assert sides("c.yaml", "a") == ("c.yaml", *one[1:])
+    if name == "init":
+        assert sides("new", "--tsv", "a", "--valid-tsv", "b") == one

@@ -31,7 +31,7 @@ def test_rules_and_their_sentences_name_options_that_exist(
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     parameters = {str(parameter.name): parameter.opts for parameter in group.commands[command].params}
-    assert set(parameters) - {"help"} == {field.name for field in fields(options)}
+    assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == {field.name for field in fields(options)}
     values = type("Values", (), dict.fromkeys([*parameters, "changes"]))()
     vars(values).update(dict.fromkeys([*parameters, "changes"], "value"))
     for rule in conflicts:

@@ -272,9 +272,9 @@ def test_links_of_which_nothing_is_left_are_refused(folder: Path) -> None:
 
 def test_a_run_goes_on_with_its_own_guidance_only(folder: Path) -> None:
     trained(LINKS, GUIDED)
-    with pytest.raises(InputError, match=r"with other training\.guided_attention; set another run"):
+    with pytest.raises(InputError, match=r"with other training\.guided_attention; go on with its own"):
         trained(LINKS)
-    with pytest.raises(InputError, match=r"with other training\.guided_attention\.weight; set another run"):
+    with pytest.raises(InputError, match=r"with other training\.guided_attention\.weight; go on with its own"):
         trained(LINKS, "training.guided_attention={weight: 0.1}")
 
 

@@ -100,3 +100,17 @@ def test_mistakes_are_lines(trained: Path) -> None:
         ("none", "one", "none: no such file"),
     ):
         assert error(nmt("score", "run", "--source", source, "--target", target, folder=trained)) == message
+
+
+@pytest.mark.parametrize("command", [["score"], ["align"], ["evaluate", "--by-length"], ["align", "--learn"]])
+def test_a_file_of_pairs_gives_what_two_files_give(trained: Path, command: list[str]) -> None:
+    (trained / "two.de").write_text("".join(f"{line}\n" for line in SOURCES), encoding="utf-8")
+    (trained / "two.en").write_text("".join(f"{line}\n" for line in TARGETS), encoding="utf-8")
+    (trained / "one.tsv").write_text("".join(map("{}\t{}\n".format, SOURCES, TARGETS)), encoding="utf-8")
+    model = [] if "--learn" in command else ["run"]
+    outputs = [
+        nmt(*command, *model, *files, "--quiet", folder=trained).stdout
+        for files in (["two.de", "two.en"], ["one.tsv"], ["--tsv", "one.tsv"])
+    ]
+    assert outputs[0].count(b"\n") >= len(SOURCES)
+    assert outputs == [outputs[0]] * 3

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Config, Device, Overrides, Precision, Quiet, Ray, Verbose, set_verbosity
+from nmt.cli.options import Config, Device, Overrides, Precision, Ray
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -76,14 +76,11 @@ def augment(
     device: Device = "auto",
     precision: Precision = "auto",
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Make more training pairs from text of one language, or from existing pairs.
 
     Models of both directions translate the text; missing models are trained. The new pairs, and a configuration that
     also uses them, are written to one folder. Ctrl-C stops, and the same command continues."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     for option, is_given, needs, is_there in (
         ("--back-translation", back_translation != "tagged", "--target-text", bool(target_text)),
         ("--copies", copies, "--target-text", bool(target_text)),

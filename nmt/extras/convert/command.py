@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Quiet, Verbose, set_verbosity
 from nmt.core.errors import InputError
 
 FORMATS = ("hf", "joeynmt", "opennmt")
@@ -40,15 +39,12 @@ def import_(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="For configurations: the file to write; default: stdout."),
     ] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Import a pretrained model, or a configuration of another toolkit.
 
     A folder of a MarianMT model becomes a run like any other. A configuration of JoeyNMT or OpenNMT-py becomes one of
     nmt, with a comment that names each original key; their models are not converted. Settings without a counterpart
     are listed. Nothing is overwritten."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     if format_ not in FORMATS:
         raise InputError(
             f"{format_}: is not a format; use nmt import hf FOLDER, nmt import joeynmt CONFIG or "

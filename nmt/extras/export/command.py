@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, Verbose, check_model, set_verbosity
+from nmt.cli.options import Model, Overrides, check_model
 from nmt.core.memory import gc_paused
 
 
@@ -32,13 +32,10 @@ def export(
         ),
     ] = None,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Write a trained model for another engine.
 
     Translates sentences of the validation corpus with the model and the export, and prints how many are equal."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     check_model(model, overrides or [])
     with gc_paused():
         from nmt.extras.export import export_model as workflow

@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Quiet, Verbose, set_verbosity
-
 
 def languages(
     source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
@@ -41,14 +39,11 @@ def languages(
             "finds fewer pairs, with more certainty.",
         ),
     ] = 2.0,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Find the pairs of a corpus that are in other languages than the rest.
 
     Reports the languages of a sample, and which pairs are swapped or have a side in another language. Needs py3langid
     (the extra language-id)."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     from nmt.extras.languages.find_languages import find_languages
 
     find_languages(source, target, expected=expected, margin=margin, output=output, format=format_)

@@ -16,6 +16,7 @@ from nmt.data.config import CorpusConfig
 from nmt.data.corpus import numbered_pairs, read_blocks
 from nmt.data.filters import pair_hash
 from nmt.extras.languages.identify import NO_LANGUAGE, Fault, Identifier, fault, language
+from nmt.workflows.align import corpus_of
 from nmt.workflows.build_corpus import PairSample
 from nmt.workflows.output_files import text_file
 
@@ -52,7 +53,7 @@ def find_languages(
 ) -> None:
     """Reports on a sample, to stdout; with ``format`` it writes ``faults`` or the pairs that are ``kept`` of the whole
     corpus, to stdout where ``output`` is None, and sums up in the log."""
-    corpus = CorpusConfig.model_construct(source=source, target=target, pairs=None)  # these paths hold no variables
+    corpus = corpus_of(source, target)
     if output is not None:
         refuse_overwriting(output, source, target, option="--output")
         refuse_unwritable(output, option="--output")
@@ -108,7 +109,7 @@ def _expected(
                 f"{', '.join(sorted(identifier.languages))}"
             )
         return codes[0], codes[1]
-    ends = [end.lower() for end in corpus.languages or ()]
+    ends = [end.lower() for end in corpus.language_names or ()]
     if ends and identifier.languages.issuperset(ends):
         return ends[0], ends[1]
     source, target = (Counter(language(identifier.scores(text)) for text in side) for side in zip(*sample, strict=True))

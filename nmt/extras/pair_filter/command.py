@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Quiet, Verbose, set_verbosity
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -36,14 +35,11 @@ def filter(
         float, typer.Option(metavar="X", min=0, max=1, help="Least share of the corpus below the threshold.")
     ] = 0.005,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of the training. Default: 1.")] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Find the pairs of a corpus that are not translations.
 
     Learns to distinguish the pairs from wrong pairs made of them; what scores a pair has not learnt from it. The score
     is the log-odds that the pair is right; those that are more probably wrong are dropped."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     for option, value in {"--save": save, "--seed": seed}.items():
         if model is not None and value is not None:
             raise InputError(f"--model: nothing is trained; leave out {option}, or --model")

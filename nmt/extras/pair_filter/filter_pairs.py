@@ -14,6 +14,7 @@ from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.filters import pair_hash
 from nmt.extras.pair_filter.pair_filter import PairFilter, learn_pair_filter, load_pair_filter, save_pair_filter
+from nmt.workflows.align import corpus_of
 from nmt.workflows.build_corpus import PairSample
 from nmt.workflows.output_files import text_file
 
@@ -34,7 +35,7 @@ def filter_pairs(
 ) -> None:
     """Reads a filter from ``model``, or learns one from the corpus and writes it to ``save``; then writes scores or the
     pairs that are kept, as ``format`` says, to stdout where ``output`` is None. Without a format it writes nothing."""
-    corpus = CorpusConfig.model_construct(source=source, target=target, pairs=None)  # these paths hold no variables
+    corpus = corpus_of(source, target)
     for path, option in ((output, "--output"), (save, "--save")):
         if path is not None:
             refuse_overwriting(path, source, target, model, option=option)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import ModelOptions, check_model, with_options
+from nmt.cli.options import ModelOptions, check_model, search_option, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 from nmt.extras.serve.listening import api_key, bind, check_installed, connections_at_most, host_names
+
+_network = partial(typer.Option, rich_help_panel="Network")
+_batches = partial(typer.Option, rich_help_panel="Batches")
+_limits = partial(typer.Option, rich_help_panel="Limits")
 
 
 @dataclass(frozen=True)
@@ -19,62 +24,59 @@ class ServeOptions(ModelOptions):
     """The options of `nmt serve`."""
 
     host: Annotated[
-        str,
-        typer.Option("--host", metavar="HOST", help="Address to listen at; 0.0.0.0 is every address of this machine."),
+        str, _network("--host", metavar="HOST", help="Address to listen at; 0.0.0.0 is every address of this machine.")
     ] = "127.0.0.1"
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port to listen at; 0 is any free one.")
+        int, _network("--port", metavar="N", min=0, max=65535, help="Port to listen at; 0 is any free one.")
     ] = 8000
     batch_sentences: Annotated[
-        int, typer.Option("--batch-sentences", metavar="N", min=1, help="Maximum sentences per batch.")
+        int, _batches("--batch-sentences", metavar="N", min=1, help="Maximum sentences per batch.")
     ] = 32
     batch_characters: Annotated[
-        int, typer.Option("--batch-characters", metavar="N", min=1, help="Maximum characters per batch.")
+        int, _batches("--batch-characters", metavar="N", min=1, help="Maximum characters per batch.")
     ] = 8000
     wait: Annotated[
-        float,
-        typer.Option("--wait", metavar="MS", min=0, help="Milliseconds that a request waits for others to join it."),
+        float, _batches("--wait", metavar="MS", min=0, help="Milliseconds that a request waits for others to join it.")
     ] = 5.0
     queue: Annotated[
-        int, typer.Option("--queue", metavar="N", min=1, help="Maximum waiting sentences; others get status 429.")
+        int, _batches("--queue", metavar="N", min=1, help="Maximum waiting sentences; others get status 429.")
     ] = 1024
-    timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds that a request may take.")
-    ] = 60.0
+    timeout: Annotated[float, _limits("--timeout", metavar="S", min=0.001, help="Seconds that a request may take.")] = (
+        60.0
+    )
     grace: Annotated[
-        float,
-        typer.Option("--grace", metavar="S", min=0, help="Seconds to finish the queue when the server is stopped."),
+        float, _limits("--grace", metavar="S", min=0, help="Seconds to finish the queue when the server is stopped.")
     ] = 30.0
     idle: Annotated[
-        int, typer.Option("--idle", metavar="S", min=1, help="Seconds that a connection may take to send a request.")
+        int, _limits("--idle", metavar="S", min=1, help="Seconds that a connection may take to send a request.")
     ] = 15
     max_connections: Annotated[
-        int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum connections; ulimit -n may lower it.")
+        int, _limits("--max-connections", metavar="N", min=1, help="Maximum connections; ulimit -n may lower it.")
     ] = 1000
     max_client_connections: Annotated[
         int | None,
-        typer.Option(
+        _limits(
             "--max-client-connections", metavar="N", min=1, help="Maximum connections from one address. Default: half."
         ),
     ] = None
     allowed_hosts: Annotated[
-        list[str] | None, typer.Option("--allowed-hosts", metavar="NAMES", help="Further names of this server; *: any.")
+        list[str] | None, _network("--allowed-hosts", metavar="NAMES", help="Further names of this server; *: any.")
     ] = None
     api_key_file: Annotated[
-        Path | None, typer.Option("--api-key-file", metavar="FILE", help="Key that clients need; or set NMT_API_KEY.")
+        Path | None, _network("--api-key-file", metavar="FILE", help="Key that clients need; or set NMT_API_KEY.")
     ] = None
-    max_body: Annotated[int, typer.Option("--max-body", metavar="BYTES", min=1, help="Maximum bytes of a request.")] = (
+    max_body: Annotated[int, _limits("--max-body", metavar="BYTES", min=1, help="Maximum bytes of a request.")] = (
         1 << 20
     )
-    max_sentences: Annotated[
-        int, typer.Option("--max-sentences", metavar="N", min=1, help="Maximum texts per request.")
-    ] = 256
+    max_sentences: Annotated[int, _limits("--max-sentences", metavar="N", min=1, help="Maximum texts per request.")] = (
+        256
+    )
     max_characters: Annotated[
-        int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum characters, and subwords, per text.")
+        int, _limits("--max-characters", metavar="N", min=1, help="Maximum characters, and subwords, per text.")
     ] = 2000
     ensemble: Annotated[
         list[str] | None,
-        typer.Option(
+        search_option(
             "--ensemble", metavar="MODEL", help="Another model that translates together with MODEL; repeatable."
         ),
     ] = None

@@ -7,30 +7,17 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    Device,
-    Model,
-    Overrides,
-    Quiet,
-    To,
-    UsePrecision,
-    Verbose,
-    check_model,
-    set_verbosity,
-    with_search,
-)
+from nmt.cli import options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
 
 def aligner(
-    model: Model = None,
+    model: options.Model = None,
     source: Annotated[
-        Path | None, typer.Option("--source", "-s", metavar="FILE", help="Sentences to learn from.", show_default=False)
+        Path | None, typer.Option("--source", "-s", metavar="FILE", help="Sentences to learn from.")
     ] = None,
-    target: Annotated[
-        Path | None, typer.Option("--target", "-t", metavar="FILE", help="Their translations.", show_default=False)
-    ] = None,
+    target: Annotated[Path | None, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -39,7 +26,6 @@ def aligner(
             metavar="FILE",
             help="Write an aligner that needs no model to this file; without this option, learn for MODEL and write to "
             "its run.",
-            show_default=False,
         ),
     ] = None,
     earlier: Annotated[
@@ -48,26 +34,21 @@ def aligner(
             "--continue",
             metavar="FILE",
             help="With --output: go on from the aligner in this file, which learns from further pairs.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.", show_default=False),
+        int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.")
     ] = None,
-    to: To = None,
-    device: Device = "auto",
-    precision: UsePrecision = "auto",
-    overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    to: options.To = None,
+    device: options.Device = "auto",
+    precision: options.UsePrecision = "auto",
+    overrides: options.Overrides = None,
 ) -> None:
     """Learn to align words from sentence pairs.
 
     With --output, learns from --source and --target, without a translation model; with --continue as well, learns on
     from an aligner that was learnt before. Otherwise learns for a trained model, from its training pairs or the given
     ones, and also trains an alignment layer on top of the model, for nmt align --method trained."""
-    set_verbosity(quiet=quiet, verbose=verbose)
     if (source is None) != (target is None):
         raise InputError("--source and --target go together; give both")
     if output is not None:
@@ -85,8 +66,8 @@ def aligner(
         return
     if earlier is not None:
         raise InputError("--continue goes on from an aligner that needs no model; give --output as well")
-    changes = with_search(overrides, {"to": to})
-    check_model(model, changes, needs_language=source is not None)
+    changes = options.with_search(overrides, {"to": to})
+    options.check_model(model, changes, needs_language=source is not None)
     with gc_paused():
         import nmt
         from nmt.extras.word_aligner.learn import learn_for_model

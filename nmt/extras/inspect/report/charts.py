@@ -24,12 +24,13 @@ class Line:
     """A line of a chart."""
 
     run: int
-    """Whose it is: a run's place, and its colour's."""
+    """Whose it is: a run's place."""
     name: str
     """Name of the line in the legend, beside that of its run."""
     x: tuple[float, ...]
     y: tuple[float, ...]
-    dashed: bool = False
+    kind: int = 0
+    """The place of its figure among those of the chart."""
     single: bool = False
     """The line is a point by itself, as for an average."""
 
@@ -51,6 +52,13 @@ class Chart:
     steps: bool = False
     """The chart is a histogram: a value for each step to the left and the right of x."""
 
+    def look(self, line: Line) -> tuple[int, int]:
+        """Numbers of the colour and of the dashes of a line. Runs differ by colour and figures by dashes;
+        where there is but one of either, lines differ by both."""
+        has_runs = line.run > 0 or len({each.run for each in self.lines}) > 1
+        has_kinds = len({each.kind for each in self.lines}) > 1
+        return line.run if has_runs else line.kind, line.kind if has_kinds else line.run
+
 
 @dataclass(frozen=True)
 class _Curve:
@@ -58,7 +66,7 @@ class _Curve:
     title: str
     y_label: str
     figures: tuple[tuple[str, str, str], ...]
-    """Kind of line in metrics.jsonl, figure, name; the second and later ones are dashed."""
+    """Kind of line in metrics.jsonl, figure, name."""
     log: bool = False
 
 
@@ -94,7 +102,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
                 if (kind, figure) == ("train", "loss") and run.origin is not None and run.origin.smoothing:
                     name = f"training, with label smoothing {run.origin.smoothing:g}"
                 if x:
-                    lines.append(Line(place, name, x, y, dashed=number > 0, single=kind == "average"))
+                    lines.append(Line(place, name, x, y, kind=number, single=kind == "average"))
         if lines:
             found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), end, log=curve.log))
     return found
@@ -130,7 +138,7 @@ def length_chart(runs: Sequence[Run]) -> Chart | None:
             for number, (name, counts) in enumerate(sides):
                 last = int(np.searchsorted(np.cumsum(counts), 0.99 * counts.sum())) + 1
                 share = 100 * counts[:last] / max(counts.sum(), 1)
-                lines.append(Line(place, name, tuple(map(float, range(last))), tuple(share.tolist()), number > 0))
+                lines.append(Line(place, name, tuple(map(float, range(last))), tuple(share.tolist()), number))
     if not lines:
         return None
     return Chart("lengths", "Sentence lengths", "subwords", "% of the sentences", tuple(lines), steps=True)

@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import (
-    BatchTokens,
-    Beam,
-    Device,
-    Overrides,
-    Quiet,
-    To,
-    UsePrecision,
-    Verbose,
-    set_verbosity,
-    with_search,
-)
+from nmt.cli import options
 from nmt.core.errors import InputError
 
 
@@ -55,21 +44,18 @@ def report(
         Path | None,
         typer.Option("--pictures", metavar="DIR", help="Also write each picture into this folder, as SVG and as PNG."),
     ] = None,
-    to: To = None,
-    beam: Beam = None,
-    batch_tokens: BatchTokens = None,
-    device: Device = "auto",
-    precision: UsePrecision = "auto",
-    overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    to: options.To = None,
+    beam: options.Beam = None,
+    batch_tokens: options.BatchTokens = None,
+    device: options.Device = "auto",
+    precision: options.UsePrecision = "auto",
+    overrides: options.Overrides = None,
 ) -> None:
     """Show runs on one HTML page: curves, corpus, model, translations, attention.
 
     The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
     validation set are compared by the paired bootstrap."""
-    set_verbosity(quiet=quiet, verbose=verbose)
-    changes = with_search(overrides, {"beam": beam, "batch_tokens": batch_tokens, "to": to})
+    changes = options.with_search(overrides, {"beam": beam, "batch_tokens": batch_tokens, "to": to})
     if not translations:
         surplus = {"--samples": samples, "--to": to, "--beam": beam, "--batch-tokens": batch_tokens}
         if named := [name for name, value in surplus.items() if value is not None]:

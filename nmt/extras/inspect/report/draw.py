@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
 Trace: TypeAlias = Mapping[str, Any]
 """The points of a chart in its SVG, and their texts: `size` [width, height] and `box` [left, top, right,
-bottom] of the axes in units of the SVG, the `x` label, and of each of the `lines` its `run`, `name` and `points`
-[x, y, text of x, text of y]."""
+bottom] of the axes in units of the SVG, the `x` label, and of each of the `lines` its `run`, `colour`, `name` and
+`points` [x, y, text of x, text of y]."""
 
 _SIZE = (4.4, 2.75)
 """Inches, of which one has 72 units of an SVG."""
+_DASHES: Sequence[Any] = ("-", (0, (4, 1.6)), (0, (1, 1.4)))
+"""Solid, dashed, dotted: as the classes of CSS in the key."""
 _MARKED = 30
 """A line of no more points has a mark at each."""
 _CSS = {
@@ -76,7 +78,7 @@ def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
     """Draws a chart; with ``names``, those of the runs, it has a title and a legend."""
     figure, axes = _figure(*_SIZE)
     figure.subplots_adjust(left=0.12, right=0.96, top=0.9, bottom=0.17)
-    samples = [_draw_line(axes, line, chart.steps) for line in chart.lines]
+    samples = [_draw_line(axes, chart, line) for line in chart.lines]
     _dress(axes, chart)
     if names is not None:
         axes.set_title(chart.title, size=11, color=TEXT_COLOUR, loc="left", pad=24)
@@ -171,14 +173,15 @@ def _saved_svg(figure: Figure) -> str:
     return file.getvalue()
 
 
-def _draw_line(axes: Axes, line: Line, steps: bool) -> Artist:
+def _draw_line(axes: Axes, chart: Chart, line: Line) -> Artist:
     """Returns a sample for the legend."""
-    colour = COLOURS[line.run % len(COLOURS)]
-    style: dict[str, Any] = {"color": colour, "linewidth": 1.5, "linestyle": (0, (4, 1.6)) if line.dashed else "-"}
-    if steps:
+    number, dash = chart.look(line)
+    colour = COLOURS[number % len(COLOURS)]
+    style: dict[str, Any] = {"color": colour, "linewidth": 1.5, "linestyle": _DASHES[dash % len(_DASHES)]}
+    if chart.steps:
         half = (line.x[1] - line.x[0]) / 2 if len(line.x) > 1 else 0.5
         edges = [line.x[0] - half, *(x + half for x in line.x)]
-        if not line.dashed:
+        if dash == 0:
             axes.stairs(line.y, edges, fill=True, color=colour, alpha=0.13, linewidth=0)
         return axes.stairs(line.y, edges, **style)
     if len(line.x) <= _MARKED:
@@ -287,7 +290,7 @@ def _trace(figure: Figure, chart: Chart) -> Trace:
             [round(float(x), 1), round(float(height - y), 1), label(at), label(value)]
             for (x, y), at, value in zip(places, line.x, line.y, strict=True)
         ]
-        lines.append({"run": line.run, "name": line.name, "points": points})
+        lines.append({"run": line.run, "colour": chart.look(line)[0], "name": line.name, "points": points})
     corners = [box.x0, height - box.y1, box.x1, height - box.y0]
     return {
         "size": [round(float(figure.bbox.width), 1), round(float(height), 1)],

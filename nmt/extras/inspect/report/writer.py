@@ -23,14 +23,14 @@ from nmt.extras.inspect.viewer import PageRecord, meta_block, pairs_block, part,
 def page(runs: Sequence[Run]) -> str:
     """The report of some runs, side by side."""
     sections = {
-        "figures": ("Figures", _figures(runs)),
         "training": ("Training", _grid(runs, training_charts(runs))),
-        "corpus": ("Corpus", _corpus(runs)),
-        "model": ("Model", _models(runs)),
-        "translations": ("Translations", _translations(runs)),
         "by-length": ("BLEU by source length", _by_length(runs)),
         "attention": ("Attention", _attention(runs)),
         "forming": ("Attention forming", _forming(runs)),
+        "model": ("Model", _models(runs)),
+        "corpus": ("Corpus", _corpus(runs)),
+        "translations": ("Translations", _translations(runs)),
+        "figures": ("Figures", _figures(runs)),
         "origin": ("How they were made", _origins(runs) if len(runs) > 1 else ""),
         "configuration": ("Configuration", _configurations(runs)),
     }
@@ -200,20 +200,26 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
+def _sample(style: str, colour: str) -> str:
+    return f'<i class="sample {style}" style="color: {colour}"></i>'
+
+
 def _key(runs: Sequence[Run], chart: Chart) -> str:
-    """Explains the lines: the colours of several runs, and the solid and the dashed lines."""
-    found = []
-    if len(runs) > 1:
-        places = dict.fromkeys(line.run for line in chart.lines)
-        found += [f"<span>{_colour(place)}{escape(runs[place].name)}</span>" for place in places]
-    kinds = {line.name: "point" if line.single else "dashed" if line.dashed else "solid" for line in chart.lines}
-    colour = "var(--ink)" if len(runs) > 1 else "var(--run0)"
-    if len(kinds) > 1:
-        found += [
-            f'<span><i class="sample {kind}" style="color: {colour}"></i>{escape(name)}</span>'
-            for name, kind in kinds.items()
-        ]
-    return f'<p class="key">{"".join(found)}</p>' if found else ""
+    """Explains the lines: the colours of several runs, and the dashes of several figures."""
+    names, found = dict.fromkeys(line.name for line in chart.lines), {}
+    for line in chart.lines:
+        number, dash = chart.look(line)
+        style = "point" if line.single else ("solid", "dashed", "dotted")[dash % 3]
+        if len(runs) > 1:
+            sample = _sample(style, f"var(--run{number % 10})") if len(names) == 1 else _colour(number)
+            found[runs[line.run].name] = sample
+        if len(names) > 1:
+            found[line.name] = _sample(style, "var(--ink)" if len(runs) > 1 else f"var(--run{number % 10})")
+    return (
+        f'<p class="key">{"".join(f"<span>{each}{escape(name)}</span>" for name, each in found.items())}</p>'
+        if found
+        else ""
+    )
 
 
 # ---- corpus and model

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options import Model, Overrides, Quiet, To, Verbose, check_model, set_verbosity, with_search
+from nmt.cli.options import Model, Overrides, To, check_model, with_search
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
@@ -43,15 +43,12 @@ def states(
     ] = 24,
     to: To = None,
     overrides: Overrides = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
 ) -> None:
     """Draw the states of a model over sentences.
 
     Draws the gates and states of a recurrent layer as heatmaps, with a row for each unit and a column for each
     subword. With --curves, also for Transformers, it draws sentences as curves through their states.
     """
-    set_verbosity(quiet=quiet, verbose=verbose)
     if source is None or output is None:
         raise InputError("--source and --output: give both, the sentences and the picture")
     if side == "decoder" and target is None:

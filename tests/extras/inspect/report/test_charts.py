@@ -56,15 +56,18 @@ def test_a_training_loss_with_label_smoothing_says_so() -> None:
     assert [each.name for each in perplexity.lines] == ["training", "validation"]
 
 
-def test_runs_are_overlaid_and_validation_is_dashed() -> None:
+def test_runs_differ_by_colour_and_figures_by_dashes() -> None:
     charts = {chart.key: chart for chart in training_charts([run("one"), run("two", seed=1, updates=60)])}
     assert list(charts) == [
         "loss", "perplexity", "quality", "accuracy", "learning_rate", "gradient_norm", "speed",
     ]  # fmt: skip
     assert {each.x_end for each in charts.values()} == {60}  # of the longer run, in every chart
-    assert [(each.run, each.name, each.dashed) for each in charts["loss"].lines] == [
-        (0, "training", False), (0, "validation", True), (1, "training", False), (1, "validation", True),
+    assert [(each.run, each.name, *charts["loss"].look(each)) for each in charts["loss"].lines] == [
+        (0, "training", 0, 0), (0, "validation", 0, 1), (1, "training", 1, 0), (1, "validation", 1, 1),
     ]  # fmt: skip
+    assert [charts["speed"].look(each) for each in charts["speed"].lines] == [(0, 0), (1, 1)]
+    alone = training_charts([run()])[0]
+    assert [alone.look(each) for each in alone.lines] == [(0, 0), (1, 1)]
     assert charts["loss"].lines[2].y[9] == pytest.approx(9 / 10 + 1)
     assert [each.name for each in charts["quality"].lines] == ["BLEU", "chrF"] * 2
 
@@ -72,7 +75,7 @@ def test_runs_are_overlaid_and_validation_is_dashed() -> None:
 def test_histograms_add_up_to_all() -> None:
     one, two = length_chart([run()]).lines  # type: ignore[union-attr]
     assert (one.x, one.y) == ((0, 1, 2, 3), (0, 20, 60, 20))
-    assert (two.y, two.dashed) == ((0, 40, 40, 20), True)
+    assert (two.y, two.kind) == ((0, 40, 40, 20), 1)
     assert length_chart([bare("x")]) is None
     entropy, coverage = look_charts([run()])
     looks = run().translated.looks  # type: ignore[union-attr]

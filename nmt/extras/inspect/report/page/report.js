@@ -44,14 +44,14 @@
       marks = [made("line", { class: "hair", x1: x, x2: x, y1: box[1], y2: box[3] })];
       const rows = [];
       let head = "";
-      for (const { run, name, points } of lines) {
+      for (const { run, colour, name, points } of lines) {
         const point = points[nearest(points, x)];
         if (Math.abs(point[0] - x) > NEAR) continue;
         if (point[0] === x) head = point[2];
-        marks.push(made("circle", { class: "dot", cx: point[0], cy: point[1], r: 3.5, style: `fill: var(--run${run % 10})` }));
+        marks.push(made("circle", { class: "dot", cx: point[0], cy: point[1], r: 3.5, style: `fill: var(--run${colour % 10})` }));
         const elsewhere = point[0] === x ? "" : ` at ${point[2]}`;
         const text = `${names.length > 1 ? `${names[run]}, ` : ""}${name}: ${point[3]}${elsewhere}`;
-        rows.push(made("span", {}, made("i", { class: "swatch", style: `background: var(--run${run % 10})` }), text));
+        rows.push(made("span", {}, made("i", { class: "swatch", style: `background: var(--run${colour % 10})` }), text));
       }
       svg.append(...marks);
       told.replaceChildren(made("b", {}, `${label} ${head}`), ...rows);
