@@ -125,8 +125,6 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 EQUIVALENT: Mapping[str, str] = {
     "nmt/data/batching.py prefixed: `any((corpus.prefix for corpus in store.corpora))` -> "
     "`all((corpus.prefix for corpus in store.corpora))`": "all corpora have languages or none has: another is an error",
-    "nmt/extras/convert/imported_config.py ImportedConfig.left: `range(1, len(place) + 1)` -> "
-    "`range(1, len(place) + 2)`": "one more than all of a place is all of it again",
     "nmt/extras/serve/listening.py connections_at_most: `2048 if resource is None else resource.getrlimit("
     "resource.RLIMIT_NOFILE)…` -> `2049 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)…`": (
         "read on Windows alone"

@@ -146,10 +146,7 @@ def comments(config: str) -> list[str]:
     return typed[: typed.index(f"nmt train {config}")]
 
 
-BEFORE = {
-    "nmt import joeynmt joey.yaml -o mine.yaml": ["nmt train de-en.yaml"],  # which nmt init names as the next command
-    "nmt train configs/multi30k-en-de-distilled.yaml": comments("configs/multi30k-en-de-distilled.yaml"),
-}
+BEFORE = {"nmt train configs/multi30k-en-de-distilled.yaml": comments("configs/multi30k-en-de-distilled.yaml")}
 """What comes before a command, and is not on its page."""
 
 

@@ -16,7 +16,6 @@ import yaml
 from tests.docs.pages import ROOT
 from tests.extras.convert.marian_folders import SHAPES
 from tests.extras.convert.marian_folders import write as write_marian
-from tests.extras.convert.test_import_config import JOEY_RECURRENT
 
 KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
@@ -112,7 +111,6 @@ def _add_configs(folder: Path) -> None:
         if name == "new":
             tree["data"]["subwords"] = {"model": "runs/old"}
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
-    (folder / "joey.yaml").write_text(JOEY_RECURRENT, encoding="utf-8")
     write_marian(folder / "opus-mt-de-en", SHAPES["relu"])
 
 

@@ -46,7 +46,6 @@ from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.extras.augment.steps import Step
 from nmt.extras.augment.text import read_translations
-from nmt.extras.convert.import_config import import_config
 from nmt.extras.export.export_model import exported_about
 from nmt.extras.glossary.glossary import read_glossary, standing
 from nmt.extras.pair_filter.lexicon import learn_lexicon
@@ -77,29 +76,6 @@ SENTENCES = [
     ("Die grüne Katze und der Hund", "The green cat and the dog"),
     ("eins zwei", "one two"),
 ]
-
-JOEYNMT = """\
-data: {train: a, dev: b, src: {lang: de, level: bpe, voc_limit: 40}, trg: {lang: en, level: bpe, voc_limit: 40}}
-training: {model_dir: x, optimizer: adam, scheduling: noam, learning_rate_warmup: 10, batch_size: 8, epochs: 2}
-model:
-  tied_softmax: True
-  encoder: {type: recurrent, rnn_type: gru, embeddings: {embedding_dim: 8}, hidden_size: 8, dropout: 0.1}
-  decoder: {type: transformer, num_layers: 1, num_heads: 2, embeddings: {embedding_dim: 8}, hidden_size: 8, ff_size: 9}
-"""
-
-OPENNMT = """\
-data: {one: {path_src: a, path_tgt: b, transforms: [bpe]}, valid: {path_src: c, path_tgt: d}}
-save_model: x
-encoder_type: brnn
-decoder_type: transformer
-hidden_size: 8
-heads: 2
-optim: adam
-decay_method: noam
-dropout: [0.1]
-accum_count: [2]
-average_decay: 0.001
-"""
 
 CONFIG = """\
 run: run
@@ -299,18 +275,6 @@ def _npz(folder: Path) -> Opened:
 
 
 # ------------------------------------------------------------------------------------------------------- configuration
-
-
-def _foreign(toolkit: str, example: str) -> Callable[[Path], Opened]:
-    def opened_in(folder: Path) -> Opened:
-        def read(path: Path) -> None:
-            (folder / "imported.yaml").unlink(missing_ok=True)
-            import_config(path, toolkit=toolkit, output=folder / "imported.yaml")
-            experiments.load(folder / "imported.yaml")
-
-        return Opened([example.encode()], _of_file(folder / "theirs.yaml", read))
-
-    return opened_in
 
 
 def _config(folder: Path) -> Opened:
@@ -771,8 +735,6 @@ READERS = (
     Reader("links npz", _npz),
     Reader("config", _config, cost=3),
     Reader("--set", _override, cost=3),
-    Reader("config of JoeyNMT", _foreign("joeynmt", JOEYNMT), cost=3),
-    Reader("config of OpenNMT-py", _foreign("opennmt", OPENNMT), cost=3),
     Reader("subword model", _subwords, cost=2),
     Reader("store.json", _store("store.json")),
     Reader("store offsets", _store("source.offsets.bin")),

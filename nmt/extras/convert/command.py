@@ -9,58 +9,39 @@ import typer
 
 from nmt.core.errors import InputError
 
-FORMATS = ("hf", "joeynmt", "opennmt")
-
 
 def import_(
     format_: Annotated[
         str,
         typer.Argument(
-            metavar="hf|joeynmt|opennmt",
+            metavar="hf",
             help="Format: hf is a MarianMT model of transformers, such as those of OPUS-MT.",
             show_default=False,
-            autocompletion=lambda: list(FORMATS),
+            autocompletion=lambda: ["hf"],
         ),
     ],
     source: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FOLDER|CONFIG",
-            help="hf: the model's folder, or OWNER/NAME of the Hugging Face Hub. "
-            "Others: a YAML file of JoeyNMT 2 or OpenNMT-py 3.",
-            show_default=False,
+            metavar="FOLDER", help="The model's folder, or OWNER/NAME of the Hugging Face Hub.", show_default=False
         ),
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="For hf: the new run; default: the folder's name in runs/."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="For configurations: the file to write; default: stdout."),
+        Path | None, typer.Option("--run", metavar="DIR", help="The new run; default: the folder's name in runs/.")
     ] = None,
 ) -> None:
-    """Import a pretrained model, or a configuration of another toolkit.
+    """Import a pretrained model.
 
-    A folder of a MarianMT model becomes a run like any other. A configuration of JoeyNMT or OpenNMT-py becomes one of
-    nmt, with a comment that names each original key; their models are not converted. Settings without a counterpart
-    are listed. Nothing is overwritten."""
-    if format_ not in FORMATS:
+    A folder of a MarianMT model becomes a run like any other. Nothing is overwritten."""
+    if format_ in ("joeynmt", "opennmt"):
         raise InputError(
-            f"{format_}: is not a format; use nmt import hf FOLDER, nmt import joeynmt CONFIG or "
-            "nmt import opennmt CONFIG"
+            f"nmt import {format_}: is gone; write a configuration with nmt init, and see docs/coming-from.md for the "
+            "names of its keys"
         )
+    if format_ != "hf":
+        raise InputError(f"{format_}: is not a format; use nmt import hf FOLDER")
     if source is None:
-        raise InputError(f"nmt import {format_}: name {'the folder of a model' if format_ == 'hf' else 'a YAML file'}")
-    if format_ == "hf":
-        if output is not None:
-            raise InputError(f"--output {output}: is for configurations; give the run directory as --run")
-        from nmt.extras.convert.from_marian import import_hf
+        raise InputError("nmt import hf: name the folder of a model")
+    from nmt.extras.convert.from_marian import import_hf
 
-        import_hf(source, run or Path("runs") / source.resolve().name)
-        return
-    if run is not None:
-        raise InputError(f"--run {run}: is for hf; give the file to write as --output")
-    from nmt.extras.convert.import_config import import_config
-
-    import_config(source, toolkit=format_, output=output)
+    import_hf(source, run or Path("runs") / source.resolve().name)
