@@ -311,8 +311,12 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     for place, run in enumerate(runs, 1):
         of = f"-{place}" if len(runs) > 1 else ""
         save(draw_model(run.parts), folder, f"model{of}")
+        sides = run.facts.get("languages", "").split(" → ")
         for sample in () if run.translated is None else run.translated.samples:
             pair: Alignment = sample.alignment
             for format_ in ("svg", "png"):
                 path = folder / f"attention{of}-{sample.number:06}.{format_}"
-                plot(pair.weights_TS, pair.source_words, pair.target_words, path, links=pair.links, format=format_)
+                plot(
+                    pair.weights_TS, pair.source_words, pair.target_words, path,
+                    languages=sides if len(sides) == 2 else None, links=pair.links, format=format_,
+                )  # fmt: skip
