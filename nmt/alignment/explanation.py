@@ -11,17 +11,16 @@ def explanation(rule: Extraction, heads: int = 1) -> str:
 
 
 def _of_rule(rule: Extraction) -> str:
-    at_least = f", provided that this is at least {rule.threshold:.0%}" if rule.threshold else ""
-    both = "A weight is a link that is the highest of its row and of its column"
+    at_least = f", if it is at least {rule.threshold:.0%}" if rule.threshold else ""
+    both = f"Linked: the strongest weight of a row and of a column{at_least}"
     match rule:
         case Argmax():
-            return f"Each target word is linked with its highest weight{at_least}."
+            return f"Linked: the strongest weight of each target word{at_least}."
         case Share():
-            highest = f"every weight of at least {rule.share:.0%} of its highest one"
-            return f"Each target word is linked with {highest}{at_least}."
+            return f"Linked: of each target word, the weights from {rule.share:.0%} of its strongest one{at_least}."
         case Threshold():
-            return f"Every weight of at least {rule.threshold:.0%} is a link."
+            return f"Linked: every weight of at least {rule.threshold:.0%}."
         case Mutual():
-            return f"{both}{at_least}."
+            return f"{both}."
         case Grow():
-            return f"{both}, or of one of them beside a link or between words without one{at_least}."
+            return f"{both}, then the strongest of either, beside a link or between words that have none."

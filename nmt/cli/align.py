@@ -160,7 +160,7 @@ def _writer(options: AlignOptions) -> OpenWriter:
     if format_ == "png" or format_ == "svg":
         from nmt.extras.inspect.plot import PictureWriter
 
-        return file(lambda path, header: PictureWriter(path, header.gold, format=format_))
+        return file(lambda path, header: PictureWriter(path, header.gold, languages=header.languages, format=format_))
     if format_ == "heatmap":
         from nmt.extras.inspect.heatmap import HeatmapWriter
 

@@ -59,6 +59,8 @@ class Header:
     """The gold links of each pair."""
     explanations: Mapping[str, str] = field(default_factory=dict)
     """The rule that makes the links, in a sentence, by the name of the view."""
+    languages: tuple[str, str] | None = None
+    """Those of source and target, where the names of the files tell them."""
 
 
 WritePair: TypeAlias = Callable[[Sequence[Alignment]], None]
@@ -172,11 +174,12 @@ def write_alignments(
     gold = gold_of(inputs)
     totals = dict.fromkeys(views.names, AlignmentScore())
     name = " – ".join(path.name for path in dict.fromkeys((inputs.source, inputs.target)) if path is not None)
+    languages = corpus_of(inputs.source, inputs.target).language_names if inputs.target else None
     with ExitStack() as stack:
         write: WritePair | None = None
         if outputs.writer is not None:
             write = stack.enter_context(
-                outputs.writer(outputs.path, Header(views.names, [name, *facts], gold, explanations or {}))
+                outputs.writer(outputs.path, Header(views.names, [name, *facts], gold, explanations or {}, languages))
             )
         reports = [
             stack.enter_context(report.open(pairs(inputs.source, inputs.target), nlls)) for report in outputs.reports

@@ -109,7 +109,7 @@ def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, r
             alone = (*arguments, "--heads", head.partition(":")[2], "--format", "jsonl", "-o", "jsonl")
             assert align(reverse, *GIVEN, *alone)[0] == 0
             same([each[head] for each in pairs], "jsonl")
-    rule = "Each target word is linked with its highest weight."
+    rule = "Linked: the strongest weight of each target word."
     mean = " The weights are the mean of 4 heads."
     assert meta["explanations"] == {"attention": rule + mean, **dict.fromkeys(offered, rule)}
     # the only head of a model is what attention shows

@@ -33,6 +33,7 @@ _NEGATIVE_COLOURS = ("#ffffff", "#fddbc7", "#f4a582", "#d6604d", "#67001f")
 """From 0 to the smallest of signed values: red beside blue, which the colour-blind tell apart (Brewer 2003, RdBu)."""
 
 _QUANTITIES = {"relative": "attention weight", "raw": "size of the derivative of log p", "signed": "e · ∂ log p / ∂ e"}
+_SIDES = ("source", "target")
 _GOLD_COLOUR = "#d9480f"
 _LINK_COLOUR = "#111111"
 _FRAME_COLOUR = "#555555"
@@ -65,6 +66,7 @@ def plot(
     path: Path | None = None,
     *,
     title: str = "",
+    languages: Sequence[str] | None = None,
     gold: Gold | None = None,
     links: Iterable[Link] | None = None,
     format: Picture = "png",
@@ -76,9 +78,10 @@ def plot(
     Rows are target words from top to bottom, columns source words from left to right, and the darkness of a cell is its
     weight on a fixed scale from 0 to 1, so that pictures can be compared; of another `magnitude`, on a scale that ends
     with the largest absolute value, negative values in red. `links` are drawn as dots, `gold` as squares: solid where
-    sure, dashed where only possible. The picture grows with the sentence and keeps its labels legible. Any text can
-    stand in a label: nothing is read as a formula, and characters without a glyph become boxes. The user's matplotlib
-    style is set aside, and pyplot is not used. The same arguments give the same bytes.
+    sure, dashed where only possible. `languages` are those of source and target, for the axes. The picture grows with
+    the sentence and keeps its labels legible. Any text can stand in a label: nothing is read as a formula, and
+    characters without a glyph become boxes. The user's matplotlib style is set aside, and pyplot is not used. The same
+    arguments give the same bytes.
 
     Raises InputError when the file cannot be written, ValueError when the matrix does not fit the words.
     """
@@ -112,7 +115,8 @@ def plot(
         axes = figure.add_axes((0, 0, 1, 1))
         bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
         _draw_heatmap(axes, bar_axes, weights_TS, magnitude)
-        _draw_labels(axes, source_words, target_words, title, size=float(np.clip(32 * cell, 8, 11)))
+        sides = [f"{side}: {name}" for side, name in zip(_SIDES, languages or (), strict=False)] or _SIDES
+        _draw_labels(axes, source_words, target_words, title, sides, size=float(np.clip(32 * cell, 8, 11)))
         marks = _draw_marks(axes, gold, links, cell, _LINK_COLOUR if magnitude == "signed" else _GOLD_COLOUR)
         if marks:
             _draw_legend(axes, marks, below=min(0, 1 - bar_height / height), columns=3 if width > 3.2 else 1)
@@ -126,7 +130,9 @@ def plot(
     return figure
 
 
-def plot_alignment(alignment: Alignment, path: Path | None = None, *, gold: Gold | None = None) -> Figure:
+def plot_alignment(
+    alignment: Alignment, path: Path | None = None, *, languages: Sequence[str] | None = None, gold: Gold | None = None
+) -> Figure:
     """Draws an alignment, see ``plot``; links and gold between words only. Raises InputError for a path that ends in
     neither .png nor .svg."""
     at_words = alignment.level == "word"
@@ -138,6 +144,7 @@ def plot_alignment(alignment: Alignment, path: Path | None = None, *, gold: Gold
         alignment.source_tokens,
         alignment.target_tokens,
         path,
+        languages=languages,
         gold=gold if at_words else None,
         links=alignment.links if at_words else None,
         format=format,  # type: ignore[arg-type]
@@ -153,10 +160,18 @@ class PictureWriter(AlignmentWriter):
     level only, for they are between words. Raises InputError when the folder cannot be made or gold runs out.
     """
 
-    def __init__(self, folder: Path, gold: Sequence[Gold] | None = None, *, format: Picture = "png") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        gold: Sequence[Gold] | None = None,
+        *,
+        languages: Sequence[str] | None = None,
+        format: Picture = "png",
+    ) -> None:
         make_folder(folder)
         self._folder = folder
         self._gold = gold
+        self._languages = languages
         self._format: Picture = format
         self._number = 0
 
@@ -167,7 +182,8 @@ class PictureWriter(AlignmentWriter):
             if self._number > len(self._gold):
                 raise InputError(f"more than {len(self._gold)} sentence pairs but {len(self._gold)} gold lines")
             gold = self._gold[self._number - 1]
-        plot_alignment(alignment, self._folder / f"{self._number:06d}.{self._format}", gold=gold)
+        path = self._folder / f"{self._number:06d}.{self._format}"
+        plot_alignment(alignment, path, languages=self._languages, gold=gold)
 
 
 def colours(*, signed: bool = False) -> Colormap:
@@ -211,7 +227,13 @@ def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64], m
 
 
 def _draw_labels(
-    axes: Axes, source_words: Sequence[str], target_words: Sequence[str], title: str, *, size: float
+    axes: Axes,
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    title: str,
+    sides: Sequence[str],
+    *,
+    size: float,
 ) -> None:
     plain = plain_text()
     axes.xaxis.tick_top()
@@ -219,8 +241,8 @@ def _draw_labels(
     axes.tick_params(length=0, pad=4)
     axes.set_xticks(range(len(source_words)), [label(word) for word in source_words], size=size, rotation=90, **plain)
     axes.set_yticks(range(len(target_words)), [label(word) for word in target_words], size=size, **plain)
-    axes.set_xlabel("source", size=size + 1, style="italic", labelpad=6)
-    axes.set_ylabel("target", size=size + 1, style="italic", labelpad=6)
+    axes.set_xlabel(drawable(sides[0]), size=size + 1, style="italic", labelpad=6, **plain)
+    axes.set_ylabel(drawable(sides[1]), size=size + 1, style="italic", labelpad=6, **plain)
     if title:
         axes.set_title(drawable(title), size=size + 2, loc="left", pad=10, **plain)
 

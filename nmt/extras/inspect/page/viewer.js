@@ -37,6 +37,9 @@ for (const block of document.querySelectorAll("script.pairs")) {
 }
 
 const state = { page: 0, size: 10, view: 0, layout: meta.layout ?? "lines", threshold: 0, order: "file", terms: [], pins: new Map() };
+const wide = matchMedia("(min-width: 44rem)"); // elsewhere the controls are folded away
+wide.onchange = () => { at("tools").open = wide.matches; };
+wide.onchange();
 let listed = pairs; // those that pass the filter, in order
 let cards = []; // those on show
 
@@ -521,7 +524,7 @@ function tellThreshold() {
   const told = state.threshold ? `weight at least ${state.threshold} %` : "the alignment's own";
   at("least").textContent = told;
   at("threshold").setAttribute("aria-valuetext", told);
-  const rule = state.threshold ? `Every weight of at least ${state.threshold} % is a link.` : meta.explanations[meta.views[state.view]];
+  const rule = state.threshold ? `Linked: every weight of at least ${state.threshold} %.` : meta.explanations[meta.views[state.view]];
   at("rule").textContent = [rule, state.layout === "matrix" && "Links are framed."].filter(Boolean).join(" ");
 }
 

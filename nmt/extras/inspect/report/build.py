@@ -312,7 +312,9 @@ def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     for place, run in enumerate(runs, 1):
         of = f"-{place}" if len(runs) > 1 else ""
         save(draw_model(run.parts), folder, f"model{of}")
+        sides = run.facts.get("languages", "").split(" → ")
         for sample in () if run.translated is None else run.translated.samples:
             pair: Alignment = sample.alignment
             for format_ in ("svg", "png"):
-                plot_alignment(pair, folder / f"attention{of}-{sample.number:06}.{format_}")
+                path = folder / f"attention{of}-{sample.number:06}.{format_}"
+                plot_alignment(pair, path, languages=sides if len(sides) == 2 else None)
