@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
 from nmt.config.structure import differences, dump
@@ -45,8 +45,6 @@ from nmt.workflows.prepare import prepare
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
-
-Announce: TypeAlias = Callable[[validation.Validated], str]
 
 EVENTS = ("on_update", "on_validation", "on_checkpoint")
 """Methods of a callback."""
@@ -252,7 +250,9 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
         )
 
 
-def _observe(announce: Announce, callbacks: Sequence[object], trainer: Trainer, event: str, result: Any) -> None:
+def _observe(
+    announce: Callable[..., str], callbacks: Sequence[object], trainer: Trainer, event: str, result: Any
+) -> None:
     """Reports a validation, and calls the methods of the callbacks."""
     if event == "on_validation":
         place = trainer.position
