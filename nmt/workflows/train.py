@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
 from nmt.config.structure import differences, dump
@@ -46,8 +46,6 @@ from nmt.workflows.threads import on_idle_cores
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
-
-Announce: TypeAlias = Callable[[validation.Validated], str]
 
 EVENTS = ("on_update", "on_validation", "on_checkpoint")
 """Methods of a callback."""
@@ -265,7 +263,9 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
         )
 
 
-def _observe(announce: Announce, callbacks: Sequence[object], trainer: Trainer, event: str, result: Any) -> None:
+def _observe(
+    announce: Callable[..., str], callbacks: Sequence[object], trainer: Trainer, event: str, result: Any
+) -> None:
     """Reports a validation, and calls the methods of the callbacks."""
     if event == "on_validation":
         place = trainer.position

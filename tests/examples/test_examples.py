@@ -5,7 +5,9 @@ Each mechanism has a bar between what it reaches and what weights reach that are
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import math
 import os
 import re
@@ -13,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -140,3 +143,43 @@ def test_each_program_fits_on_three_screens_and_is_in_the_list() -> None:
     for name in PROGRAMS:
         assert (ROOT / "examples" / name).read_text(encoding="utf-8").count("\n") < 150
         assert f"python examples/{name}" in page
+
+
+def shown(cell: str, names: dict[str, Any]) -> Any:
+    """Runs a cell of a notebook as Jupyter does; returns the value of its last line."""
+    tree = ast.parse(cell)
+    last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None  # type: ignore[attr-defined]
+    exec(compile(tree, "cell", "exec"), names)
+    return None if last is None else eval(compile(last, "cell", "eval"), names)
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer pairs and updates, in a folder beside the corpus."""
+    notebook = json.loads((ROOT / "examples" / "attention.ipynb").read_text(encoding="utf-8"))
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path / "examples")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    names: dict[str, Any] = {}
+    values = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            text = "".join(cell["source"]).replace("updates = 500", "updates = 20")
+            text = text.replace(
+                'lines("train.de"), lines("train.en"))', 'lines("train.de")[:300], lines("train.en")[:300])'
+            )
+            text = text.replace('"size": 3000', '"size": 300').replace("[:200]", "[:5]").replace("[:2000]", "[:200]")
+            text = text.replace("96", "12").replace("192", "24").replace("128", "16").replace("1024", "200")
+            values.append(shown(text, names))
+    pairs, points, best, others, picture, links, attention, bleu, _, alignment = values
+    assert pairs == names["train_pairs"][:3]
+    assert points == [(20, pytest.approx(points[0][1]))]
+    assert best._repr_html_()
+    assert 1 <= len(others) <= 2
+    assert picture._repr_png_()[:4] == b"\x89PNG"
+    assert isinstance(links, list)
+    assert isinstance(attention, torch.nn.Module)
+    assert set(bleu) == {"additive", "none"}
+    assert is_png(tmp_path / "runs" / "notebook-losses.png")
+    assert alignment._repr_html_()

@@ -157,13 +157,7 @@ _FORMATS: dict[ExportFormat, Format] = {
     "hf": Format(
         "transformers loads it, and so does nmt import hf", lambda: None, marian.check, marian.save, marian.greedy
     ),
-    "nmt": Format(
-        "commands take it as MODEL, here and elsewhere; state its licence in README.md",
-        lambda: None,
-        lambda experiment: None,
-        _save_nmt,
-        None,
-    ),
+    "nmt": Format("commands take it as MODEL; state a licence in its README.md", bool, lambda _: None, _save_nmt, None),
 }
 
 

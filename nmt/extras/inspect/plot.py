@@ -135,21 +135,13 @@ def plot_alignment(
 ) -> Figure:
     """Draws an alignment, see ``plot``; links and gold between words only. Raises InputError for a path that ends in
     neither .png nor .svg."""
-    at_words = alignment.level == "word"
-    format = "png" if path is None else path.suffix[1:].lower()
+    marks: Any = {"gold": gold, "links": alignment.links} if alignment.level == "word" else {}
+    words = alignment.source_tokens, alignment.target_tokens
+    format: Any = "png" if path is None else path.suffix[1:].lower()
     if format not in ("png", "svg"):
         raise InputError(f"{path}: end its name in .png or .svg")
-    return plot(
-        alignment.weights_TS,
-        alignment.source_tokens,
-        alignment.target_tokens,
-        path,
-        languages=languages,
-        gold=gold if at_words else None,
-        links=alignment.links if at_words else None,
-        format=format,  # type: ignore[arg-type]
-        magnitude=alignment.magnitude,
-    )
+    marks["languages"] = languages
+    return plot(alignment.weights_TS, *words, path, format=format, magnitude=alignment.magnitude, **marks)
 
 
 class PictureWriter(AlignmentWriter):

@@ -117,10 +117,8 @@ class TranslatorEngine:
         malloc_trim()
         engine = self._translator.engine
         assert isinstance(engine, OwnEngine)
-        engine = replace(engine, on_step=on_step)
-        translator = replace(self._translator, search=self._search(options), engine=engine).to(
-            target_language=options.to
-        )
+        translator = replace(self._translator, search=self._search(options), engine=replace(engine, on_step=on_step))
+        translator = translator.to(target_language=options.to)
         # the model of each target language, which has been judged so far
         trained = self._trained.setdefault(options.to, translator.trained)
         unlike = trained.warn_of_language(texts)

@@ -215,6 +215,7 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
     metrics.write_text("{\n")
     assert report(run).error.startswith(f"{metrics}: cannot be read: ")
     metrics.unlink()
+    shutil.rmtree(run / "checkpoints")  # else the model was handed on
     assert report(run).error == (
         f"{run}: there are no measurements in metrics.jsonl: nothing has been trained here yet"
     )
