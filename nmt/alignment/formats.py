@@ -203,9 +203,7 @@ def parse_gold(
             )
         for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
             if length is not None and index >= length:
-                advice = (
-                    "" if base or index > length else ", or read the file as one that counts from 1 (--gold-base 1)"
-                )
+                advice = "" if base or index > length else "; if the file counts from 1, say so (such as --gold-base 1)"
                 raise InputError(
                     f"{place}: link {token!r} points at {side} word {index + base}, but that sentence has {length} "
                     f"words: write the source index first, and count from {base}{advice}"

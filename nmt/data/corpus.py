@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import functools
 import gzip
 import html
 import importlib
@@ -113,13 +112,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         limit = f"up to {MOST_FAULTY:.0%} are left out" if faulty == "drop" else "data.faulty: drop leaves them out"
         raise InputError(f"{text}; mend them, in UTF-8 ({limit})")
     if reasons:
-        _once(f"{text}; left out", log.warning if wrong else log.info)
-
-
-@functools.cache
-def _once(text: str, say: Callable[[str], None]) -> None:
-    """Logs a line, but not again when the same corpus is read again."""
-    say(text)
+        formats.once(f"{text}; left out", log.warning if wrong else log.info)
 
 
 def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
@@ -341,7 +334,7 @@ def _archive(
         )
     hints = [*hints, *(hint for name in names for hint in formats.languages_in(name))]
     source, target = (sides[name] for name in formats.choose(list(sides), str(path), languages, hints))
-    _once(f"{path}: source {source.name}, target {target.name}", log.info)
+    formats.once(f"{path}: source {source.name}, target {target.name}")
     yield from _two_files(source, target)
 
 

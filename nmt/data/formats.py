@@ -7,15 +7,17 @@ but the current rows is in memory.
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from nmt.core import log
 from nmt.core.errors import InputError
 
 Row: TypeAlias = tuple[str, str] | str
@@ -93,6 +95,12 @@ def _matches(tag: str, language: str) -> bool:
     """True for ``en-US`` and ``en``, and the other way round."""
     one, other = (f"{each.lower().replace('_', '-')}-" for each in (tag, language))
     return one.startswith(other) or other.startswith(one)
+
+
+@functools.cache
+def once(text: str, say: Callable[[str], None] = log.info) -> None:
+    """Logs a line, but not again when the same corpus is read again."""
+    say(text)
 
 
 def choose(names: Sequence[str], place: str, languages: Languages | None, hints: Iterable[Languages] = ()) -> Languages:
@@ -256,6 +264,7 @@ def unit_rows(
                     is_named = is_named or any(all(map(_matches, found, hint)) for hint in hints)
                     one, other = (tag.lower().split("-")[0] for tag in found)
                     chosen = languages or ((one, other) if one != other else found)  # with en-US also en-GB
+                    once(f"{place}: source {chosen[0]}, target {chosen[1]}")
                 sides = chosen or ()
                 more = [tag for tag in names if not any(_matches(tag, side) for side in sides)]
                 if sides and more and not is_named:

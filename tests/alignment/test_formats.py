@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.alignment.error_rate import Gold
+from nmt.alignment.error_rate import Gold, score
 from nmt.alignment.formats import (
     Alignment,
     LineWriter,
@@ -114,8 +114,30 @@ def test_an_index_out_of_range_is_named(token: str, side: str, index: int, lengt
         read_gold(path, [(3, 2)])
     assert str(error.value) == (
         f"{path}:1: link {token!r} points at {side} word {index}, but that sentence has {length} words: "
-        "write the source index first, and count from 0"
+        "write the source index first, and count from 0; if the file counts from 1, say so (such as --gold-base 1)"
     )
+
+
+def test_a_file_that_counts_from_1_is_noticed_where_no_link_is_outside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gold"
+    path.write_text("1-1 2-2\n" * 10)
+    read_gold(path, [(4, 4)] * 10)
+    assert "no link is at word 0; if the file counts from 1, say so with --gold-base 1" in capsys.readouterr().err
+    path.write_text("1-1 2-2\n" * 9 + "0-1\n")
+    read_gold(path, [(4, 4)] * 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_gold_of_the_first_pairs_judges_these_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gold"
+    path.write_text("0-0 1p1\n\n")
+    found = read_gold(path, [(2, 2)] * 5)
+    assert "judges the first 2 of 5 sentence pairs" in capsys.readouterr().err
+    links = [(0, 0), (1, 0)]
+    assert score([links] * 5, found) == score([links] * 2, found[:2]) == score([links] * 2, read_gold(path))
+    assert score([links] * 5, [gold.turned() for gold in found]).sentences == 2
 
 
 def test_other_faults_of_gold_files(tmp_path: Path) -> None:
@@ -123,8 +145,8 @@ def test_other_faults_of_gold_files(tmp_path: Path) -> None:
     path.write_bytes(b"0-0\n0-0 \xff\n")
     with pytest.raises(InputError, match=r"gold:2: not valid UTF-8"):
         read_gold(path)
-    path.write_text("0-0\n\n")
-    with pytest.raises(InputError, match=r"gold: 2 lines for 3 sentence pairs"):
+    path.write_text("0-0\n" * 4)
+    with pytest.raises(InputError, match=r"gold: 4 lines for 3 sentence pairs"):
         read_gold(path, [(1, 1)] * 3)
     with pytest.raises(InputError, match=r"missing: no such file"):
         read_gold(tmp_path / "missing")

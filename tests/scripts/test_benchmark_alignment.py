@@ -98,7 +98,7 @@ def test_pieces_align_a_text_whose_spaces_are_taken_out(tmp_path: Path, monkeypa
 def test_a_gold_file_that_does_not_fit_is_one_plain_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "de").write_text("Ein Hund .\nEin Hund .\n")
     (tmp_path / "en").write_text("A dog .\nA dog .\n")
-    (tmp_path / "links").write_text("0-0\n")
+    (tmp_path / "links").write_text("0-0\n" * 3)
     files = [str(tmp_path / name) for name in ("de", "en", "links")]
     assert benchmark_alignment.main([*files[:2], "--gold", *files]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {files[2]}: 1 lines for 2 sentence pairs")
+    assert capsys.readouterr().err.startswith(f"error: {files[2]}: 3 lines for 2 sentence pairs")

@@ -152,7 +152,10 @@ def test_gold_that_counts_from_1(evaluate: Evaluate) -> None:
         ),
         (["--alignment", "no", "--gold", "gold"], "no: no such file"),
         (["--alignment", "hyp", "--gold", "no"], "no: no such file"),
-        (["--alignment", "hyp", "--gold", "two"], "hyp has 3 lines, but two has 2: they must go together line by line"),
+        (
+            ["--alignment", "two", "--gold", "gold"],
+            "two has 2 lines, but gold has 3: they must go together line by line",
+        ),
         (
             ["--alignment", "words", "--gold", "two"],
             "words:2: '1:1' is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0",
