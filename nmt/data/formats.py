@@ -56,6 +56,7 @@ _KINDS = {
     r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
 }  # fmt: skip
 """Patterns of the first bytes, each as a character, and behind them the names in a ZIP archive, a line each."""
+_KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
 _PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
 _ADVICE = {
     _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
@@ -67,7 +68,8 @@ def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
     """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; None for text."""
     text = head.decode("utf-16", "ignore") if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     text = "\n".join([text, *names])
-    return next((kind for pattern, kind in _KINDS.items() if re.match(pattern, text, re.DOTALL | re.IGNORECASE)), None)
+    found = _KIND.match(text)
+    return None if found is None else [*_KINDS.values()][(found.lastindex or 0) - 1]
 
 
 def advice(kind: str) -> str:
