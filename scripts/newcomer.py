@@ -6,13 +6,17 @@ to the report. What a person fills in, the names of two files, is filled in; not
 
 With `--wheel` the commands see nothing of the repository, and the first translation of all is compared with the second.
 
-Exits with 1 where a command fails, names no next one, or all take longer than ten minutes together, and where the first
-translation takes more than 1.1 times as long as the second.
+Then the same pairs come as other people have them: a TMX, a ZIP archive of OPUS, a TSV with rows that are no pairs, a
+CSV of Excel. Each goes through `nmt init` and two updates of `nmt train`, and no pair may be lost or made up.
+
+Exits with 1 where a command fails, names no next one, or all take longer than ten minutes together, where a form has
+other pairs, and where the first translation takes more than 1.1 times as long as the second.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import re
 import shlex
@@ -20,11 +24,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAIN = ROOT / "data" / "de-en" / "train"
@@ -61,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ.update(PYTHONPATH="", HOME=str(folder))
         steps = follow(work, pairs=options.pairs, updates=options.updates, tsv=options.tsv)
         ratio = _first_against_second(steps, work) if options.wheel else 0.0
+        other_forms(work)
     total = sum(step.seconds for step in steps)
     print(f"\n{'seconds':>8} {'of CPU':>8}  command")
     for step in steps:
@@ -119,6 +126,64 @@ def follow(folder: Path, *, pairs: int, updates: int | None, tsv: Path | None = 
     if done != EXPECTED:
         sys.exit(f"{done[-1]} names no next command, or the wrong one: came from {' to '.join(done)}")
     return steps
+
+
+def other_forms(folder: Path) -> None:
+    """Goes through the other forms of the pairs; ends the script where some are lost or made up."""
+    pairs = [tuple(line.split("\t")) for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    for name, write in FORMS.items():
+        path = folder / name
+        write(path, [(one, other) for one, other in pairs])
+        stem = path.stem.partition(".")[0]
+        run(f"nmt init {stem} --tsv {name} --no-time", folder)
+        run(f"nmt train {stem}.yaml --set training.stopping.updates=2", folder)
+        parts = [folder / "data" / stem / f"{part}.tsv" for part in ("train", "valid", "test")]
+        found = {tuple(line.split("\t")) for part in parts for line in part.read_text(encoding="utf-8").splitlines()}
+        if found != {*pairs}:
+            sys.exit(f"{name}: {len({*pairs} - found)} pairs are lost, and {len(found - {*pairs})} made up")
+        print(f"{name}: all {len(found):,} different pairs are there", flush=True)
+
+
+def write_tmx(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """A translation memory, with markup in the segments."""
+    root = ElementTree.Element("tmx", version="1.4")
+    ElementTree.SubElement(root, "header", srclang="de-DE")
+    body = ElementTree.SubElement(root, "body")
+    for pair in pairs:
+        unit = ElementTree.SubElement(body, "tu")
+        for language, text in zip(("de-DE", "en-US"), pair, strict=True):
+            segment = ElementTree.SubElement(ElementTree.SubElement(unit, "tuv", {"xml:lang": language}), "seg")
+            segment.text = text
+            ElementTree.SubElement(segment, "ph", x="1").text = "<br/>"
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def write_opus(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """An archive as OPUS has them."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("README", "LICENSE"):
+            archive.writestr(name, "Not a sentence.\n")
+        for side, language in ((1, "en"), (0, "de")):
+            archive.writestr(f"Tatoeba.de-en.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
+
+
+def write_messy(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """A TSV of which one row in thirty is no pair."""
+    faults = (b"no pair", b"", b"two\tTABs\there", b"gr\xfcn\tgreen")
+    with path.open("wb") as file:
+        for number, pair in enumerate(pairs):
+            if number % 30 == 0:
+                file.write(faults[number // 30 % len(faults)] + b"\n")
+            file.write("\t".join(pair).encode() + b"\n")
+
+
+def write_csv(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """A CSV of a German Excel."""
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL).writerows(pairs)
+
+
+FORMS = {"memory.tmx": write_tmx, "opus.de-en.zip": write_opus, "messy.tsv": write_messy, "excel.csv": write_csv}
 
 
 def _cpu_seconds() -> float:

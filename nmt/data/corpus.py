@@ -92,7 +92,9 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         reasons.update(no_pairs.values())
         places += [first_line + index for index, reason in no_pairs.items() if reason not in LEFT_OUT]
         wrong, places = wrong + sum(reason not in LEFT_OUT for reason in no_pairs.values()), places[:10]
-        sources, targets = map(list, zip(*(("", "") if isinstance(row, str) else row for row in rows), strict=True))
+        for index in no_pairs:
+            rows[index] = ("", "")
+        sources, targets = map(list, zip(*cast(list[tuple[str, str]], rows), strict=True))
         if corpus.unescape:
             sources, targets = ([formats.one_line(html.unescape(text)) for text in side] for side in (sources, targets))
         yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
@@ -104,11 +106,8 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         raise InputError(f"{corpus.name}: empty; a corpus needs at least one pair")
     listed = ", ".join(f"{each:,} {reason}" for reason, each in reasons.most_common())
     listed += f" (line{'s' * (wrong > 1)} {', '.join(map(str, places))}{', …' * (wrong > 10)})" if wrong else ""
-    if reasons.total() == count:
-        advice = "; a line of pairs is source, one TAB, target, in UTF-8" if wrong else ""
-        raise InputError(f"{corpus.name}: none of the first {count:,} rows is a pair: {listed}{advice}")
     text = f"{corpus.name}: {reasons.total():,} of {count:,} rows are no pairs: {listed}"
-    if wrong > (MOST_FAULTY * count if faulty == "drop" else 0):
+    if wrong > (MOST_FAULTY * count if faulty == "drop" else 0) or reasons.total() == count:
         limit = f"up to {MOST_FAULTY:.0%} are left out" if faulty == "drop" else "data.faulty: drop leaves them out"
         raise InputError(f"{text}; mend them, in UTF-8 ({limit})")
     if reasons:
@@ -230,7 +229,7 @@ def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
-_DAMAGES = {lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile}
+_DAMAGES = {lzma.LZMAError, EOFError, OSError, zlib.error, zipfile.BadZipFile, NotImplementedError}
 
 
 @contextmanager
@@ -239,6 +238,8 @@ def unpacking(path: PurePath | zipfile.Path) -> Iterator[None]:
     try:
         yield
     except tuple(_DAMAGES) as error:
+        if getattr(error, "errno", None) is not None:  # of the machine; those of gzip and bzip2 have none
+            raise
         if "Memory usage limit" in str(error):  # liblzma's
             raise InputError(f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; use xz -9") from None
         raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None

@@ -43,20 +43,20 @@ _SPACES = re.compile(r"[ \t\r\n]++")
 
 TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
 _PO = "a PO file"
-_BEGINNINGS = {
-    b"%PDF-": "a PDF file", b"{\\rtf": "an RTF file", b"SQLite format 3\0": "an SQLite database",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", b"PAR1": "a Parquet file",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive", b"Rar!": "a RAR archive", b"\x89PNG": "a PNG picture",
-    b"\xff\xd8\xff": "a JPEG picture",
+_XML = r"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b"
+_ROOT = r"[^\0]*?(?<=<)(?:!doctype\s++)?(?:\w++:)?"
+_KINDS = {
+    "%PDF-": "a PDF file", r"{\\rtf": "an RTF file", "SQLite format 3\0": "an SQLite database",
+    "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", "PAR1": "a Parquet file",
+    "7z\xbc\xaf'\x1c": "a 7z archive", "Rar!": "a RAR archive", "\x89PNG": "a PNG picture",
+    "\xff\xd8\xff": "a JPEG picture", ".{257}ustar": "a TAR archive",
+    "PK\3\4.*\nword/": "a Word document (DOCX)", "PK\3\4.*\nxl/": "an Excel workbook (XLSX)",
+    "PK\3\4.*\nMETA-INF/": "an OpenDocument or EPUB file", "PK\3\4": ZIP,
+    rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",
+    r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
 }  # fmt: skip
-_FOLDERS = {
-    "word/": "a Word document (DOCX)", "xl/": "an Excel workbook (XLSX)", "ppt/": "a PowerPoint file (PPTX)",
-    "META-INF/": "an OpenDocument or EPUB file",
-}  # fmt: skip
-_TEXTS = {_PO: re.compile(rb'(?:#[^\n]*+\n|\s)*+msgid\s*+"'), "a TAR archive": re.compile(rb".{257}ustar", re.DOTALL)}
-_MARKUP = re.compile(rb"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b", re.IGNORECASE)
-_ROOT = re.compile(rb"<(?:!doctype\s++)?(?:\w++:)?(tmx|xliff|html)\b", re.IGNORECASE)
-_ROOTS = {b"tmx": TMX, b"xliff": XLIFF, b"html": "an HTML page"}
+"""Patterns of the first bytes, each as a character, and behind them the names in a ZIP archive, a line each."""
+_KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
 _PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
 _ADVICE = {
     _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
@@ -66,16 +66,10 @@ _ADVICE = {
 
 def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
     """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; None for text."""
-    for beginning, kind in _BEGINNINGS.items():
-        if head.startswith(beginning):
-            return kind
-    if head.startswith(b"PK\x03\x04"):
-        return next((kind for folder, kind in _FOLDERS.items() if any(name.startswith(folder) for name in names)), ZIP)
-    text = head.decode("utf-16", "ignore").encode() if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf")
-    if _MARKUP.match(text):
-        root = _ROOT.search(text)
-        return _ROOTS[root[1].lower()] if root else "an XML file"
-    return next((kind for kind, pattern in _TEXTS.items() if pattern.match(text)), None)
+    text = head.decode("utf-16", "ignore") if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    text = "\n".join([text, *names])
+    found = _KIND.match(text)
+    return None if found is None else [*_KINDS.values()][(found.lastindex or 0) - 1]
 
 
 def advice(kind: str) -> str:
@@ -250,7 +244,7 @@ def unit_rows(
 ) -> Iterator[list[Row]]:
     """The rows of TMX or XLIFF, from pieces of its bytes, in memory that does not grow. Raises InputError for what is
     not well-formed or declares entities, and for more than two languages where none are named."""
-    chosen, is_named = languages, languages is not None
+    names: dict[str, None] = {}
     known: dict[tuple[str, ...], list[int]] = {}
     """The places of both sides, by the languages of a unit."""
     for units in _units(chunks, place):
@@ -258,19 +252,17 @@ def unit_rows(
         for first, unit in units:
             tags = tuple(tag for tag, _ in unit)
             if tags not in known:
-                names = sorted(dict.fromkeys(tags), key=lambda tag: not _matches(tag, first))
-                if (chosen is None or not known) and len(names) > 1:
-                    found = choose(names, place, languages, hints)
-                    is_named = is_named or any(all(map(_matches, found, hint)) for hint in hints)
-                    one, other = (tag.lower().split("-")[0] for tag in found)
-                    chosen = languages or ((one, other) if one != other else found)  # with en-US also en-GB
-                    once(f"{place}: source {chosen[0]}, target {chosen[1]}")
-                sides = chosen or ()
-                more = [tag for tag in names if not any(_matches(tag, side) for side in sides)]
-                if sides and more and not is_named:
-                    choose([*sides, *more], place, None)  # which says that there are more than two
-                places = [next((place for place, tag in enumerate(tags) if _matches(tag, side)), -1) for side in sides]
-                known[tags] = places if min(places, default=-1) >= 0 else []
+                names = dict.fromkeys(sorted([*names, *tags], key=lambda tag: not _matches(tag, first)))
+                main = dict.fromkeys(re.split("[-_]", tag)[0].lower() for tag in names)  # en for en-US and en-GB
+                sides: Sequence[str] = ()
+                if len(names) > 1:
+                    sides = choose([*(main if len(main) > 1 else names)], place, languages, hints)
+                    once(f"{place}: source {sides[0]}, target {sides[1]}")
+                found = [
+                    next((place for place, tag in enumerate(tags) if _matches(tag, side)), -1)
+                    for side in languages or sides
+                ]
+                known[tags] = found if min(found, default=-1) >= 0 else []
             pair = [unit[place][1] for place in known[tags]]
             rows.append((pair[0], pair[1]) if pair and all(pair) else UNTRANSLATED)
         yield rows

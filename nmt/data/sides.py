@@ -44,12 +44,11 @@ def doubts(pairs: Sequence[tuple[str, str]]) -> list[str]:
             unlike[side] += len(own) >= LEAST and there < (means[side] - UNLIKE) * len(own)
         swapped += gain > MARGIN * sum(map(len, pair))
     entities = sum(_ENTITY.search(" ".join(pair)) is not None for pair in pairs)
-    found = zip(_FOUND, (swapped, *unlike, entities), strict=True)
-    return [
-        f"{count / len(pairs):.1%} of its pairs, by a sample, {label}"
-        for (label, least), count in found
-        if count >= least * len(pairs)
+    shares = [
+        (label, least, count / len(pairs))
+        for (label, least), count in zip(_FOUND, (swapped, *unlike, entities), strict=True)
     ]
+    return [f"{share:.1%} of its pairs, by a sample, {label}" for label, least, share in shares if share >= least]
 
 
 _FOUND = (

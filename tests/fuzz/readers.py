@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import bz2
 import gzip
 import io
 import json
@@ -163,6 +164,22 @@ def _two_files(folder: Path) -> Opened:
 def _pairs(folder: Path) -> Opened:
     corpus = CorpusConfig(pairs=folder / "text")
     return Opened([PAIRS, _gz(PAIRS)], _of_file(folder / "text", lambda path: _spend(read_blocks(corpus))))
+
+
+def _documents(folder: Path) -> Opened:
+    """Pairs as a TMX, an XLIFF, a ZIP archive of OPUS, a CSV in UTF-16 and JSON lines."""
+    sides = "".join(f"<{side}>{SENTENCES[0][row]}</{side}>" for row, side in enumerate(("source", "target")))
+    segments = "".join(f'<tuv xml:lang="{tag}"><seg>a<ph/>{tag}</seg></tuv>' for tag in ("de", "en"))
+    seeds = [f"<tmx><body>{f'<tu>{segments}</tu>' * 3}</body></tmx>".encode()]
+    seeds.append(f'<xliff srcLang="de"><unit><segment>{sides}</segment></unit></xliff>'.encode())
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, row in (("README", 0), ("x.de-en.de", 0), ("x.de-en.en", 1)):
+            file.writestr(name, "".join(f"{pair[row]}\n" for pair in SENTENCES))
+    seeds += [archive.getvalue(), "".join(f'"{one}"\t{other}\n' for one, other in SENTENCES).encode("utf-16")]
+    seeds.append("".join(json.dumps({"source": one, "target": other}) + "\n" for one, other in SENTENCES).encode())
+    corpus = CorpusConfig(pairs=folder / "text")
+    return Opened([*seeds, bz2.compress(seeds[-1])], _of_file(folder / "text", lambda _: _spend(read_blocks(corpus))))
 
 
 # ---------------------------------------------------------------------------------------------------------- alignments
@@ -725,6 +742,7 @@ READERS = (
     Reader("corpus xz", lambda folder: _lines(folder, _xz)),
     Reader("corpus of two files", _two_files),
     Reader("corpus of pairs", _pairs),
+    Reader("corpus of a document", _documents),
     Reader("pharaoh", _pharaoh),
     Reader("gold", _gold),
     Reader("word vectors", _vectors),

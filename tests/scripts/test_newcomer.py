@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.data.config import CorpusConfig
+from nmt.data.corpus import numbered_pairs
 from scripts import newcomer
 from tests.workflows.runs import nmt
 
@@ -34,6 +36,29 @@ def test_every_command_names_the_next(
     assert len((tmp_path / "text.en").read_text().splitlines()) == 10
     assert (tmp_path / "text.en.html").exists()
     assert (tmp_path / "runs" / "first" / "report.html").exists()
+    for name in newcomer.FORMS:
+        assert (tmp_path / "runs" / name.partition(".")[0] / "latest").exists()
+
+
+@pytest.mark.parametrize("name", newcomer.FORMS)
+def test_a_pair_that_is_lost_is_found_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [(f"ein {number}", f"a {number}") for number in range(100)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    monkeypatch.setattr(newcomer, "FORMS", {name: newcomer.FORMS[name]})
+
+    def run(command: str, folder: Path) -> str:
+        """Writes the parts as nmt init does, but that one pair goes under."""
+        if command.startswith("nmt init"):
+            parts = folder / "data" / name.partition(".")[0]
+            parts.mkdir(parents=True)
+            rows = [pair for _, *pair in numbered_pairs(CorpusConfig(pairs=folder / name))]
+            for part, kept in (("train", rows[2:]), ("valid", rows[:1]), ("test", [])):
+                (parts / f"{part}.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in kept))
+        return ""
+
+    monkeypatch.setattr(newcomer, "run", run)
+    with pytest.raises(SystemExit, match="1 pairs are lost, and 0 made up"):
+        newcomer.other_forms(tmp_path)
 
 
 def test_a_command_that_names_no_next_one_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

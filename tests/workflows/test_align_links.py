@@ -162,8 +162,10 @@ def test_gold_links_judge_and_text_has_other_words(run: Command) -> None:
     [
         (
             ["--links", "out"],
-            ("out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
-             "if the file counts from 1, give --links-base 1"),
+            (
+                "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
+                "if the file counts from 1, give --links-base 1"
+            ),
         ),
         (
             ["--links", "out", "--links-base", "1"],

@@ -234,7 +234,7 @@ def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command
             "--valid-pairs holds pairs out, and --valid-source or --valid-tsv has such; leave one out",
         ),
         (["--tsv", "none.tsv"], "none.tsv: no such file"),
-        (["--tsv", "x.de"], "x.de: none of the first 85 rows is a pair: 85 without exactly one TAB (lines 1, 2"),
+        (["--tsv", "x.de"], "x.de: 85 of 85 rows are no pairs: 85 without exactly one TAB (lines 1, 2"),
         (
             ["--tsv", "pairs.tsv", "--valid-pairs", "80", "--test-pairs", "0"],
             "pairs.tsv: too few different pairs (80) to hold out 80 as valid, and train on others; ask for fewer",
