@@ -108,7 +108,7 @@ class _Commands(TyperGroup):
         for name, command in self.commands.items():
             title = titles.get(name) or [*groups][-1]
             # the whole first paragraph of the help, which Typer would cut
-            groups.setdefault(title, []).append((name, " ".join(command.help.split("\n\n")[0].split())))
+            groups.setdefault(title, []).append((name, " ".join((command.help or "").split("\n\n")[0].split())))
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
