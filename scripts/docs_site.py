@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,6 +34,9 @@ LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=(?:#[^)\s]*)?\))")
 """The path of a relative link."""
 
 CODE = re.compile(r"`[^`]*`")
+
+OPTION = re.compile(r"(?<=[\s>(])(--?[a-z][\w-]*)(?=[\s.,;:)<])(?![^<>]*>)")
+"""An option in HTML, outside tags."""
 
 BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
 """Help of an option, and after it Typer's note of its default and bounds."""
@@ -188,11 +192,24 @@ def code(text: str) -> str:
     return f"`{text}`"
 
 
+def whole_options(html: str) -> str:
+    """Keeps options such as ``--ray`` on one line, which browsers would break behind the dashes."""
+    return OPTION.sub(r'<span class="option">\1</span>', html)
+
+
+def repository() -> str | None:
+    """Address of the repository that this clone comes from, for browsers; None where there is none."""
+    done = subprocess.run(["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True)
+    address = re.sub(r"^git@([^:]+):", r"https://\1/", done.stdout.strip()).removesuffix(".git")
+    return address if address.startswith(("https://", "http://")) and "@" not in address else None
+
+
 # -------------------------------------------------------------------------------------------------------- hooks
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Replace a folder in the navigation, `commands/`, by its generated pages, the list first."""
+    """Replace a folder in the navigation, `commands/`, by its generated pages, the list first, and link to the
+    repository in the footer: Material's own link would ask GitHub for stars."""
     pages = list(written())
 
     def expanded(entry: object) -> object:
@@ -205,6 +222,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         return entry
 
     config.nav = expanded(config.nav)
+    if address := repository():
+        config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": address, "name": "Repository"}]
     return config
 
 
@@ -222,3 +241,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Translate links of the repository to links of the site, and unescape bars in tables."""
     path = in_repository(page.file.src_uri)
     return with_bars(with_links(markdown, path)) if (ROOT / path).is_file() else markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Keep options on one line."""
+    return whole_options(html)

@@ -114,17 +114,7 @@ CONFLICTS = (
         where="glossary",
     ),
     Excludes("glossary", "wait", "--wait: cannot be had together with --glossary; leave one of them out"),
-    Excludes(
-        "hypothesis",
-        "model",
-        "--hypothesis scores a file without a model; leave out MODEL, or --hypothesis",
-        where="by_length glossary",
-    ),
-    Excludes(
-        "hypothesis",
-        "model",
-        "--hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
-    ),
+    Excludes("hypothesis", "model", "--hypothesis scores a file without a model; leave out MODEL, or --hypothesis"),
     Needs(
         "hypothesis",
         "by_length glossary",

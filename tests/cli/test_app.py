@@ -221,7 +221,7 @@ FAULTS = [
     ),
     (
         ["evaluate", "--reference", "x", "--hypothesis", "y", "runs/z"],
-        "error: --hypothesis scores a file without a model; leave out MODEL and --source, or --hypothesis",
+        "error: --hypothesis scores a file without a model; leave out MODEL, or --hypothesis",
     ),
     (["train", "no/such.yaml"], "error: no/such.yaml: no such file"),
     (["average", "no/such"], "error: no/such: no such run directory, checkpoint or config"),

@@ -151,6 +151,14 @@ def test_links_are_moved_with_their_pages(path: str, link: str, moved: str) -> N
     assert with_links(f"see [it]({link}).", path) == f"see [it]({moved})."
 
 
+def test_options_stay_on_one_line() -> None:
+    from scripts.docs_site import whole_options
+
+    kept = '<span class="option">--ray</span>'
+    assert whole_options("<td>With --ray.</td> <code>--ray</code>") == f"<td>With {kept}.</td> <code>{kept}</code>"
+    assert whole_options('<a title="see --ray x">a--ray</a>') == '<a title="see --ray x">a--ray</a>'
+
+
 def test_bars_in_code_are_plain_in_tables_alone() -> None:
     from scripts.docs_site import with_bars
 

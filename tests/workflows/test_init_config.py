@@ -227,7 +227,7 @@ def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command
     [
         ([], "there is nothing to train on; give two files, as nmt init NAME FILE FILE"),
         (["--source", "x.de"], "--source and --target go together; give both"),
-        (["--tsv", "pairs.tsv", "--source", "x.de"], "--tsv holds both sides; leave out --source and --target, or it"),
+        (["--tsv", "pairs.tsv", "--source", "x.de"], "--tsv holds both sides; leave out --source, or it"),
         (["--tsv", "pairs.tsv", "--test-source", "x.de"], "--test-source and --test-target go together; give both"),
         (
             ["--tsv", "pairs.tsv", "--valid-tsv", "pairs.tsv", "--valid-pairs", "3"],

@@ -153,13 +153,9 @@ class PictureWriter(AlignmentWriter):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        gold: Sequence[Gold] | None = None,
-        *,
-        languages: Sequence[str] | None = None,
+        self, folder: Path, gold: Sequence[Gold] | None = None, *, languages: Sequence[str] | None = None,
         format: Picture = "png",
-    ) -> None:
+    ) -> None:  # fmt: skip
         make_folder(folder)
         self._folder = folder
         self._gold = gold

@@ -32,8 +32,13 @@ class Looking(Gated):
     """Says each word backwards, in the opposite order, and looked at words by known weights."""
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
+        ranks = range(2, (options.n_best or 1) + 1)
         return [
-            Answer({**each.tree, "translations": [translation(text, options)]}, each.tokens, each.warning)
+            Answer(
+                {**each.tree, "translations": [translation(text, options)] + [{"text": f"{rank}"} for rank in ranks]},
+                each.tokens,
+                each.warning,
+            )
             for text, each in zip(texts, super().answer(texts, options, on_step), strict=True)
         ]
 
@@ -74,13 +79,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 TEXT = "ein <script>document.title='taken'</script> <b>Hund</b> läuft"
 
 LIT = """
-const side = document.querySelectorAll(".sentence [role=group] .words")[arguments[0]];
+const side = document.querySelector(".matrix").querySelector(["thead", "tbody"][arguments[0]]);
 return [...side.querySelectorAll(".word")].map((word) => word.style.getPropertyValue("--weight"));
 """
 
 
 def word(side: int, place: int) -> str:
-    return f".sentence > div:nth-of-type({side + 1}) .word:nth-of-type({place + 1})"
+    if side == 0:
+        return f".matrix thead th:nth-of-type({place + 1}) .word"
+    return f".matrix tbody tr:nth-of-type({place + 1}) .word"
 
 
 def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, tmp_path: Path) -> None:
@@ -124,6 +131,13 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         browser.point(".matrix tbody tr:nth-of-type(2) td:nth-of-type(3)")
         said = f"{TEXT.split()[2]} – {TEXT.split()[-2][::-1]}: {100 * weights[1][2]:.1f} %"
         assert browser.run("return document.querySelector('.told').textContent") == said
+
+        browser.click("#more")
+        listed = "[...document.querySelectorAll('#others li')].map((each) => each.textContent).join()"
+        browser.until(f"return {listed} === '2,3,4,5'")
+        assert browser.run("return document.getElementById('more').hidden")
+        browser.click("#copy")
+        browser.until("return document.getElementById('copy').textContent === 'Copied'")
 
         assert browser.run("return document.title") == "nmt"  # what was typed has stayed text
         assert browser.run("return document.querySelectorAll('main script, main b').length") == 0
@@ -195,7 +209,7 @@ def test_the_page_fits_a_narrow_window(browser: Browser) -> None:
         browser.emulate("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
         browser.open(address)
         browser.type("#source", "wort " * 30 + "einsehrlangeswort" * 5)
-        browser.until("return document.querySelectorAll('.words .word').length == 62")
+        browser.until("return document.querySelectorAll('.matrix .word').length == 62")
         assert browser.run("return document.documentElement.scrollWidth") <= 400
         browser.emulate("Emulation.clearDeviceMetricsOverride")
 

@@ -28,6 +28,9 @@ const sentences = document.getElementById("sentences");
 const locked = document.getElementById("locked"); // shown where the server wants a key, which stays in this page
 const targets = document.getElementById("targets"); // languages, shown where there are several
 const key = document.getElementById("key");
+const copy = document.getElementById("copy");
+const more = document.getElementById("more");
+const others = document.getElementById("others");
 
 let aligns = true;
 let context = false; // true for a model that reads previous sentences: all lines are a document
@@ -51,11 +54,35 @@ function askIn(milliseconds) {
   timer = setTimeout(ask, milliseconds);
 }
 
+function post(text, options, signal) {
+  return fetch("translate", {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
+    body: JSON.stringify({ text, context, ...(targets.value && { to: targets.value }), ...options }),
+    signal,
+  });
+}
+
+// Lists the next best translations of each line: as many as the server allows, which is its beam size.
+async function askOthers(count) {
+  const response = await post(texts(), { n_best: count }, asking.signal);
+  const answer = await response.json();
+  const most = Number(answer.error?.match(/^n_best: .* allows, (\d+)$/)?.[1]);
+  if (most > 1) return askOthers(most);
+  if (!response.ok) return say(answer.error, true);
+  const found = answer.results.flatMap((result) => result.translations.slice(1));
+  others.replaceChildren(...found.map((each) => element("li", { dir: "auto" }, each.text)));
+  more.hidden = true;
+}
+
+function texts() {
+  return source.value.split("\n").filter((line) => line.trim());
+}
+
 async function ask() {
   clearTimeout(timer);
   asking?.abort(); // the server drops what nobody waits for
-  const texts = source.value.split("\n").filter((line) => line.trim());
-  if (!texts.length) {
+  if (!texts().length) {
     translation.removeAttribute("aria-busy");
     show([]);
     say("");
@@ -65,12 +92,7 @@ async function ask() {
   translation.setAttribute("aria-busy", "true");
   const began = performance.now();
   try {
-    const response = await fetch("translate", {
-      method: "POST",
-      headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
-      body: JSON.stringify({ text: texts, alignment: aligns, context, ...(targets.value && { to: targets.value }) }),
-      signal: mine.signal,
-    });
+    const response = await post(texts(), { alignment: aligns }, mine.signal);
     const answer = await response.json();
     if (mine !== asking) return;
     if (response.ok) {
@@ -103,6 +125,10 @@ function show(results, milliseconds) {
   translation.replaceChildren(
     ...results.map((result) => element("p", { dir: "auto" }, result.translations[0].text)),
   );
+  copy.hidden = !(results.length && navigator.clipboard); // which browsers give to https and localhost only
+  copy.textContent = "Copy";
+  more.hidden = !results.length;
+  others.replaceChildren();
   const subwords = results.reduce((sum, result) => sum + result.translations[0].tokens.length, 0);
   facts.textContent = results.length
     ? `${subwords} ${subwords === 1 ? "subword" : "subwords"} in ${Math.round(milliseconds)} ms` +
@@ -128,7 +154,7 @@ function sentence(alignment) {
     light(word, sources, () => row(index), () => tell(told, word, "looked at", sources, row(index))),
   );
   const heatmap = element("div", { class: "matrix", tabindex: "0", role: "group", "aria-label": "All weights" });
-  heatmap.append(matrix(alignment));
+  heatmap.append(matrix(alignment, sources, targets));
   heatmap.addEventListener("pointerover", (event) => {
     const cell = event.target.closest("td[title]");
     if (cell) told.textContent = cell.title;
@@ -136,8 +162,6 @@ function sentence(alignment) {
   return element(
     "article",
     { class: "sentence" },
-    words("Text", sources),
-    words("Translation", targets),
     told,
     element("p", { class: "small" }, "All weights in per cent: a row for each word of the translation; framed where two words are linked"),
     heatmap,
@@ -146,12 +170,6 @@ function sentence(alignment) {
 
 function button(text) {
   return element("button", { type: "button", class: "word" }, text);
-}
-
-function words(name, buttons) {
-  const line = element("p", { class: "words", dir: "auto" });
-  for (const each of buttons) line.append(each, " ");
-  return element("div", { role: "group", "aria-label": name }, element("small", {}, name), line);
 }
 
 // While a word is pointed at or focused, the others show what weight they have for it.
@@ -188,12 +206,12 @@ function tell(told, word, what, others, weights) {
   told.textContent = `${word.textContent} ${what} ${list || "nothing in particular"}`;
 }
 
-function matrix({ source_tokens, target_tokens, weights, links }) {
+function matrix({ source_tokens, target_tokens, weights, links }, sources, targets) {
   const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
   const head = element("tr", {}, element("td"));
-  head.append(...source_tokens.map((token) => element("th", { scope: "col" }, element("span", { class: "word" }, token))));
+  head.append(...sources.map((word) => element("th", { scope: "col" }, word)));
   const rows = target_tokens.map((token, target) => {
-    const row = element("tr", {}, element("th", { scope: "row" }, element("span", { class: "word" }, token)));
+    const row = element("tr", {}, element("th", { scope: "row" }, targets[target]));
     weights[target].forEach((weight, index) => {
       const title = `${source_tokens[index]} – ${token}: ${(100 * weight).toFixed(1)} %`;
       const cell = element("td", { title }, String(Math.round(100 * weight) || ""));
@@ -227,6 +245,7 @@ function nameLanguages([from, to]) {
   document.querySelector("label[for=source]").textContent = named(from);
   document.getElementById("answer").textContent = named(to);
   example.hidden = !(from in EXAMPLES);
+  source.placeholder = EXAMPLES[from] ?? source.placeholder; // what an empty field shows
   example.addEventListener("click", () => {
     source.value = EXAMPLES[from];
     ask();
@@ -253,6 +272,11 @@ async function greet() {
   setTimeout(greet, 1000);
 }
 
+copy.addEventListener("click", async () => {
+  await navigator.clipboard.writeText([...translation.children].map((line) => line.textContent).join("\n"));
+  copy.textContent = "Copied";
+});
+more.addEventListener("click", () => askOthers(5).catch(() => say("The server does not answer.", true)));
 targets.addEventListener("change", ask);
 source.addEventListener("input", () => askIn(PAUSE_MS));
 locked.addEventListener("submit", (event) => (event.preventDefault(), ask()));
