@@ -79,7 +79,7 @@ Faulty: TypeAlias = Literal["drop", "refuse"]
 def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop") -> Iterator[PairBlock]:
     """Stream a corpus in blocks of `size` pairs; the last may be smaller.
 
-    A row that is no pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is told at the end. Raises
+    A row without a pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is told at the end. Raises
     InputError for a file that cannot be read, is damaged, empty or of an unknown kind; for two files of different line
     counts (found at the end; it says where they probably part); and at the end where rows are no pairs: more than
     `MOST_FAULTY` of them, or any with `faulty` refuse.

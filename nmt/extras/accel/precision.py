@@ -1,4 +1,4 @@
-"""The precision of the fastest products on a CPU: measured, for an instruction set is no speed."""
+"""The precision of the fastest products on a CPU: measured, for an instruction set alone says little about speed."""
 
 from __future__ import annotations
 
