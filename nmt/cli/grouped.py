@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import Any, cast
+from zipfile import BadZipFile, ZipFile
 
 import typer
 from typer.core import TyperCommand
@@ -89,10 +91,10 @@ class GroupedCommand(TyperCommand):
 
     def _files(self, ctx: typer.Context) -> list[str]:
         """Takes one or two files of text from the arguments. A command's own argument, MODEL or NAME, comes first; a
-        folder and a configuration are a model, and any other file is text."""
+        folder, a configuration and an archive with one are a model, and any other file is text."""
         own = next((each.name for each in self.params if each.param_type_name == "argument"), "")
         first, files = ctx.params.get(own), ctx.args[:2]
-        if first is not None and len(files) < 2 and Path(first).suffix not in (".yaml", ".yml"):
+        if first is not None and len(files) < 2 and not _is_model(Path(first)):
             if files and own == "model" and not Path(first).exists():
                 raise InputError(f"{first}: no such run, configuration or text file")
             if Path(first).is_file():
@@ -134,6 +136,12 @@ class GroupedCommand(TyperCommand):
         sections["Machine"] = sections.pop("Machine", [])
         sections["Other options" if len(sections) > 1 else "Options"] = others
         return {title: records for title, records in sections.items() if records}
+
+
+def _is_model(path: Path) -> bool:
+    with suppress(OSError, BadZipFile), ZipFile(path) as archive:
+        return any(name.endswith("config.yaml") for name in archive.namelist())
+    return path.suffix in (".yaml", ".yml")
 
 
 def _one_file(name: str, side: Any) -> Any:
