@@ -6,13 +6,15 @@ import re
 import shlex
 from contextlib import suppress
 from copy import copy
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 import typer
 from typer.core import TyperCommand
 
+from nmt.core import log
 from nmt.core.errors import InputError
 
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
@@ -21,17 +23,35 @@ _INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "inpu
 """The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
 
 
+def set_verbosity(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")] = False,
+) -> None:
+    """Acts on the options of every command."""
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other; give one of them")
+    log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+
+
+@cache
+def _common() -> list[Any]:
+    """The options of ``set_verbosity``."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command()(set_verbosity)
+    return typer.main.get_command(single).params
+
+
 class GroupedCommand(TyperCommand):
     """Shows options under the title that they have as ``rich_help_panel``, those without one last. Typer itself does so
     only where Rich paints the page. An option that is given twice, of which Typer would take the last one and drop the
-    others, is an error unless it takes a list.
+    others, is an error unless it takes a list. Each command has --quiet and --verbose, which its function does not see.
 
     Beside --source and --target (or --reference), or --valid-source and --valid-target, each command takes --tsv, one
     file that holds both sides; and the files as arguments behind its own one. The function of the command then gets
     this one file as both sides, one object, or the two files: see ``nmt.workflows.align.corpus_of``."""
 
     def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
-        params = [*params]
+        params = [*params, *map(copy, _common())]
         names = {parameter.name: parameter for parameter in params}
         self.pairs = [
             (source, target, _one_file(source.name.replace("source", "tsv"), target))
@@ -60,6 +80,7 @@ class GroupedCommand(TyperCommand):
         ctx.allow_extra_args = bool(self.pairs)
         super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
+            set_verbosity(quiet=ctx.params.pop("quiet"), verbose=ctx.params.pop("verbose"))
             self._find_pairs(ctx)
         return ctx.args
 
