@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
-from contextlib import suppress
 from copy import copy
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, cast
-from zipfile import BadZipFile, ZipFile
 
 import typer
 from typer.core import TyperCommand
@@ -52,17 +48,12 @@ class GroupedCommand(TyperCommand):
 
     def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
         params = [*params, *map(copy, _common())]
-        names = {parameter.name: parameter for parameter in params}
-        self.pairs = [
-            (source, target, _one_file(source.name.replace("source", "tsv"), target))
-            for source in params
-            for end in ("target", "reference")
-            if source.name.endswith("source") and (target := names.get(source.name.replace("source", end)))
-        ]
-        self.needs_pairs = any(source.required for source, *_ in self.pairs)
-        for source, target, one_file in self.pairs:
-            source.required = target.required = False  # but one_file may stand for both
-            params.insert(max(map(params.index, (source, target))) + 1, one_file)
+        self.pairs: list[tuple[Any, Any, Any]] = []
+        self.needs_pairs = False
+        if any(each.name == "source" for each in params):  # what reads no pairs does without this module
+            from nmt.cli.pair_files import add_options
+
+            self.pairs, self.needs_pairs = add_options(params)
         super().__init__(name, params=params, **settings)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -81,7 +72,10 @@ class GroupedCommand(TyperCommand):
         super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             set_verbosity(quiet=ctx.params.pop("quiet"), verbose=ctx.params.pop("verbose"))
-            self._find_pairs(ctx)
+            if self.pairs:
+                from nmt.cli.pair_files import find_pairs
+
+                find_pairs(self, ctx)
         return ctx.args
 
     def _refuse_single_dash(self, ctx: typer.Context, args: list[str]) -> None:
@@ -91,40 +85,6 @@ class GroupedCommand(TyperCommand):
 
             if other_name(option, [name for each in self.get_params(ctx) for name in each.opts]):
                 raise InputError(other_option(option, self.get_params(ctx), args, ctx.command_path))
-
-    def _find_pairs(self, ctx: typer.Context) -> None:
-        """Sets the parameters of both sides by what is given: two options, one for a file of pairs, or arguments."""
-        for source, target, one_file in self.pairs:
-            both = ctx.params.pop(one_file.name)
-            given = [side.opts[0] for side in (source, target) if ctx.params[side.name] is not None]
-            if both is not None and given:
-                raise InputError(f"{one_file.opts[0]} holds both sides; leave out {' and '.join(given)}, or it")
-            files = [both] if both else []
-            if one_file.name == "tsv" and not (given or files):
-                files = [one_file.process_value(ctx, file) for file in self._files(ctx)]
-            if files:
-                ctx.params |= {source.name: files[0], target.name: files[-1]}
-            missing = [side.opts[0] for side in (source, target) if ctx.params[side.name] is None]
-            if self.needs_pairs and missing:
-                raise InputError(f"{' and '.join(missing)}: missing; or name the files: {ctx.command_path} FILE FILE")
-        if ctx.args:
-            ctx.fail(f"Got unexpected extra argument(s) ({shlex.join(ctx.args)})")
-
-    def _files(self, ctx: typer.Context) -> list[str]:
-        """Takes one or two files of text from the arguments. A command's own argument, MODEL or NAME, comes first; a
-        folder, a configuration and an archive with one are a model, and any other file is text."""
-        own = next((each.name for each in self.params if each.param_type_name == "argument"), "")
-        first, files = ctx.params.get(own), ctx.args[:2]
-        if first is not None and len(files) < 2 and not _is_model(Path(first)):
-            if files and own == "model" and not Path(first).exists():
-                raise InputError(f"{first}: no such run, configuration or text file")
-            if Path(first).is_file():
-                files.insert(0, first)
-                if own == "name":
-                    raise InputError(f"NAME is missing: {ctx.command_path} NAME {shlex.join(files)}")
-                ctx.params[own] = None
-        del ctx.args[:2]
-        return files
 
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         pieces = [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
@@ -157,18 +117,3 @@ class GroupedCommand(TyperCommand):
         sections["Machine"] = sections.pop("Machine", [])
         sections["Other options" if len(sections) > 1 else "Options"] = others
         return {title: records for title, records in sections.items() if records}
-
-
-def _is_model(path: Path) -> bool:
-    with suppress(OSError, BadZipFile), ZipFile(path) as archive:
-        return any(name.endswith("config.yaml") for name in archive.namelist())
-    return path.suffix in (".yaml", ".yml")
-
-
-def _one_file(name: str, side: Any) -> Any:
-    """The option for one file that holds both sides, like the option for one of them."""
-    option = copy(side)
-    option.name, option.opts = name, [f"--{name.replace('_', '-')}"]
-    option.required = False
-    option.help = "One file instead of these two: lines of source, TAB, target."
-    return option
