@@ -13,11 +13,6 @@ from typer.core import TyperCommand
 from nmt.core import log
 from nmt.core.errors import InputError
 
-_FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
-
-_INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
-"""The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
-
 
 def set_verbosity(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
@@ -97,23 +92,6 @@ class GroupedCommand(TyperCommand):
 
     def sections(self, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
         """Lists the titles, each with its parameters as they are written, and their help."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-        others: list[tuple[str, str]] = []
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None:
-                continue
-            title = getattr(parameter, "rich_help_panel", None)
-            if title is None and parameter.name.rstrip("_") in _INPUT_AND_OUTPUT:
-                title = "Input and output"
-            if parameter.param_type_name == "argument":
-                sections["Arguments"].append(record)
-            elif title is None:
-                others.append(record)
-            else:
-                sections.setdefault(title, []).append(record)
-        if self.pairs:
-            sections["Arguments"].append(("FILE FILE", _FILES))
-        sections["Machine"] = sections.pop("Machine", [])
-        sections["Other options" if len(sections) > 1 else "Options"] = others
-        return {title: records for title, records in sections.items() if records}
+        from nmt.cli.help_sections import sections
+
+        return sections(self, ctx)
