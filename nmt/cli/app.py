@@ -89,11 +89,9 @@ class _Imported(Mapping[str, Any]):
 
 @cache
 def _build(name: str) -> Any:
-    from nmt.cli.options import with_verbosity
-
     identifier = f"{name}_" if keyword.iskeyword(name) else name
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=GroupedCommand)(with_verbosity(getattr(import_module(COMMANDS[name]), identifier)))
+    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
     return typer.main.get_command(single)
 
 

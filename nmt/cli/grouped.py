@@ -3,44 +3,52 @@
 from __future__ import annotations
 
 import re
-import shlex
 from copy import copy
-from pathlib import Path
-from typing import Any, cast
+from functools import cache
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand
 
+from nmt.core import log
 from nmt.core.errors import InputError
 
-_FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
-_INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
-"""The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
+def set_verbosity(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")] = False,
+) -> None:
+    """Acts on the options of every command."""
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other; give one of them")
+    log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
+
+
+@cache
+def _common() -> list[Any]:
+    """The options of ``set_verbosity``."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command()(set_verbosity)
+    return typer.main.get_command(single).params
 
 
 class GroupedCommand(TyperCommand):
     """Shows options under the title that they have as ``rich_help_panel``, those without one last. Typer itself does so
     only where Rich paints the page. An option that is given twice, of which Typer would take the last one and drop the
-    others, is an error unless it takes a list.
+    others, is an error unless it takes a list. Each command has --quiet and --verbose, which its function does not see.
 
     Beside --source and --target (or --reference), or --valid-source and --valid-target, each command takes --tsv, one
     file that holds both sides; and the files as arguments behind its own one. The function of the command then gets
     this one file as both sides, one object, or the two files: see ``nmt.workflows.align.corpus_of``."""
 
     def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
-        params = [*params]
-        names = {parameter.name: parameter for parameter in params}
-        self.pairs = [
-            (source, target, _one_file(source.name.replace("source", "tsv"), target))
-            for source in params
-            for end in ("target", "reference")
-            if source.name.endswith("source") and (target := names.get(source.name.replace("source", end)))
-        ]
-        self.needs_pairs = any(source.required for source, *_ in self.pairs)
-        for source, target, one_file in self.pairs:
-            source.required = target.required = False  # but one_file may stand for both
-            params.insert(max(map(params.index, (source, target))) + 1, one_file)
+        params = [*params, *map(copy, _common())]
+        self.pairs: list[tuple[Any, Any, Any]] = []
+        self.needs_pairs = False
+        if any(each.name == "source" for each in params):  # what reads no pairs does without this module
+            from nmt.cli.pair_files import add_options
+
+            self.pairs, self.needs_pairs = add_options(params)
         super().__init__(name, params=params, **settings)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -58,7 +66,11 @@ class GroupedCommand(TyperCommand):
         ctx.allow_extra_args = bool(self.pairs)
         super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            self._find_pairs(ctx)
+            set_verbosity(quiet=ctx.params.pop("quiet"), verbose=ctx.params.pop("verbose"))
+            if self.pairs:
+                from nmt.cli.pair_files import find_pairs
+
+                find_pairs(self, ctx)
         return ctx.args
 
     def _refuse_single_dash(self, ctx: typer.Context, args: list[str]) -> None:
@@ -68,40 +80,6 @@ class GroupedCommand(TyperCommand):
 
             if other_name(option, [name for each in self.get_params(ctx) for name in each.opts]):
                 raise InputError(other_option(option, self.get_params(ctx), args, ctx.command_path))
-
-    def _find_pairs(self, ctx: typer.Context) -> None:
-        """Sets the parameters of both sides by what is given: two options, one for a file of pairs, or arguments."""
-        for source, target, one_file in self.pairs:
-            both = ctx.params.pop(one_file.name)
-            given = [side.opts[0] for side in (source, target) if ctx.params[side.name] is not None]
-            if both is not None and given:
-                raise InputError(f"{one_file.opts[0]} holds both sides; leave out {' and '.join(given)}, or it")
-            files = [both] if both else []
-            if one_file.name == "tsv" and not (given or files):
-                files = [one_file.process_value(ctx, file) for file in self._files(ctx)]
-            if files:
-                ctx.params |= {source.name: files[0], target.name: files[-1]}
-            missing = [side.opts[0] for side in (source, target) if ctx.params[side.name] is None]
-            if self.needs_pairs and missing:
-                raise InputError(f"{' and '.join(missing)}: missing; or name the files: {ctx.command_path} FILE FILE")
-        if ctx.args:
-            ctx.fail(f"Got unexpected extra argument(s) ({shlex.join(ctx.args)})")
-
-    def _files(self, ctx: typer.Context) -> list[str]:
-        """Takes one or two files of text from the arguments. A command's own argument, MODEL or NAME, comes first; a
-        folder and a configuration are a model, and any other file is text."""
-        own = next((each.name for each in self.params if each.param_type_name == "argument"), "")
-        first, files = ctx.params.get(own), ctx.args[:2]
-        if first is not None and len(files) < 2 and Path(first).suffix not in (".yaml", ".yml"):
-            if files and own == "model" and not Path(first).exists():
-                raise InputError(f"{first}: no such run, configuration or text file")
-            if Path(first).is_file():
-                files.insert(0, first)
-                if own == "name":
-                    raise InputError(f"NAME is missing: {ctx.command_path} NAME {shlex.join(files)}")
-                ctx.params[own] = None
-        del ctx.args[:2]
-        return files
 
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         pieces = [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
@@ -114,32 +92,6 @@ class GroupedCommand(TyperCommand):
 
     def sections(self, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
         """Lists the titles, each with its parameters as they are written, and their help."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-        others: list[tuple[str, str]] = []
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None:
-                continue
-            title = getattr(parameter, "rich_help_panel", None)
-            if title is None and parameter.name.rstrip("_") in _INPUT_AND_OUTPUT:
-                title = "Input and output"
-            if parameter.param_type_name == "argument":
-                sections["Arguments"].append(record)
-            elif title is None:
-                others.append(record)
-            else:
-                sections.setdefault(title, []).append(record)
-        if self.pairs:
-            sections["Arguments"].append(("FILE FILE", _FILES))
-        sections["Machine"] = sections.pop("Machine", [])
-        sections["Other options" if len(sections) > 1 else "Options"] = others
-        return {title: records for title, records in sections.items() if records}
+        from nmt.cli.help_sections import sections
 
-
-def _one_file(name: str, side: Any) -> Any:
-    """The option for one file that holds both sides, like the option for one of them."""
-    option = copy(side)
-    option.name, option.opts = name, [f"--{name.replace('_', '-')}"]
-    option.required = False
-    option.help = "One file instead of these two: lines of source, TAB, target."
-    return option
+        return sections(self, ctx)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -13,8 +13,6 @@ import typer
 
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
-from nmt.core import log
-from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
 search_option = partial(typer.Option, rich_help_panel="Search")
@@ -114,10 +112,6 @@ Ray: TypeAlias = Annotated[
     ),
 ]
 
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
-
-Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")]
-
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -175,23 +169,6 @@ def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
     """The option for links whose words are numbered from 0 or from 1; ``option`` makes it, as ``typer.Option`` does."""
     text = f"Number of the first word of a sentence in {files}. Default: 0."
     return option(name, metavar="0|1", min=0, max=1, help=text)
-
-
-def with_verbosity(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --quiet and --verbose to the parameters of a command, and acts on them."""
-
-    @wraps(function)
-    def command(*, quiet: bool, verbose: bool, **values: Any) -> Any:
-        if quiet and verbose:
-            raise InputError("--quiet and --verbose contradict each other; give one of them")
-        log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
-        return function(**values)
-
-    own = signature(function, eval_str=True).parameters.values()
-    both = {"quiet": Quiet, "verbose": Verbose}.items()
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=option) for name, option in both]
-    cast(Any, command).__signature__ = Signature([*own, *more])
-    return command
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:

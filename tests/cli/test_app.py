@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import typer
@@ -503,6 +504,9 @@ def test_pairs_are_two_files_or_one_as_options_or_arguments(
     for file in ("a", "b", "c.yaml"):
         (tmp_path / file).touch()
     (tmp_path / "run").mkdir()
+    for archive, member in (("model.zip", "run/config.yaml"), ("pairs.zip", "x.de")):
+        with ZipFile(tmp_path / archive, "w") as packed:
+            packed.writestr(member, "")
     command = cli._build(name)
     own = {"init": ["new"], "filter": [], "languages": []}.get(name, ["run"])
 
@@ -525,5 +529,7 @@ def test_pairs_are_two_files_or_one_as_options_or_arguments(
         assert sides("a", "b") == (None, *two[1:])
         assert sides("a") == (None, *one[1:])
         assert sides("c.yaml", "a") == ("c.yaml", *one[1:])
+        assert sides("model.zip", "a") == ("model.zip", *one[1:])
+        assert sides("pairs.zip") == (None, Path("pairs.zip"), Path("pairs.zip"))
     if name == "init":
         assert sides("new", "--tsv", "a", "--valid-tsv", "b") == one

@@ -1,0 +1,37 @@
+"""The options of a command under titles, for its help page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+_FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
+
+_INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
+"""The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
+
+
+def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
+    """Lists the titles, each with its parameters as they are written, and their help."""
+    found: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+    others: list[tuple[str, str]] = []
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
+        if record is None:
+            continue
+        title = getattr(parameter, "rich_help_panel", None)
+        if title is None and parameter.name.rstrip("_") in _INPUT_AND_OUTPUT:
+            title = "Input and output"
+        if parameter.param_type_name == "argument":
+            found["Arguments"].append(record)
+        elif title is None:
+            others.append(record)
+        else:
+            found.setdefault(title, []).append(record)
+    if command.pairs:
+        found["Arguments"].append(("FILE FILE", _FILES))
+    if "Machine" in found:
+        found["Machine"] = found.pop("Machine")  # behind what is a command's own
+    found["Other options" if len(found) > 1 else "Options"] = others
+    return {title: records for title, records in found.items() if records}
