@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePath
@@ -219,17 +219,18 @@ def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
         head = cast(io.BufferedReader, file).peek(4096)[:4096]
         if not (head.startswith(b"PK\x03\x04") and isinstance(path, Path)):
             return head, []
-        with zipfile.ZipFile(path) as archive:
+        with suppress(NotImplementedError), zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if not info.is_dir()]
-    if any(info.flag_bits & 1 or info.compress_type not in _METHODS for info in members):
-        raise InputError(f"{path}: the ZIP archive is encrypted, or packed by a rare method: unpack it")
-    return head, [info.filename for info in members]
+            if all(info.compress_type in _METHODS and not info.flag_bits & _ENCRYPTED for info in members):
+                return head, [info.filename for info in members]
+    raise InputError(f"{path}: the ZIP archive is encrypted, or packed by a rare method: unpack it")
 
 
+_ENCRYPTED = 0x61  # or patched
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
-_DAMAGES = {lzma.LZMAError, EOFError, OSError, zlib.error, zipfile.BadZipFile, NotImplementedError}
+_DAMAGES = {lzma.LZMAError, EOFError, OSError, zlib.error, zipfile.BadZipFile}
 
 
 @contextmanager

@@ -162,12 +162,9 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
                 kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
                 rows = np.flatnonzero(kept).tolist()
-                for each in (sample, probe):
-                    each.offer(
-                        np.frombuffer(hashes, "<u8")[kept],
-                        [sources[row] for row in rows],
-                        [targets[row] for row in rows],
-                    )
+                texts = [sources[row] for row in rows], [targets[row] for row in rows]
+                sample.offer(np.frombuffer(hashes, "<u8")[kept], *texts)
+                probe.offer(np.frombuffer(hashes, "<u8")[kept], *texts)
             for doubt in doubts(probe.pairs()):
                 log.warning(f"{corpus.name}: {doubt}")
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))

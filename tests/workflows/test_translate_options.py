@@ -10,7 +10,9 @@ import pytest
 
 import nmt as package
 from nmt.alignment.forced import forced_weights
+from nmt.core.errors import InputError
 from nmt.evaluation.consensus import consensus
+from nmt.workflows.translate import _reading
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 from tests.workflows.test_commands import error
 
@@ -240,3 +242,14 @@ def test_weights_of_eight_bits(trained: Path) -> None:
     assert near.score("der hund", "the dog").log_prob == pytest.approx(
         exact.score("der hund", "the dog").log_prob, abs=0.3
     )
+
+
+@pytest.mark.parametrize("option", ["--input", "--prefix"])
+def test_the_markup_of_a_document_is_not_translated(tmp_path: Path, option: str) -> None:
+    (tmp_path / "d.xlf").write_text('<?xml version="1.0"?>\n<xliff version="1.2"></xliff>\n')
+    named = pytest.raises(InputError, match="is an XLIFF file, and lines of plain text are needed")
+    with named, _reading(tmp_path / "d.xlf", option):
+        pass
+    (tmp_path / "text").write_bytes("Hund\nKatze\n".encode("utf-16"))
+    with _reading(tmp_path / "text", option) as stream:
+        assert stream.read() == b"Hund\nKatze\n"
