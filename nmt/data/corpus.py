@@ -31,9 +31,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, ca
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.installation import missing
-from nmt.data import formats
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
-from nmt.data.formats import LEFT_OUT, NO_UTF8, NOT_UTF8, Languages, Row
+from nmt.data.file_kinds import (
+    LEFT_OUT,
+    NO_UTF8,
+    NOT_UTF8,
+    TMX,
+    XLIFF,
+    ZIP,
+    Languages,
+    Row,
+    advice,
+    is_utf16,
+    kind_of,
+    once,
+)
 from nmt.data.misalignment import locate_misalignment
 
 if TYPE_CHECKING:
@@ -96,6 +108,8 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
             rows[index] = ("", "")
         sources, targets = map(list, zip(*cast(list[tuple[str, str]], rows), strict=True))
         if corpus.unescape:
+            from nmt.data import formats
+
             sources, targets = ([formats.one_line(html.unescape(text)) for text in side] for side in (sources, targets))
         yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
         first_line += len(rows)
@@ -111,7 +125,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         limit = f"up to {MOST_FAULTY:.0%} are left out" if faulty == "drop" else "data.faulty: drop leaves them out"
         raise InputError(f"{text}; mend them, in UTF-8 ({limit})")
     if reasons:
-        formats.once(f"{text}; left out", log.warning if wrong else log.info)
+        once(f"{text}; left out", log.warning if wrong else log.info)
 
 
 def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
@@ -207,10 +221,10 @@ def open_text(path: AnyPath) -> BinaryIO:
     """
     file = open_bytes(path)
     head, names = _beginning(file, path)
-    if kind := formats.kind_of(head, names):
-        raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {formats.advice(kind)}")
+    if kind := kind_of(head, names):
+        raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {advice(kind)}")
     # Bytes that are no UTF-16 become U+FFFD.
-    return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if formats.is_utf16(head) else file
+    return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if is_utf16(head) else file
 
 
 def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
@@ -298,31 +312,34 @@ def _rows(corpus: CorpusConfig) -> Iterator[Sequence[Row]]:
 
 def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[Row]]:
     """The rows of a file that holds both sides. Its first bytes tell what it is; only of CSV the name does, too."""
+    from nmt.data import formats
+
     place = str(path)
     hints = formats.languages_in(place)[::-1]  # the name of the file before those of its folders
     with open_bytes(path) as file, unpacking(path):
         head, names = _beginning(file, path)
-        kind = formats.kind_of(head, names)
-        if kind in (formats.TMX, formats.XLIFF):
+        kind = kind_of(head, names)
+        if kind in (TMX, XLIFF):
             yield from formats.unit_rows(iter(lambda: file.read(1 << 16), b""), place, languages, hints)
-        elif kind == formats.ZIP and names:
+        elif kind == ZIP and names:
             yield from _archive(Path(place), names, languages, hints)
         elif kind:
             raise InputError(
                 f"{path}: is {kind}, and not one of the files of pairs that nmt reads (TSV, CSV, JSON lines, TMX, "
-                f"XLIFF, or a ZIP archive of two text files): {formats.advice(kind)}"
+                f"XLIFF, or a ZIP archive of two text files): {advice(kind)}"
             )
         else:
             ends = [end.lower() for end in PurePath(place).suffixes if end not in PACKED]
             groups, is_csv = _line_groups(path, lenient=True), ends[-1:] == [".csv"]
-            is_utf16 = formats.is_utf16(head)
-            yield from formats.text_rows(groups, place, languages, hints, is_csv=is_csv, is_utf16=is_utf16)
+            yield from formats.text_rows(groups, place, languages, hints, is_csv=is_csv, is_utf16=is_utf16(head))
 
 
 def _archive(
     path: Path, names: Sequence[str], languages: Languages | None, hints: Sequence[Languages]
 ) -> Iterator[Sequence[Row]]:
     """The rows of a ZIP archive: of two text files whose names end in languages, or of one file of pairs."""
+    from nmt.data import formats
+
     names = [name for name in names if not _NO_TEXT.fullmatch(name)]
     ends = [[end[1:].lower() for end in PurePath(name).suffixes if end not in (*PACKED, ".txt")] for name in names]
     sides = {each[-1]: zipfile.Path(path, name) for each, name in zip(ends, names, strict=True) if each}
@@ -336,7 +353,7 @@ def _archive(
         )
     hints = [*hints, *(hint for name in names for hint in formats.languages_in(name))]
     source, target = (sides[name] for name in formats.choose(list(sides), str(path), languages, hints))
-    formats.once(f"{path}: source {source.name}, target {target.name}")
+    once(f"{path}: source {source.name}, target {target.name}")
     yield from _two_files(source, target)
 
 

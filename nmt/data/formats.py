@@ -7,30 +7,17 @@ but the current rows is in memory.
 from __future__ import annotations
 
 import csv
-import functools
 import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from nmt.core import log
 from nmt.core.errors import InputError
-
-Row: TypeAlias = tuple[str, str] | str
-"""A pair, or the reason why the row is none."""
-
-Languages: TypeAlias = tuple[str, str]
-
-NOT_UTF8 = "\udcff"
-"""Stands for a line that is not UTF-8: a lone surrogate, which no text holds."""
-
-NO_UTF8, HEADER, UNTRANSLATED = "not UTF-8", "a header", "without a translation"
-LEFT_OUT = frozenset({HEADER, UNTRANSLATED})
-"""Reasons that are no fault of the file."""
+from nmt.data.file_kinds import HEADER, NO_UTF8, NOT_UTF8, UNTRANSLATED, Languages, Row, once
 
 _SAMPLE = 1000
 """Rows by which the columns of a table are told."""
@@ -39,49 +26,6 @@ _NAMES = (("source", "target"), ("src", "tgt"), ("src", "trg"))
 _NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
 _SPACES = re.compile(r"[ \t\r\n]++")
 
-# ----------------------------------------------------------------------------------------- the kind, by the first bytes
-
-TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
-_PO = "a PO file"
-_XML = r"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b"
-_ROOT = r"[^\0]*?(?<=<)(?:!doctype\s++)?(?:\w++:)?"
-_KINDS = {
-    "%PDF-": "a PDF file", r"{\\rtf": "an RTF file", "SQLite format 3\0": "an SQLite database",
-    "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", "PAR1": "a Parquet file",
-    "7z\xbc\xaf'\x1c": "a 7z archive", "Rar!": "a RAR archive", "\x89PNG": "a PNG picture",
-    "\xff\xd8\xff": "a JPEG picture", ".{257}ustar": "a TAR archive",
-    "PK\3\4.*\nword/": "a Word document (DOCX)", "PK\3\4.*\nxl/": "an Excel workbook (XLSX)",
-    "PK\3\4.*\nMETA-INF/": "an OpenDocument or EPUB file", "PK\3\4": ZIP,
-    rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",
-    r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
-}  # fmt: skip
-"""Patterns of the first bytes, each as a character, and behind them the names in a ZIP archive, a line each."""
-_KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
-_PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
-_ADVICE = {
-    _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
-    ZIP: "unpack it",
-}  # fmt: skip
-
-
-def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
-    """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; None for text."""
-    text = head.decode("utf-16", "ignore") if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    text = "\n".join([text, *names])
-    found = _KIND.match(text)
-    return None if found is None else [*_KINDS.values()][(found.lastindex or 0) - 1]
-
-
-def advice(kind: str) -> str:
-    """The way to text from a kind of file."""
-    return _ADVICE.get(kind, "save its text as plain text, or its table as CSV, in UTF-8")
-
-
-def is_utf16(head: bytes) -> bool:
-    """True for a byte order mark of UTF-16."""
-    return head.startswith((b"\xff\xfe", b"\xfe\xff"))
-
-
 # ------------------------------------------------------------------------------------------------------------ languages
 
 
@@ -89,12 +33,6 @@ def _matches(tag: str, language: str) -> bool:
     """True for ``en-US`` and ``en``, and the other way round."""
     one, other = (f"{each.lower().replace('_', '-')}-" for each in (tag, language))
     return one.startswith(other) or other.startswith(one)
-
-
-@functools.cache
-def once(text: str, say: Callable[[str], None] = log.info) -> None:
-    """Logs a line, but not again when the same corpus is read again."""
-    say(text)
 
 
 def choose(names: Sequence[str], place: str, languages: Languages | None, hints: Iterable[Languages] = ()) -> Languages:

@@ -19,7 +19,7 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
-from nmt.data.formats import kind_of
+from nmt.data.file_kinds import kind_of
 
 PAIRS = [
     ("Der Hund schläft.", "The dog sleeps."),
