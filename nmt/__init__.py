@@ -20,6 +20,8 @@ from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from torch import Tensor
     from torch import device as Device
 
@@ -119,6 +121,17 @@ def accelerate() -> None:
         from nmt.extras.accel.optimize import register
 
         register()
+
+
+def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:
+    """The threads of ``nmt.extras`` to train with on a CPU; ``before``: those that the training began with."""
+    if find_spec("nmt.extras") is None:
+        from contextlib import nullcontext
+
+        return nullcontext(False)
+    from nmt.extras.accel.threads import on_idle_cores as threads
+
+    return threads(before)
 
 
 def constrained_search(

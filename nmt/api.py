@@ -18,7 +18,8 @@ from nmt.data.corpus_paths import refuse_missing
 from nmt.evaluation.report import Evaluation
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
-from nmt.translator.arguments import Pair, library, pairs_of
+from nmt.translator.arguments import Pair, pairs_of
+from nmt.translator.library import library
 from nmt.translator.results import Results
 from nmt.translator.translator import Translator
 
@@ -67,7 +68,13 @@ def train(
     from nmt.workflows import train as workflow
 
     return workflow.train(
-        settings, device=str(device), precision=precision, extend=extend, markup=nmt.marked_line, callbacks=callbacks
+        settings,
+        device=str(device),
+        precision=precision,
+        extend=extend,
+        markup=nmt.marked_line,
+        callbacks=callbacks,
+        threads=nmt.on_idle_cores,
     )
 
 

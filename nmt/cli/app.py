@@ -68,9 +68,6 @@ COMMANDS = {
 if find_spec("nmt.extras") is None:
     COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
 
-GROUPS = {"Your own data": "init", "Train": "train", "Use": "translate", "Look": "evaluate", "More": "config"}
-"""The titles of the help page, and the first command under each."""
-
 
 class _Imported(Mapping[str, Any]):
     """The commands by their names, each imported and built at its first use: all of them would take some 40 ms."""
@@ -101,13 +98,9 @@ class _Commands(TyperGroup):
         self.commands = cast(Any, _Imported())  # nothing puts any more in
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        titles = {first: title for title, first in GROUPS.items()}
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            title = titles.get(name) or [*groups][-1]
-            # the whole first paragraph of the help, which Typer would cut
-            groups.setdefault(title, []).append((name, " ".join((command.help or "").split("\n\n")[0].split())))
-        for title, records in groups.items():
+        from nmt.cli.help_sections import command_sections
+
+        for title, records in command_sections(self.commands).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 

@@ -13,6 +13,9 @@ from typer.core import TyperCommand
 from nmt.core import log
 from nmt.core.errors import InputError
 
+SINGLE_DASH = re.compile("-[a-z][a-z_-]+(=.*)?")
+"""A long option with one dash: ``-src FILE`` would be read as ``-s rc``."""
+
 
 def set_verbosity(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
@@ -53,7 +56,10 @@ class GroupedCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         if not ctx.resilient_parsing:
-            self._refuse_single_dash(ctx, args)
+            if any(map(SINGLE_DASH.fullmatch, args)):
+                from nmt.cli.mistakes import refuse_single_dash
+
+                refuse_single_dash(filter(SINGLE_DASH.fullmatch, args), self.get_params(ctx), args, ctx.command_path)
             try:
                 *_, given = self.make_parser(ctx).parse_args(args=list(args))
             except typer.TyperException as error:
@@ -72,14 +78,6 @@ class GroupedCommand(TyperCommand):
 
                 find_pairs(self, ctx)
         return ctx.args
-
-    def _refuse_single_dash(self, ctx: typer.Context, args: list[str]) -> None:
-        """Raises InputError for a long option with one dash: ``-src FILE`` would be read as ``-s rc``."""
-        for option in filter(re.compile("-[a-z][a-z_-]+(=.*)?").fullmatch, args):
-            from nmt.cli.mistakes import other_name, other_option
-
-            if other_name(option, [name for each in self.get_params(ctx) for name in each.opts]):
-                raise InputError(other_option(option, self.get_params(ctx), args, ctx.command_path))
 
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         pieces = [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]

@@ -1,15 +1,29 @@
-"""The options of a command under titles, for its help page."""
+"""What stands under the titles of help pages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import typer
+
+GROUPS = {"Your own data": "init", "Train": "train", "Use": "translate", "Look": "evaluate", "More": "config"}
+"""The titles of the page of all commands, and the first command under each."""
 
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
 _INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
 """The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
+
+
+def command_sections(commands: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """Lists the titles, each with its commands and the first paragraph of their help, which Typer would cut."""
+    titles = {first: title for title, first in GROUPS.items()}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, command in commands.items():
+        title = titles.get(name) or [*found][-1]
+        found.setdefault(title, []).append((name, " ".join((command.help or "").split("\n\n")[0].split())))
+    return found
 
 
 def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:

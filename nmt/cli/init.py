@@ -158,7 +158,7 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
             from nmt.workflows.training_time import measure_training
 
             nmt.accelerate()
-        return measure_training(experiment, pairs, device=device)
+        return measure_training(experiment, pairs, device=device, threads=nmt.on_idle_cores)
 
     return cuda, measure
 

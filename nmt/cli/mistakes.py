@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -128,6 +128,13 @@ def other_name(option: str, names: Collection[str]) -> str | None:
         ours: f"{ours[2:]} {others}".split() for ours, others in [*((name, "") for name in names), *OPTIONS.items()]
     }
     return next((ours for ours, others in theirs.items() if bare in others and ours.split()[0] in names), None)
+
+
+def refuse_single_dash(options: Iterable[str], parameters: Sequence[Any], arguments: Sequence[str], where: str) -> None:
+    """Raises InputError for a long option with one dash that is one of ours, or of another toolkit."""
+    for option in options:
+        if other_name(option, [name for each in parameters for name in each.opts]):
+            raise InputError(other_option(option, parameters, arguments, where))
 
 
 def other_option(option: str, parameters: Sequence[Any], arguments: Sequence[str], where: str) -> str:

@@ -82,4 +82,5 @@ def train(
             skip_damaged=skip_damaged,
             extend=extend,
             markup=nmt.marked_line,
+            threads=nmt.on_idle_cores,
         )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from nmt.config.structure import dump, validate
 from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
 from nmt.search.config import SearchConfig
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 Pair: TypeAlias = Sequence[str] | Mapping[str, Any]
 """A source and a target; or a row of a data set of Hugging Face, such as ``{"translation": {"de": …, "en": …}}``."""
@@ -32,21 +28,15 @@ _OTHER_NAMES = {
 """What arguments of other libraries are called here."""
 
 
-def library(function: Callable[P, R]) -> Callable[P, R]:
-    """Has a function speak to callers from Python: its errors name arguments and not options of the command line,
-    ``device='gpu'`` and not ``--device gpu``, and a name of other libraries is an InputError with the right one."""
+def refuse_other_names(names: Iterable[str]) -> None:
+    """Raises InputError, which says what to write, for an argument that is called otherwise here."""
+    for name in filter(_OTHER_NAMES.__contains__, names):
+        raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}")
 
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in kwargs.keys() & _OTHER_NAMES.keys():
-            raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}")
-        try:
-            return function(*args, **kwargs)
-        except InputError as error:
-            messages = [_OPTION.sub(_argument, message) for message in error.messages]
-            raise InputError(*messages, exit_code=error.exit_code) from None
 
-    return checked
+def in_python(error: InputError) -> InputError:
+    """The error with the names of arguments in place of those of options."""
+    return InputError(*(_OPTION.sub(_argument, each) for each in error.messages), exit_code=error.exit_code)
 
 
 def _argument(match: re.Match[str]) -> str:

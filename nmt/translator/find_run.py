@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, replace_file
-from nmt.data.whole_folder import locked, made_whole
+from nmt.core.files import replace_file
 from nmt.experiment import Experiment
 from nmt.training import folders
 
@@ -25,14 +20,6 @@ ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
 
 EXPORTED = "exported"
 """The folder of ``nmt export`` there, with one for each format."""
-
-PACKED = re.compile(
-    r"[^/]+/([^/]+\.(yaml|json|model|safetensors|md)|checkpoints/[^/]+/(.+\.(safetensors|json)|SHA256SUMS))"
-)
-"""The files of a run directory that are read from an archive, of which weights, the most of it, are hardly smaller."""
-
-MOST_PACKED = 20
-"""Maximum size of the files, as a multiple of that of the archive, so that a stranger's cannot fill the disk."""
 
 ORDER = ".order"
 """Holds a number; a run that was trained later than another one beside it has a greater number."""
@@ -70,7 +57,9 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
         raise InputError(f"{path}: is neither a run directory (it has no {experiments.FILE}) nor a checkpoint")
     if path.is_file():
         if path.suffix == ".zip":
-            return _unpacked(path)
+            from nmt.translator.archive import unpacked
+
+            return unpacked(path)
         if path.suffix not in (".yaml", ".yml"):
             raise InputError(
                 f"{path}: name a run directory, a checkpoint folder, a config (.yaml) or an archive (.zip)"
@@ -80,26 +69,6 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
             raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
         return run
     raise InputError(f"{path}: no such run directory, checkpoint or config")
-
-
-def _unpacked(archive: Path) -> Path:
-    """The run directory in an archive that `nmt export --to nmt` has written, unpacked once into the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nmt"
-    folder = cache / content_hash(archive).hex()[:16]
-    with locked(folder):
-        try:
-            if not folder.exists():
-                with zipfile.ZipFile(archive) as file, made_whole(folder) as unfinished:
-                    entries = [entry for entry in file.infolist() if PACKED.fullmatch(entry.filename)]
-                    if sum(entry.file_size for entry in entries) > MOST_PACKED * archive.stat().st_size:
-                        raise zipfile.BadZipFile("it is far larger unpacked")
-                    file.extractall(unfinished, entries)  # which leads no name out of the folder
-        except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise InputError(f"{archive}: cannot be unpacked: {error}") from None
-    found = sorted(folder.glob(f"*/{experiments.FILE}"))
-    if len(found) != 1:
-        raise InputError(f"{archive}: holds no model; make one with nmt export --to nmt --output {archive}")
-    return found[0].parent
 
 
 def newest(run: Path) -> Path | None:

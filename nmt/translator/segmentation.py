@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
 from nmt.data.pieces import Lengths, Span, split_long
-from nmt.data.words import is_unspaced
 from nmt.search.config import SearchConfig
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
@@ -272,6 +271,8 @@ class Segmentation:
             if last == 0 and not self._search.document:
                 between = ""
             elif not between and last > 0 and last not in borders and joined:
+                from nmt.data.words import is_unspaced
+
                 is_in_word = unicodedata.category(source[last - 1])[0] in "LMNS" and not is_unspaced(source[last - 1])
                 between = "" if is_in_word or unicodedata.east_asian_width(joined[-1]) in "WF" else " "
             begins.append(len(joined) + len(between))

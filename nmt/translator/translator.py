@@ -33,9 +33,9 @@ from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
-from nmt.translator.arguments import library, pairs_of, searching, texts_of
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel, load_trained
+from nmt.translator.library import library
+from nmt.translator.loading import TrainedModel
 from nmt.translator.results import Results
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation
@@ -145,18 +145,9 @@ class Translator:
         InputError for a device or a language that is not there, and for an engine that cannot be moved."""
         translator = self
         if device is not None:
-            if str(device) in self.trained.experiment.data.target_languages:
-                raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")
-            if not isinstance(self.engine, OwnEngine) or self.engine.model is not self.model:
-                raise InputError(
-                    f"device={device!r}: this engine or ensemble stays where it is; use nmt.load with device"
-                )
-            folder, precision = self.trained.checkpoint.resolve(), self.trained.compute.precision
-            moved = replace(
-                load_trained(folder, device=str(device), precision=precision), experiment=self.trained.experiment
-            )
-            engine = replace(self.engine, model=moved.model, compute=moved.compute)
-            translator = replace(self, trained=moved, engine=engine)
+            from nmt.translator.moving import moved
+
+            translator = moved(self, str(device))
         if target_language is None:
             return translator
         trained = translator.trained.to(target_language)
@@ -217,6 +208,8 @@ class Translator:
         begins with the text's prefix, where there is one that is not blank, and contains its constraints; see
         ``candidates``. Raises InputError for values that cannot be, and for what is not text."""
         options = (beam, n_best, length_penalty, max_length_ratio)
+        from nmt.translator.arguments import searching, texts_of
+
         translator = self.to(target_language=target_language)
         if any(option is not None for option in options):
             translator = replace(translator, search=searching(translator.search, *options))
@@ -334,6 +327,7 @@ class Translator:
     ) -> Alignment | Results[Alignment]:
         """The alignment of a pair, or of each pair, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.views import View
+        from nmt.translator.arguments import pairs_of
 
         pairs = pairs_of(sources, targets)
         (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
@@ -348,6 +342,7 @@ class Translator:
         self, sources: str | Iterable[str], targets: str | Iterable[str], *, first_line: int = 1
     ) -> PairScore | Results[PairScore]:
         """The probability of a given translation, or of several; see ``nmt.translator.scorer.Scorer.score``."""
+        from nmt.translator.arguments import pairs_of
         from nmt.translator.scorer import Scorer
 
         scores = Scorer(self.trained).score(*pairs_of(sources, targets), first_line=first_line)

@@ -7,9 +7,7 @@ serve: the engine translates while Python reads and writes the text of other win
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -89,12 +87,7 @@ class Workers:
                 yield window, partial(self._options.translate, self._translator, window)
                 continue
             with self._reporting():
-                submitted = (
-                    self._executor.submit(self._options.translate, self._translator, window)
-                    if self._loading is None
-                    else self._executor.submit(_translate, window)
-                )
-                waiting.append((window, submitted))
+                waiting.append((window, self._submitted(self._executor, window)))
             # a writer of less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 window, future = waiting.popleft()
@@ -106,12 +99,17 @@ class Workers:
         if self._loading is None:
             return ThreadPoolExecutor(self._count)
         log.detail(f"{self._count} processes translate")
-        return ProcessPoolExecutor(
-            self._count,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_initialize,
-            initargs=(self._loading, self._options),
-        )
+        from nmt.translator.worker_process import initialize
+
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._count, context, initialize, (self._loading, self._options))
+
+    def _submitted(self, executor: Executor, window: Window) -> Future[WindowTranslation]:
+        if self._loading is None:
+            return executor.submit(self._options.translate, self._translator, window)
+        from nmt.translator.worker_process import translate
+
+        return executor.submit(translate, window)
 
     def _result(self, future: Future[WindowTranslation]) -> WindowTranslation:
         with self._reporting():
@@ -126,33 +124,3 @@ class Workers:
             raise InputError(
                 f"--workers {self._count}: one of the processes was ended, perhaps for lack of memory; use fewer"
             ) from None
-
-
-_process_state: tuple[Translator, OutputOptions] | None = None
-"""The translator of a started process."""
-
-
-def _initialize(loading: LoadOptions, options: OutputOptions) -> None:
-    global _process_state
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the process that started this one ends it
-    log.set_verbosity(log.Verbosity.SILENT)
-    torch.set_num_threads(1)
-    _process_state = (
-        loading.load(
-            loading.model,
-            device=loading.device,
-            precision=loading.precision,
-            overrides=loading.overrides,
-            ensemble=loading.ensemble,
-        ),
-        options,
-    )
-    gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
-
-
-def _translate(window: Window) -> WindowTranslation:
-    assert _process_state is not None
-    translator, options = _process_state
-    return options.translate(translator, window)

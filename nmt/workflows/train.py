@@ -41,14 +41,10 @@ from nmt.translator.manifest import Manifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
-from nmt.workflows.threads import on_idle_cores
 
 if TYPE_CHECKING:
     from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
-
-EVENTS = ("on_update", "on_validation", "on_checkpoint")
-"""Methods of a callback."""
 
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
@@ -63,6 +59,7 @@ def train(
     extend: bool = False,
     markup: Markup | None = None,
     callbacks: Sequence[object] = (),
+    threads: Callable[[int | None], AbstractContextManager[object]] | None = None,
 ) -> Path:
     """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
 
@@ -70,17 +67,17 @@ def train(
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
     damaged. ``extend`` allows another number of updates where the learning rate's schedule depends on it, which then is
     that for the new number. ``markup`` serves ``search.markup`` in validation. ``callbacks``, for one process, are
-    objects with methods of the names in ``EVENTS``; see ``observe`` of ``Trainer``. Raises InputError for a fault of
-    config, data or environment, for a run directory that another configuration made or another process is training in;
+    objects with methods of the names in ``nmt.workflows.callbacks.EVENTS``; see ``observe`` of ``Trainer``. ``threads``
+    chooses those of one process on a CPU, given the number that the newest checkpoint was trained with, if any. Raises
+    InputError for a fault of config, data or environment, for a run directory that another configuration made or
+    another process is training in;
     after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
     processes = launched(os.environ)
-    for callback in callbacks:
-        for name in [name for name in dir(callback) if name.startswith("on_")] or ["none of them"]:
-            if name not in EVENTS:  # it would never be called
-                raise InputError(f"callbacks: training calls {', '.join(EVENTS)}, and {callback!r} has {name}")
-    if callbacks and processes.size > 1:  # which would have to stop together
-        raise InputError(f"callbacks: are for training in one process, not in {processes.size}; leave them out")
+    if callbacks:
+        from nmt.workflows.callbacks import check
+
+        check(callbacks, processes)
     if not processes.is_first:
         log.set_verbosity(log.Verbosity.SILENT)
     run, to, languages = experiment.folder, experiment.search.to, experiment.data.target_languages
@@ -94,7 +91,10 @@ def train(
             folders.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
-        with processes.connected(chosen.device), _threads(run, chosen, processes):
+        computing: AbstractContextManager[object] = nullcontext()
+        if threads is not None and chosen.device.type == "cpu" and processes.size == 1:
+            computing = threads(_begun_with(run))
+        with processes.connected(chosen.device), computing:
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup, callbacks)
             trainer.train()
             if processes.is_first:
@@ -103,15 +103,12 @@ def train(
     return run
 
 
-def _threads(run: Path, chosen: Compute, processes: Processes) -> AbstractContextManager[object]:
-    """The threads to train with: several processes and a GPU have theirs."""
-    if chosen.device.type != "cpu" or processes.size > 1:
-        return nullcontext()
+def _begun_with(run: Path) -> int | None:
+    """The threads of the newest checkpoint; None where there is none, and for one of an older release."""
     newest = folders.latest(run)
-    try:
-        return on_idle_cores(None if newest is None else folders.read_state(newest).get("threads"))
-    except folders.Damaged:  # told when it is restored
-        return nullcontext()
+    with suppress(folders.Damaged):  # told when it is restored
+        return None if newest is None else folders.read_state(newest).get("threads")
+    return None
 
 
 def _trainer(

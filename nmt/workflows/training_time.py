@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,6 @@ from nmt.training.processes import Processes
 from nmt.training.stream import Position, Stream, TrainingData, prefetched
 from nmt.translator.loading import for_inference
 from nmt.workflows.init_config import Speed
-from nmt.workflows.threads import idle_cores, on_idle_cores
 
 SECONDS, UPDATES = 6.0, 40
 """Measuring ends with the first of these that is reached."""
@@ -42,10 +41,16 @@ WARM_UP = 3
 """First updates that do not count, for they allocate memory and choose kernels; fewer of a slow training."""
 
 
-def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
+def measure_training(
+    experiment: Experiment,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    device: str,
+    threads: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(False),
+) -> Speed:
     """Trains a model of the configuration for some seconds, on random tokens of the lengths of ``pairs``, which are of
     its corpus, translates some with it as a validation does, and throws it away. Raises InputError where these are too
-    few or the device's memory is too small."""
+    few or the device's memory is too small. ``threads`` gives True where other programs keep cores busy."""
     chosen = compute(device, "auto")
     seed_everything(experiment.seed)
     config, subwords = experiment.training, experiment.data.subwords
@@ -55,8 +60,8 @@ def measure_training(experiment: Experiment, pairs: Sequence[tuple[str, str]], *
     ends: list[float] = []
     processor_s: list[float] = []
     cores, on_cpu = torch.get_num_threads(), chosen.device.type == "cpu"
-    is_busy = on_cpu and idle_cores(cores) < cores - 0.5
-    with tempfile.TemporaryDirectory(prefix="nmt-init-") as name, on_idle_cores() if on_cpu else nullcontext():
+    busy = threads() if on_cpu else nullcontext(False)
+    with tempfile.TemporaryDirectory(prefix="nmt-init-") as name, busy as is_busy:
         data = TrainingData(_store(Path(name) / "train", pairs, tokenizers, tokens), tokenizers, 0.0, "")
         model = build(experiment.model, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
         model = model.to(chosen.device).train()

@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -387,7 +389,7 @@ def test_updates_fit_the_minutes(
 ) -> None:
     lengths: list[int] = []
 
-    def measured(experiment: Experiment, pairs: Sequence[tuple[str, str]], *, device: str) -> Speed:
+    def measured(experiment: Experiment, pairs: Sequence[tuple[str, str]], **_: object) -> Speed:
         lengths.append(len(pairs))
         return Speed(0.5, "2 CPU cores", validation=0.125)  # of 4 pairs: half a second
 
@@ -439,13 +441,12 @@ def test_validations_fit_inside_the_minutes(minutes: float, pairs: int, expected
 def test_the_time_alone_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = validate(Experiment, parse_document(CONFIG, "config.yaml"))
     pairs = sentences(80, seed=2)
-    monkeypatch.setattr(training_time, "idle_cores", lambda cores: cores)
     speed = training_time.measure_training(experiment, pairs, device="cpu")
     assert speed.alone is None
     assert speed.validation > 0
-    monkeypatch.setattr(training_time, "idle_cores", lambda _: 0.3)
     monkeypatch.setattr("torch.get_num_threads", lambda: 10)  # of which other programs seem to have nine
-    speed = training_time.measure_training(experiment, pairs, device="cpu")
+    busy = partial(nullcontext, True)
+    speed = training_time.measure_training(experiment, pairs, device="cpu", threads=busy)
     assert speed.alone is not None
     assert 0.01 < speed.alone / speed.seconds < 0.3
 

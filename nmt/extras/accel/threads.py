@@ -21,10 +21,10 @@ _WATCHED_S = 0.3
 
 
 @contextmanager
-def on_idle_cores(before: int | None = None) -> Iterator[int]:
-    """Computes with a thread on each idle core inside, and gives the number of threads there were until then, which
-    come back at the end. A training that goes on has as many as ``before``: other sums would have other last bits.
-    OMP_NUM_THREADS decides where it is set; without Linux all cores count as idle."""
+def on_idle_cores(before: int | None = None) -> Iterator[bool]:
+    """Computes with a thread on each idle core inside, and gives True where these are fewer than there were until then,
+    which come back at the end. A training that goes on has as many as ``before``: other sums would have other last
+    bits. OMP_NUM_THREADS decides where it is set; without Linux all cores count as idle."""
     usual = torch.get_num_threads()
     threads, reason = usual, ""
     if "OMP_NUM_THREADS" not in os.environ and usual > 1:
@@ -35,7 +35,7 @@ def on_idle_cores(before: int | None = None) -> Iterator[int]:
         log.info(f"threads: {threads} of {usual}, {reason}; OMP_NUM_THREADS={usual} takes all")
     torch.set_num_threads(threads)
     try:
-        yield usual
+        yield threads < usual
     finally:
         torch.set_num_threads(usual)
 

@@ -1,0 +1,33 @@
+"""Functions of ``import nmt``, which speak to callers from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from nmt.core.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def library(function: Callable[P, R]) -> Callable[P, R]:
+    """Has a function speak to callers from Python: its errors name arguments and not options of the command line,
+    ``device='gpu'`` and not ``--device gpu``, and a name of other libraries is an InputError with the right one."""
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            from nmt.translator.arguments import refuse_other_names
+
+            refuse_other_names(kwargs)
+            raise
+        except InputError as error:
+            from nmt.translator.arguments import in_python
+
+            raise in_python(error) from None
+
+    return checked
