@@ -82,6 +82,7 @@ PARTS = {
         ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),
         ("tests/extras/export/test_onnx.py", "tests/extras/export/test_export_onnx.py"),
     ),
+    "zstd": Part(("zstd",), ("backports.zstd",), ("backports.zstd",), ("tests/data/test_formats.py",)),
     "ray": Part(
         ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
         ("tests/extras/ray/test_shards.py", "tests/extras/ray/test_ray.py"),

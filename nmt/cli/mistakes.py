@@ -60,14 +60,14 @@ VALUES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "flo
 """Values of options, by the names that others have for them."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", flags=re.DOTALL)
-_CHOICE = re.compile(r".*: '(.*)' is not one of (.*)", flags=re.DOTALL)
 
 
 def describe(error: Any, context: Any, arguments: Sequence[str], commands: Collection[str]) -> str:
     """The message for a TyperException, with what to type instead or the help page to see."""
     where, parameters = context.command_path, context.command.get_params(context)
     message = error.format_message().replace("Value error, ", "").rstrip(".")
-    extra, choice = _EXTRA.fullmatch(message), _CHOICE.fullmatch(message)
+    extra = _EXTRA.fullmatch(message)
+    before, choice, choices = message.rpartition("' is not one of ")
     parameter: Any = getattr(error, "param", None)
     name = max(parameter.opts, key=len) if parameter else str(getattr(error, "option_name", ""))
     fault = error.__cause__.errors()[0] if isinstance(error.__cause__, ValidationError) else None
@@ -81,9 +81,9 @@ def describe(error: Any, context: Any, arguments: Sequence[str], commands: Colle
     elif extra or message.endswith("does not take a value"):
         message = _surplus(extra[1] if extra else "", parameters, arguments, usage)
     elif choice:
-        known = choice[2].replace("'", "")
-        meant = VALUES.get(choice[1].lower())
-        message = f"{name} {choice[1]}: use {meant if meant in known.split(', ') else f'one of {known}'}"
+        known, value = choices.replace("'", ""), before.partition(": '")[2]
+        meant = VALUES.get(value.lower())
+        message = f"{name} {value}: use {meant if meant in known.split(', ') else f'one of {known}'}"
     elif message.startswith("Missing argument"):
         message = f"{parameter.metavar} is missing: {usage}"
     elif message.endswith("requires an argument"):

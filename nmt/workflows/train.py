@@ -243,8 +243,11 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
-    if not (newest / folders.TRAINING).exists():
-        raise InputError(f"{newest}: has no {folders.TRAINING}; set another run, with training.start_from: {run}")
+    checksums = newest / folders.CHECKSUMS
+    if checksums.exists() and folders.TRAINING not in checksums.read_text(encoding="utf-8"):  # handed on, or imported
+        raise InputError(
+            f"{newest}: has no {folders.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from {run}"
+        )
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
     if keys == [experiments.HORIZON]:

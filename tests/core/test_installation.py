@@ -49,4 +49,4 @@ def test_extras_that_messages_name_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "nmt").rglob("*.py")]
     named = {extra for text in sources for extra in re.findall(r'missing\(f?"[^"]*", "(\w+)"\)', text)}
-    assert named == {"serve", "ctranslate2", "onnx", "ray", "tensorboard", "hf"} <= set(extras)
+    assert named == {"serve", "ctranslate2", "onnx", "ray", "tensorboard", "hf", "zstd"} <= set(extras)

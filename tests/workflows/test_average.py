@@ -415,7 +415,7 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
 
 
 def test_a_moving_average_cannot_be_taken_up_without_its_weights(run: Path) -> None:
-    with pytest.raises(InputError, match=r"run: was made by a configuration with other training.ema; set another run"):
+    with pytest.raises(InputError, match=r"was made by a configuration with other training.ema; go on with its own"):
         start("training.stopping.updates=10", "training.ema=0.9", "training.keep=4")
 
 

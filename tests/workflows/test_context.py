@@ -388,7 +388,7 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     predictions = []
     for direction, to in (("de-en", "en"), ("en-de", "de")):
         sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
-        texts, own = loaded.document().sentences(sources), loaded.to(to)
+        texts, own = loaded.document().sentences(sources), loaded.to(target_language=to)
         hypotheses = [each.text for each in own.translate(texts)]
         predictions.append(own.predict(texts, references))
         for score in scores(hypotheses, references, metrics=("bleu", "chrf")):

@@ -127,7 +127,7 @@ def test_other_commands_refuse_an_unknown_language(nmt: Command, trained: Path) 
     says = f"--to en: {run} was trained on corpora without languages; leave it out"
     assert nmt("translate", run, "--to", "en", "--input", "test.de").error == says
     reverse = ["align", "run", *PAIRS, "--to", "en", "--reverse", "run"]
-    assert nmt(*reverse).error == "run translates into de, en: choose one with --reverse-to"
+    assert nmt(*reverse).error == "run translates into de, en: choose one with --reverse-to LANGUAGE"
     assert nmt(*reverse, "--reverse-to", "fr").error == "--reverse-to fr: run translates into de, en"
     assert "of the same run as the forward model" in nmt(*reverse, "--reverse-to", "en").error
 
@@ -316,13 +316,13 @@ def test_validation_measures_each_direction(here: Path) -> None:
     loaded = library.load("run/latest", precision="float32", overrides=["search.beam=1"])
     for direction, to in (("de-en", "en"), ("en-de", "de")):
         sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
-        hypotheses = [each.text for each in loaded.to(to).translate(sources)]
+        hypotheses = [each.text for each in loaded.to(target_language=to).translate(sources)]
         for score in scores(hypotheses, references, metrics=("bleu", "chrf")):
             assert last[f"{score.name[:4].lower()} {direction}"] == pytest.approx(score.value, rel=1e-4)
     for name in ("bleu", "chrf"):
         assert last[name] == pytest.approx((last[f"{name} de-en"] + last[f"{name} en-de"]) / 2, rel=1e-4)
     predictions = [
-        loaded.to(to).predict(
+        loaded.to(target_language=to).predict(
             Path(f"valid.{source}").read_text().splitlines(), Path(f"valid.{to}").read_text().splitlines()
         )
         for source, to in (("de", "en"), ("en", "de"))

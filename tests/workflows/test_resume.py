@@ -169,7 +169,7 @@ def test_killed_and_resumed_in_the_middle_of_a_feeds_schedule(tmp_path: Path) ->
 def test_a_run_goes_on_with_its_own_feed_only(whole: Path) -> None:
     kind = nmt(*train("training.feed=free_running"), folder=whole)
     assert kind.returncode == 2
-    assert b"was made by a configuration with other training.feed.kind; set another run" in kind.stderr
+    assert b"was made by a configuration with other training.feed.kind; go on with its own" in kind.stderr
     assert kind.stderr.count(b"\n") == 1
 
 

@@ -11,6 +11,7 @@ from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.explanation import explanation
 from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment, pharaoh_line
+from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
@@ -34,6 +35,8 @@ class TextAligner:
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
         """One alignment for each pair."""
+        if len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         malloc_trim()
         find = text_words if self.text else white_space_words
         source_spans, target_spans = ([find(line) for line in side] for side in (sources, targets))

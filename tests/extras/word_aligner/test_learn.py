@@ -116,7 +116,7 @@ OUT = ["-o", "out"]
         (["-s", "x.de", "-t", "short", *OUT], "short has 1 lines, but x.de has more: they must go together"),
         (["-s", "x.de", "-t", "blank", *OUT], "blank: holds no word to learn from"),
         (["-s", "empty", "-t", "empty", *OUT], "empty: holds no word to learn from"),
-        (["-s", "bytes", "-t", "x.en", *OUT], "bytes:1: "),
+        (["-s", "bytes", "-t", "x.en", *OUT], "bytes has 1 lines"),
         (["-s", "x.de", "-t", "x.en", "-o", "x.de"], "--output x.de: is an input file of this command"),
         (["-s", "x.de", "-t", "x.en", "-o", "."], "--output .: cannot be written: is a folder"),
         (["-s", "x.de", "-t", "x.en", "-o", "no/x"], "--output no/x: cannot be written: folder no does not exist"),
@@ -126,8 +126,8 @@ OUT = ["-o", "out"]
         ),
         (["no-run", "-s", "x.de", "-t", "x.en"], "no-run: no such run directory, checkpoint or config"),
         (["-s", "x.de", "-t", "x.en", "--seed", "-1"], "--seed: expected at least 0, found -1"),
-        (["--sed", "1"], "no such option: --sed"),
-        (["--learn"], "no such option: --learn"),
+        (["--sed", "1"], "--sed: no such option"),
+        (["--learn"], "--learn: no such option"),
     ],
 )
 def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str], error: str) -> None:
@@ -262,7 +262,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
     folders.write_checksums(weights_file.parent, (folders.MODEL, folders.TRAINING, folders.STATE))
     assert refused() == f"{run / LAYER}: was taught on other weights than the model has now{remedy}"
     (run / LAYER).unlink()
-    assert refused() == f"--method trained: {run / LAYER} is not there{remedy}"
+    assert refused() == f"method='trained': {run / LAYER} is not there{remedy}"
     assert "trained" not in package.load(run).aligner.methods
     with pytest.raises(InputError, match="is not there; make it with: nmt aligner "):
         package.load(trained / "run").align(["eins"], ["one"], method="trained")
