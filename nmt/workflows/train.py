@@ -243,8 +243,7 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
-    checksums = newest / folders.CHECKSUMS
-    if checksums.exists() and folders.TRAINING not in checksums.read_text(encoding="utf-8"):  # handed on, or imported
+    if not any(run.glob(f"checkpoints/*/{folders.TRAINING}")):  # it was handed on, or imported
         raise InputError(
             f"{newest}: has no {folders.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from {run}"
         )

@@ -95,7 +95,9 @@ def test_a_run_that_lacks_what_training_needs_is_found(command: Command, trained
     for side in ("train.de", "train.en", "valid.de", "valid.en"):
         shutil.copy(trained / side, tmp_path)
     found = command("train", trained / "config.yaml", "--set", f"run={run}", "--precision", "float32").error
-    assert found.endswith(f"has no training.safetensors; set another run, with training.start_from: {run}")
+    assert found.endswith(
+        f"has no training.safetensors, to go on from; to fine-tune the model, nmt init NAME --from {run}"
+    )
 
 
 def archive_of(files: dict[str, bytes]) -> bytes:
