@@ -19,7 +19,7 @@ from nmt.evaluation.report import Evaluation
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
 from nmt.translator.arguments import Pair, pairs_of
-from nmt.translator.library import library
+from nmt.translator.python_errors import library
 from nmt.translator.results import Results
 from nmt.translator.translator import Translator
 

@@ -34,8 +34,8 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import run_of
-from nmt.translator.library import library
 from nmt.translator.loading import TrainedModel
+from nmt.translator.python_errors import library
 from nmt.translator.results import Results
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Translation

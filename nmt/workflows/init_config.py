@@ -146,9 +146,11 @@ def init_config(
         usual = f"; without --minutes there would be {updates_for(size, tokens):,}"
         if updates * TOO_FEW < updates_for(size, tokens):
             enough = updates_for(size, tokens) // ENOUGH
+            seconds = enough * speed.seconds
+            needed = max(seconds / (1 - VALIDATING), seconds + pairs * speed.validation)  # with one validation at least
             log.warning(
-                f"--minutes {minutes:g}: {updates:,} updates teach hardly anything; --minutes "
-                f"{math.ceil(enough * speed.seconds / (1 - VALIDATING) / 60)} would pay for {enough:,}, which do"
+                f"--minutes {minutes:g}: {updates:,} updates teach hardly anything; --minutes {math.ceil(needed / 60)} "
+                f"would pay for {enough:,}, which do"
             )
     _say("corpus", f"{found.pairs:,} pairs")
     if held.held_out:

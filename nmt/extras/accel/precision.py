@@ -26,10 +26,8 @@ def fastest_on_cpu() -> tuple[Precision, str]:
             torch.nn.LSTM(2, 2).bfloat16()(torch.zeros(1, 1, 2, dtype=torch.bfloat16))
     except RuntimeError:
         return "float32", "PyTorch has no LSTM in bfloat16 for this CPU"
-    found = [(_seconds(torch.float32), _seconds(torch.bfloat16)) for _ in range(6)][
-        1:
-    ]  # the first pair chooses kernels
-    gain = min(one for one, _ in found) / min(other for _, other in found)
+    found = [(_seconds(torch.float32), _seconds(torch.bfloat16)) for _ in range(6)]
+    gain = min(one for one, _ in found[1:]) / min(other for _, other in found[1:])  # the first pair chooses kernels
     if gain < FASTER:
         return "float32", f"this CPU multiplies bfloat16 only {gain:.2g} times as fast"
     return "bfloat16", f"this CPU multiplies it {gain:.2g} times as fast as float32"

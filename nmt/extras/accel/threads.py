@@ -28,9 +28,10 @@ def on_idle_cores(before: int | None = None) -> Iterator[bool]:
     usual = torch.get_num_threads()
     threads, reason = usual, ""
     if "OMP_NUM_THREADS" not in os.environ and usual > 1:
-        threads, reason = max(1, min(usual, round(idle_cores(usual)))), "the other cores are busy"
         if before is not None:
             threads, reason = min(usual, before), "as the training began"
+        else:
+            threads, reason = max(1, min(usual, round(idle_cores(usual)))), "the other cores are busy"
     if threads < usual:
         log.info(f"threads: {threads} of {usual}, {reason}; OMP_NUM_THREADS={usual} takes all")
     torch.set_num_threads(threads)

@@ -103,7 +103,9 @@ class Augmentation:
             log.info(f"{name}: training {run}")
             nmt.accelerate()
             device, precision = self.options.device, self.options.precision
-            train.train(experiment, device=device, precision=precision, markup=nmt.marked_line)
+            train.train(
+                experiment, device=device, precision=precision, markup=nmt.marked_line, threads=nmt.on_idle_cores
+            )
 
         Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
         return run
