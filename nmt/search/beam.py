@@ -7,7 +7,7 @@ beams side by side, group by group), V vocabulary, S source positions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -20,7 +20,7 @@ from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
-from nmt.ops import TopTokens, log_normalizer, top_tokens
+from nmt.ops import Operation, TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
@@ -139,6 +139,13 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     )
 
 
+@Operation
+def advance_unconstrained(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Advance:
+    """``advance`` by the most probable tokens after each hypothesis."""
+    tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
+    return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
+
+
 def advance_groups(
     beams: Beams, log_probs_NV: Tensor, *, groups: int, beam: int, eos: int, diversity: float
 ) -> Advance:
@@ -215,11 +222,12 @@ class BeamSearch:
             torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
         )
         token_N = model.first_token(batch * beam, device)
-        groups = [[_Group() for _ in range(self.groups)] for _ in range(batch)]
+        finished = _Finished(batch, self.groups, beam)
         # the source row of each row's sentence
         sentence_N = torch.arange(batch, device=device).repeat_interleave(beam)
         covered_N = torch.zeros_like(beams.log_prob_N)
         source_rows, unread = list(range(batch)), list[tuple[Tensor, ...]]()
+        shortest = min(processors.limits)
         for time in range(max(processors.limits)):
             forward = model.step(token_N, memory, state)
             state = forward.state
@@ -227,19 +235,19 @@ class BeamSearch:
                 attended_NS = beams.attended_NS + forward.weights_NHS.mean(dim=1)
                 covered_N = covered(attended_NS, is_pad_BS[sentence_N])
                 beams = replace(beams, attended_NS=attended_NS)
-            if self.needs_all_logits or not processors.is_unconstrained(time, sentence_N):
+            if self.needs_all_logits or not processors.is_unconstrained(time, shortest):
                 step = self._advance_by_logits(forward, beams, processors, source_rows, sentence_N)
             else:
-                tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
-                step = advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=self.eos)
+                step = advance_unconstrained(beams, forward, beam, self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
             unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
             if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
-                active_sentences = self._read(unread, groups, source_rows, processors.limits)
+                active_sentences = self._read(unread, finished, source_rows, processors.limits)
                 unread.clear()
                 if not active_sentences:
                     break
+                shortest = min(processors.limits[source_rows[sentence]] for sentence in active_sentences)
                 stay = len(source_rows) - max(batch // LEAVE_TOGETHER, 1)
                 if len(active_sentences) <= (stay if device.type == "cpu" else len(source_rows) // 2):
                     kept_B = torch.tensor(active_sentences, device=device)
@@ -249,7 +257,7 @@ class BeamSearch:
                     source_rows = [source_rows[sentence] for sentence in active_sentences]
             state = state.select(parents_N)
             token_N = beams.tokens_NT[:, -1]
-        return [self._best(of_sentence) for of_sentence in groups]
+        return [self._best(of_sentence) for of_sentence in finished.hypotheses]
 
     @property
     def group_beam(self) -> int:
@@ -283,50 +291,48 @@ class BeamSearch:
         )
 
     def _read(
-        self,
-        unread: Sequence[tuple[Tensor, ...]],
-        groups: list[list[_Group]],
-        source_rows: list[int],
-        limits: list[int],
+        self, unread: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int], limits: list[int]
     ) -> list[int]:
-        """Adds the hypotheses that have ended in some steps to their groups; returns the indices into the batch of
-        sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
+        """Adds the hypotheses that have ended in some steps to those ``finished``; returns the indices into the batch
+        of sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
         parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
+        rows, group_beam = np.array(source_rows), self.group_beam
+        longest_B1 = np.array([[self.ranking.penalty(limits[row])] for row in source_rows])
         values = iter(read_together([tensor for step in unread for tensor in step]))
         for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
-            for sentence, place in np.argwhere(ended_BW > -np.inf).tolist():
-                group = groups[source_rows[sentence]][place // self.group_beam]
-                if not group.is_done:
-                    parent, log_prob = parent_BW[sentence, place], float(ended_BW[sentence, place])
-                    score = self.ranking.score(log_prob, length, float(covered_N[parent]))
-                    group.finished.append(Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score))
-            for row, best_G in zip(source_rows, best_BG.tolist(), strict=True):
-                for group, best in zip(groups[row], best_G, strict=True):
-                    group.is_done = group.is_done or self._is_done(group.finished, best, length, limits[row])
-        return [at for at, row in enumerate(source_rows) if not all(group.is_done for group in groups[row])]
+            # in float64, as a hypothesis has it
+            score_BW = self.ranking.score(ended_BW.astype(float), length, covered_N.astype(float)[parent_BW])
+            score_BGK = score_BW.reshape(len(rows), self.groups, group_beam)
+            score_BGK[finished.is_done_BG[rows]] = -np.inf
+            best_BGW = np.concatenate([finished.score_BGW[rows], score_BGK], axis=2)
+            finished.score_BGW[rows] = best_BGW = -np.sort(-best_BGW, axis=2)[:, :, : self.beam]
+            # of the rest the score is all that counts
+            is_kept_BGK = (score_BGK > -np.inf) & (score_BGK >= best_BGW[:, :, self.n_best - 1 : self.n_best])
+            for sentence, place in np.argwhere(is_kept_BGK.reshape(ended_BW.shape)).tolist():
+                tokens = tuple(tokens_NT[parent_BW[sentence, place]].tolist())
+                hypothesis = Hypothesis(tokens, float(ended_BW[sentence, place]), float(score_BW[sentence, place]))
+                finished.hypotheses[rows[sentence]].append(hypothesis)
+            last_BG, first_BG = best_BGW[:, :, group_beam - 1], best_BGW[:, :, min(self.n_best, group_beam) - 1]
+            finished.is_done_BG[rows] |= (
+                (best_BG == -np.inf)
+                # Log-probability only falls, and the length penalty rises. Coverage is left out: it is at most 0.
+                | (first_BG >= best_BG.astype(float) / longest_B1)
+                | (last_BG >= self.ranking.score(best_BG.astype(float), length))
+            )
+        return np.flatnonzero(~finished.is_done_BG[rows].all(axis=1)).tolist()
 
-    def _is_done(self, finished: list[Hypothesis], best: float, length: int, limit: int) -> bool:
-        """True if a group stops whose best unfinished hypothesis has ``length`` tokens and log-probability ``best``."""
-        n_best = min(self.n_best, self.group_beam)
-        if best == -torch.inf:
-            return True
-        if len(finished) < n_best:
-            return False
-        scores = sorted((hypothesis.score for hypothesis in finished), reverse=True)
-        # coverage is left out of the score of an unfinished hypothesis: it could only lower that
-        return scores[n_best - 1] >= self.ranking.bound(best, limit) or (
-            len(scores) >= self.group_beam and scores[self.group_beam - 1] >= self.ranking.score(best, length)
-        )
-
-    def _best(self, groups: list[_Group]) -> tuple[Hypothesis, ...]:
-        by_tokens = {hypothesis.tokens: hypothesis for group in groups for hypothesis in group.finished}
+    def _best(self, hypotheses: list[Hypothesis]) -> tuple[Hypothesis, ...]:
+        by_tokens = {hypothesis.tokens: hypothesis for hypothesis in hypotheses}
         return tuple(sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[: self.n_best])
 
 
-@dataclass
-class _Group:
-    """Finished hypotheses of a group of beams of one sentence."""
+class _Finished:
+    """What has ended, of each of B sentences of the source."""
 
-    finished: list[Hypothesis] = field(default_factory=list)
-    is_done: bool = False
+    def __init__(self, batch: int, groups: int, beam: int) -> None:
+        self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(batch)]
+        """Those that may be among the best."""
+        self.score_BGW = np.full((batch, groups, beam), -np.inf)
+        """The best W scores of each group, best first; -inf where fewer have ended."""
+        self.is_done_BG = np.zeros((batch, groups), dtype=bool)

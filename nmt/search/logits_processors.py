@@ -106,9 +106,10 @@ class LogitsProcessors:
         logits_NV.masked_fill_(~is_free_N1, -torch.inf)
         logits_NV.scatter_(1, token_N1, torch.where(is_free_N1, logits_NV.gather(1, token_N1), kept_N1))
 
-    def is_unconstrained(self, time: int, sentence_N: Tensor) -> bool:
-        """True if certainly no token is ruled out after ``time`` tokens."""
-        return not self._processors and self._forced_tokens(time, sentence_N) is None
+    def is_unconstrained(self, time: int, shortest: int) -> bool:
+        """True if certainly no token is ruled out after ``time`` tokens, of sentences of which ``shortest`` is the
+        least limit."""
+        return not self._processors and self._longest_prefix <= time < shortest - 1
 
     def _forced_tokens(self, time: int, sentence_N: Tensor) -> Tensor | None:
         """The forced token of each row, -1 where none is; None if no row has one."""

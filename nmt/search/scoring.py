@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+F = TypeVar("F", float, npt.NDArray[Any])
 
 LEAST_COVERED = 1e-4
 """Least attention of a source position: log 0 would rule out every hypothesis that skips a word."""
@@ -29,14 +32,9 @@ class Ranking:
         """Divisor of the log-probability of a hypothesis of ``length`` tokens; rises with the length."""
         return float(((5 + length) / 6 if self.normalization == "gnmt" else length) ** self.exponent)
 
-    def score(self, log_prob: float, length: int, covered: float = 0.0) -> float:
-        """The score of a hypothesis of ``length`` tokens."""
+    def score(self, log_prob: F, length: int, covered: F | float = 0.0) -> F:
+        """The score of a hypothesis of ``length`` tokens; of an array of those of one length."""
         return log_prob / self.penalty(length) + self.coverage * covered
-
-    def bound(self, log_prob: float, longest: int) -> float:
-        """Upper bound of the score of an unfinished hypothesis at up to ``longest`` tokens: probability only falls, the
-        length penalty rises, and ``covered`` is at most 0."""
-        return log_prob / self.penalty(longest)
 
 
 def covered(attended_NS: Tensor, is_pad_NS: Tensor) -> Tensor:

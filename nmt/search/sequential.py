@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import compress
 from typing import Any, Protocol
 
 import torch
@@ -61,10 +62,11 @@ def greedy_or_sample(
     row_N = torch.arange(rows, device=device)  # the number at the start of each row still in the batch
     token_N = model.first_token(rows, device)
     is_active_N = torch.ones_like(row_N, dtype=torch.bool)
+    limits, shortest = processors.limits, min(processors.limits)
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
-        if pick is None and processors.is_unconstrained(time, row_N // count):
+        if pick is None and processors.is_unconstrained(time, shortest):
             best = step.top_tokens(1, scored)
             token_N = best.token_NK[:, 0]
             token_log_prob_N = None if best.log_normalizer_N is None else best.logit_NK[:, 0] - best.log_normalizer_N
@@ -93,11 +95,13 @@ def greedy_or_sample(
         is_active_B = is_active_N.view(-1, count).any(dim=1).tolist()
         if not any(is_active_B):
             break
+        shortest = min(compress(limits, is_active_B))
         if sum(is_active_B) < (COMPACT_BELOW if device.type == "cpu" else 0.5) * len(is_active_B):
             kept_B = torch.tensor([row for row, is_active in enumerate(is_active_B) if is_active], device=device)
             kept_N = (kept_B[:, None] * count + torch.arange(count, device=device)).flatten()
             memory, state = memory.select(kept_B), state.select(kept_N)
             row_N, token_N, is_active_N = row_N[kept_N], token_N[kept_N], is_active_N[kept_N]
+            limits = list(compress(limits, is_active_B))
     covered_N = torch.zeros_like(log_prob_N)
     if attended_NS is not None:
         is_pad_NS = (source_BS == model.pad).repeat_interleave(count, dim=0)

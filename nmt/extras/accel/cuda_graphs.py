@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -32,9 +33,11 @@ from nmt.core.record import BatchRecord, shared
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.likelihood import decode
 from nmt.models.rnn.decoder import RNNDecoder
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Seq2Seq, decoder_step
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Seq2Seq, Step, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder, TransformerState
+from nmt.nn.output import OutputLayer
 from nmt.nn.recompute import is_recomputing
+from nmt.search.beam import Advance, Beams, advance_unconstrained
 
 G = TypeVar("G")
 
@@ -149,6 +152,25 @@ def _no_weights() -> NoReturn:
     raise AssertionError("a graph has no weights of attention")
 
 
+@contextmanager
+def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
+    """In the context, other parameters in the same memory stand in the place of a model's; yields them by its own."""
+    places = [
+        (module, name, each)
+        for module in model.modules()
+        for name, each in module._parameters.items()
+        if each is not None
+    ]
+    aliases = {each: nn.Parameter(each.detach(), each.requires_grad) for _, _, each in places}
+    try:
+        for module, name, each in places:
+            setattr(module, name, aliases[each])  # a recurrent layer has a list of them besides
+        yield aliases
+    finally:
+        for module, name, each in places:
+            setattr(module, name, each)
+
+
 class PassGraph:
     """A forward and a backward pass over batches of one shape."""
 
@@ -161,13 +183,19 @@ class PassGraph:
         graphs: Graphs[PassGraph],
     ) -> None:
         self.source_BS, self.target_BT = source_BS.clone(), target_BT.clone()
-        with graphs.recorded() as self.forward:
-            readout_BTR = decode.body(model, self.source_BS, self.target_BT, TeacherForcing(), False).readout_BTR
-        self.readout_gradient_BTR = torch.empty_like(readout_BTR)
-        with graphs.recorded() as self.backward:
-            self.gradients = torch.autograd.grad(
-                readout_BTR, trained, grad_outputs=self.readout_gradient_BTR, allow_unused=True
-            )
+        # Not of the parameters themselves: while anyone holds a loss of before, autograd remembers on which stream that
+        # was computed from them, and would wait for it.
+        with _aliased(model) as aliases:
+            with graphs.recorded() as self.forward:
+                readout_BTR = decode.body(model, self.source_BS, self.target_BT, TeacherForcing(), False).readout_BTR
+            self.readout_gradient_BTR = torch.empty_like(readout_BTR)
+            with graphs.recorded() as self.backward:
+                self.gradients = torch.autograd.grad(
+                    readout_BTR,
+                    [aliases[each] for each in trained],
+                    grad_outputs=self.readout_gradient_BTR,
+                    allow_unused=True,
+                )
         self.readout_BTR = readout_BTR.detach()
 
 
@@ -242,6 +270,17 @@ def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, stat
     return DecoderStep(step.readout_NR, step.weights, after)
 
 
+def _of_tensors(decoder: Decoder[Any, Any], memory: BatchRecord, state: Any) -> Callable[..., list[Tensor]]:
+    """A step as a function of the last tokens and the tensors of state and memory."""
+
+    def run(token_N: Tensor, *tensors: Tensor) -> list[Tensor]:
+        count = len(state.tensors())
+        step = _step(decoder, token_N, memory.with_tensors(tensors[count:]), state.with_tensors(tensors[:count]))
+        return [step.readout_NR, *step.state.tensors()]
+
+    return run
+
+
 def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
     """``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
     if (
@@ -252,48 +291,68 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
     ):
         return decoder_step.body(decoder, token_N, memory, state)
     state = JoinedState.of(state)
-    inputs = (token_N, *memory.tensors(), *state.tensors())
+    inputs = (token_N, *state.tensors(), *memory.tensors())
     shape = (*((each.shape, each.dtype) for each in inputs), _dtype())
     graphs, size = _graphs_of(decoder, token_N.device), sum(each.nbytes for each in inputs)
     with graphs.lock:
-        record = partial(StepGraph, decoder, token_N, memory, state, graphs)
-        graph: StepGraph | None = graphs.of(shape, size, token_N.device, record)
+        record = partial(TensorGraph, _of_tensors(decoder, memory, state), inputs, graphs)
+        graph: TensorGraph | None = graphs.of(shape, size, token_N.device, record)
         if graph is None:
             return _step(decoder, token_N, memory, state)
-        readout_NR, *tensors = graph(token_N, memory, state)
+        # the memory of most steps is that of the step before
+        is_new, graph.memory = graph.memory is None or graph.memory() is not memory, ref(memory)
+        readout_NR, *tensors = graph(inputs if is_new else inputs[: -len(memory.tensors())])
     after = state.with_tensors(tensors)
     if isinstance(after, JoinedState):
         after = replace(after, steps=after.steps + 1)
     return DecoderStep(readout_NR, lambda: _step(decoder, token_N, memory, state).weights(), after)
 
 
-class StepGraph:
-    """A step of a decoder for inputs of one shape."""
+class TensorGraph:
+    """A function of tensors of one shape to tensors."""
 
     def __init__(
-        self,
-        decoder: Decoder[Any, Any],
-        token_N: Tensor,
-        memory: BatchRecord,
-        state: BatchRecord,
-        graphs: Graphs[StepGraph],
+        self, function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], graphs: Graphs[Any]
     ) -> None:
-        self._of: ReferenceType[BatchRecord] = ref(memory)
         # tensors of inference mode could not be written elsewhere
+        self.memory: ReferenceType[BatchRecord] | None = None
+        """Of the inputs that are in the memory of the graph, those that it need not be given again."""
         with torch.inference_mode(False), torch.no_grad():
-            self._token_N = token_N.clone()
-            self._memory, self._state = (
-                record.with_tensors([each.clone() for each in record.tensors()]) for record in (memory, state)
-            )
-        with torch.inference_mode(False), torch.no_grad(), graphs.recorded() as self._graph:
-            step = _step(decoder, self._token_N, self._memory, self._state)
-            self._results = (step.readout_NR, *step.state.tensors())
+            self._inputs = [each.clone() for each in inputs]
+            with graphs.recorded() as self._graph:
+                self._results = list(function(*self._inputs))
 
-    def __call__(self, token_N: Tensor, memory: BatchRecord, state: BatchRecord) -> list[Tensor]:
-        """The readouts and the tensors of the next state."""
-        if self._of() is not memory:
-            torch._foreach_copy_(self._memory.tensors(), memory.tensors())
-            self._of = ref(memory)
-        torch._foreach_copy_((self._token_N, *self._state.tensors()), (token_N, *state.tensors()))
+    def __call__(self, inputs: tuple[Tensor, ...]) -> list[Tensor]:
+        """The results."""
+        torch._foreach_copy_(self._inputs[: len(inputs)], inputs)
         self._graph.replay()
         return [each.clone() for each in self._results]
+
+
+def graphed_advance(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Advance:
+    """``nmt.search.beam.advance_unconstrained``, on CUDA by a graph, from the readouts on."""
+    top: Any = forward.top_tokens
+    device = beams.log_prob_N.device
+    output = top.func.__self__ if isinstance(top, partial) and isinstance(top.func, MethodType) else None
+    if device.type != "cuda" or not isinstance(output, OutputLayer):
+        return advance_unconstrained.body(beams, forward, beam, eos)
+    inputs = (beams.log_prob_N, *top.args)
+
+    def run(log_prob_N: Tensor, readout_NR: Tensor) -> list[Tensor]:
+        # of the tokens before, which grow from step to step, none
+        own = Beams(readout_NR.new_empty(len(readout_NR), 0, dtype=torch.int64), log_prob_N)
+        again = replace(forward, top_tokens=partial(output.top_tokens, readout_NR))
+        step = advance_unconstrained.body(own, again, beam, eos)
+        return [step.beams.tokens_NT, step.beams.log_prob_N, step.parents_N, step.ended_BW, step.ended_parent_BW]
+
+    graphs = _graphs_of(output, device)
+    shape, size = (
+        (*((each.shape, each.dtype) for each in inputs), beam, eos, _dtype()),
+        sum(each.nbytes for each in inputs),
+    )
+    with graphs.lock:
+        graph = graphs.of(shape, size, device, partial(TensorGraph, run, inputs, graphs))
+        token_N1, log_prob_N, parents_N, *ended = run(*inputs) if graph is None else graph(inputs)
+    parents = beams.select(parents_N)
+    tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
+    return Advance(replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, *ended)

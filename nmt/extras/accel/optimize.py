@@ -15,7 +15,7 @@ from nmt.core.device import FASTEST, Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import fused_attend
 from nmt.extras.accel.cross_entropy import fused_cross_entropy
-from nmt.extras.accel.cuda_graphs import graphed_decode, graphed_step
+from nmt.extras.accel.cuda_graphs import graphed_advance, graphed_decode, graphed_step
 from nmt.extras.accel.int8 import Int8Weight
 from nmt.extras.accel.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.accel.precision import fastest_on_cpu
@@ -28,6 +28,7 @@ from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.nn.recurrent import RecurrentStack
+from nmt.search.beam import advance_unconstrained
 from nmt.translator.loading import for_inference
 
 
@@ -42,6 +43,7 @@ def register() -> None:
     decode.register(graphed_decode)
     decoder_step.register(graphed_step)
     FASTEST["cpu"] = fastest_on_cpu
+    advance_unconstrained.register(graphed_advance)
     # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
     torch.backends.cuda.enable_cudnn_sdp(False)
 
