@@ -97,7 +97,10 @@ def sentence_spans(text: str, language: str | None = None) -> list[Span]:
     spans: list[Span] = []
     begin = 0
     quoted = [(-1, 0), *(match.span() for match in _QUOTED.finditer(text))]
+    last = len(text.rstrip())
     for match in _STOP.finditer(text):
+        if match.end() >= last:  # the last sentence ends there, whatever the stop
+            break
         stop = match.start() if match["line"] else match.end()
         if match["line"] or (_ends(text, begin, match, quoted) and _is_confirmed(text, begin, match, language)):
             _append(spans, text, begin, stop)
