@@ -15,6 +15,7 @@ from nmt.core.device import Compute, compute
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
+from nmt.nn.dropout import Dropout
 from tests.cuda.on_device import BOTH, DEVICE, IS_GPU, THERE, close, draw_on_the_host, each_side, only_on_a_gpu, pair_of
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree, variants
 
@@ -100,6 +101,20 @@ def test_half_precision_is_near_float32(name: str, precision: str, monkeypatch: 
     assert one.norm().item() == pytest.approx(other.norm().item(), rel=0.1)
 
 
+@only_on_a_gpu
+@each_side
+def test_a_loss_that_is_still_held_is_in_no_graphs_way(config: dict[str, Any]) -> None:
+    """Autograd would wait for the stream on which it was computed, which a recording does not allow."""
+    _, there = pair_of(make(config).train())
+    for each in there.modules():
+        if isinstance(each, Dropout):
+            each.threshold = 0
+    held = token_loss(there, SOURCE_BS.to(THERE), TARGET_BT.to(THERE), TEACHER, smoothing=0.1)
+    expected, *_, found = [losses_and_gradients(there) for _ in range(4)]
+    all_close(found, {name: each.cpu() for name, each in expected.items()})
+    assert held.objective.requires_grad
+
+
 @each_side
 def test_inputs_of_another_device_are_refused(config: dict[str, Any]) -> None:
     there = make(config).to(THERE)
@@ -125,11 +140,15 @@ def both(*shape: int, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, 
 
 
 @each_type
-@pytest.mark.parametrize(("positions", "width"), [(5, 8), (7, 5), (33, 64), (64, 64)])
+@pytest.mark.parametrize(("positions", "width"), [(5, 8), (7, 5), (9, 16), (33, 64), (64, 64)])
 @pytest.mark.parametrize("mask", ["none", "padding", "causal", "both"])
 @pytest.mark.parametrize("with_weights", [False, True])
-def test_fused_attention(mask: str, positions: int, width: int, with_weights: bool, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("drops", [False, True])
+def test_fused_attention(
+    drops: bool, mask: str, positions: int, width: int, with_weights: bool, dtype: torch.dtype
+) -> None:
     nmt.accelerate()
+    factors = 1.25 * (torch.rand(2, 2, positions, positions) > 0.2).double() if drops else None
     tensors = [both(2, 2, length, width, dtype=dtype) for length in (positions, positions, positions)]
     place = torch.arange(positions)
     padding_B11S = place >= torch.tensor([positions, positions - 3])[:, None, None, None]
@@ -139,7 +158,8 @@ def test_fused_attention(mask: str, positions: int, width: int, with_weights: bo
     for side, attend in enumerate((ops.attend.body, ops.attend)):
         inputs = [pair[side] for pair in tensors]
         is_hidden = None if hidden is None else hidden.to(inputs[0].device)
-        context_BHTA, weights = attend(*inputs, is_hidden, width**-0.5, None)
+        own_factors = None if factors is None else factors.to(inputs[0])
+        context_BHTA, weights = attend(*inputs, is_hidden, width**-0.5, own_factors)
         total = (context_BHTA.float() ** 2).sum()
         parts = [context_BHTA]
         if with_weights:

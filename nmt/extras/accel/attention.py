@@ -1,16 +1,28 @@
-"""Attention of dot products by torch's fused kernel on CUDA.
+"""Attention of dot products by fused kernels on CUDA.
 
 Shapes as in ``nmt.attention.attention``.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.ops import attend
+
+
+@cache
+def short_attention() -> ModuleType | None:
+    """The kernels for short sentences; None where Triton, which PyTorch for CUDA brings, is not there."""
+    try:
+        return importlib.import_module("nmt.extras.accel.short_attention")
+    except ImportError:
+        return None
 
 
 def fused_attend(
@@ -21,9 +33,14 @@ def fused_attend(
     scale: float,
     dropout_factors: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
-    """``nmt.ops.attend`` by torch's fused kernel on CUDA, which never holds the weights."""
-    if query_BHTA.device.type != "cuda" or dropout_factors is not None:
-        return attend.body(query_BHTA, keys_BHSA, values_BHSA, is_hidden, scale, dropout_factors)
-    mask = None if is_hidden is None else ~is_hidden
-    context_BHTA = F.scaled_dot_product_attention(query_BHTA, keys_BHSA, values_BHSA, attn_mask=mask, scale=scale)
-    return context_BHTA, lambda: attend.body(query_BHTA, keys_BHSA, values_BHSA, is_hidden, scale, None)[1]()
+    """``nmt.ops.attend`` by a kernel on CUDA that never holds the weights: ours for short sentences, else torch's."""
+    inputs = (query_BHTA, keys_BHSA, values_BHSA)
+    short = short_attention() if query_BHTA.device.type == "cuda" else None
+    if short is not None and short.supports(*inputs):
+        context_BHTA = short.ShortAttention.apply(*inputs, is_hidden, scale, dropout_factors)
+    elif query_BHTA.device.type == "cuda" and dropout_factors is None:
+        mask = None if is_hidden is None else ~is_hidden
+        context_BHTA = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scale)
+    else:
+        return attend.body(*inputs, is_hidden, scale, dropout_factors)
+    return context_BHTA, lambda: attend.body(*inputs, is_hidden, scale, None)[1]()
