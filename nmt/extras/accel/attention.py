@@ -5,9 +5,10 @@ Shapes as in ``nmt.attention.attention``.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from torch import Tensor
@@ -19,10 +20,7 @@ from nmt.ops import attend
 @cache
 def short_attention() -> ModuleType | None:
     """The kernels for short sentences; None where Triton, which PyTorch for CUDA brings, is not there."""
-    try:
-        return importlib.import_module("nmt.extras.accel.short_attention")
-    except ImportError:
-        return None
+    return import_module("nmt.extras.accel.short_attention") if find_spec("triton") else None
 
 
 def fused_attend(

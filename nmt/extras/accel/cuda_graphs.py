@@ -270,17 +270,6 @@ def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, stat
     return DecoderStep(step.readout_NR, step.weights, after)
 
 
-def _of_tensors(decoder: Decoder[Any, Any], memory: BatchRecord, state: Any) -> Callable[..., list[Tensor]]:
-    """A step as a function of the last tokens and the tensors of state and memory."""
-
-    def run(token_N: Tensor, *tensors: Tensor) -> list[Tensor]:
-        count = len(state.tensors())
-        step = _step(decoder, token_N, memory.with_tensors(tensors[count:]), state.with_tensors(tensors[:count]))
-        return [step.readout_NR, *step.state.tensors()]
-
-    return run
-
-
 def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
     """``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
     if (
@@ -293,9 +282,15 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
     state = JoinedState.of(state)
     inputs = (token_N, *state.tensors(), *memory.tensors())
     shape = (*((each.shape, each.dtype) for each in inputs), _dtype())
+
+    def run(token_N: Tensor, *tensors: Tensor) -> list[Tensor]:
+        count = len(state.tensors())
+        step = _step(decoder, token_N, memory.with_tensors(tensors[count:]), state.with_tensors(tensors[:count]))
+        return [step.readout_NR, *step.state.tensors()]
+
     graphs, size = _graphs_of(decoder, token_N.device), sum(each.nbytes for each in inputs)
     with graphs.lock:
-        record = partial(TensorGraph, _of_tensors(decoder, memory, state), inputs, graphs)
+        record = partial(TensorGraph, run, inputs, graphs)
         graph: TensorGraph | None = graphs.of(shape, size, token_N.device, record)
         if graph is None:
             return _step(decoder, token_N, memory, state)
