@@ -90,9 +90,8 @@ class Extensions:
         Where ``tokens`` have no normalizer, the log-probabilities of the beams include it.
         """
         rows, count = tokens.token_NK.shape
-        before_N = beams.log_prob_N
-        if tokens.log_normalizer_N is not None:
-            before_N = before_N - tokens.log_normalizer_N
+        normalizer_N = tokens.log_normalizer_N
+        before_N = beams.log_prob_N if normalizer_N is None else beams.log_prob_N - normalizer_N
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
         log_prob_BW, index_BW, _ = top_tokens(log_prob_BX, min(num_candidates(beam), log_prob_BX.shape[1]), False)
         parent_BW = index_BW // count + first_rows(rows, beam, index_BW.device)
@@ -309,10 +308,9 @@ class BeamSearch:
             finished.score_BGW[rows] = best_BGW = -np.sort(-best_BGW, axis=2)[:, :, : self.beam]
             # of the rest the score is all that counts
             is_kept_BGK = (score_BGK > -np.inf) & (score_BGK >= best_BGW[:, :, self.n_best - 1 : self.n_best])
-            for sentence, place in np.argwhere(is_kept_BGK.reshape(ended_BW.shape)).tolist():
-                tokens = tuple(tokens_NT[parent_BW[sentence, place]].tolist())
-                hypothesis = Hypothesis(tokens, float(ended_BW[sentence, place]), float(score_BW[sentence, place]))
-                finished.hypotheses[rows[sentence]].append(hypothesis)
+            for at in map(tuple, np.argwhere(is_kept_BGK.reshape(ended_BW.shape))):
+                tokens = tuple(tokens_NT[parent_BW[at]].tolist())
+                finished.hypotheses[rows[at[0]]].append(Hypothesis(tokens, float(ended_BW[at]), float(score_BW[at])))
             last_BG, first_BG = best_BGW[:, :, group_beam - 1], best_BGW[:, :, min(self.n_best, group_beam) - 1]
             finished.is_done_BG[rows] |= (
                 (best_BG == -np.inf)

@@ -104,12 +104,10 @@ def greedy_or_sample(
             limits = list(compress(limits, is_active_B))
     covered_N = torch.zeros_like(log_prob_N)
     if attended_NS is not None:
-        is_pad_NS = (source_BS == model.pad).repeat_interleave(count, dim=0)
-        covered_N = covered(attended_NS, is_pad_NS)
+        covered_N = covered(attended_NS, (source_BS == model.pad).repeat_interleave(count, dim=0))
     hypotheses: list[Hypothesis] = []
     read = (values.tolist() for values in read_together([tokens_NT, log_prob_N, covered_N]))
     for tokens, log_prob, coverage in zip(*read, strict=True):
         length = tokens.index(eos)
-        score = ranking.score(log_prob, length + 1, coverage)
-        hypotheses.append(Hypothesis(tuple(tokens[:length]), log_prob, score))
+        hypotheses.append(Hypothesis(tuple(tokens[:length]), log_prob, ranking.score(log_prob, length + 1, coverage)))
     return [tuple(hypotheses[first : first + count]) for first in range(0, rows, count)]
