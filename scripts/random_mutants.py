@@ -129,6 +129,8 @@ EQUIVALENT: Mapping[str, str] = {
     "resource.RLIMIT_NOFILE)…` -> `2049 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)…`": (
         "read on Windows alone"
     ),
+    "nmt/extras/word_aligner/hmm.py _equal: `(np.zeros(0, np.float32), FARTHEST_JUMP)` -> "
+    "`(np.zeros(1, np.float32), FARTHEST_JUMP)`": "stands where nothing is ever read",
     "nmt/data/splitting.py survey: `len(words) < MOST_WORDS` -> `len(words) <= MOST_WORDS`": (
         "one more line may add words, and no more than MOST_WORDS of them are told"
     ),

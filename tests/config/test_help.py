@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from nmt.config.help import explain
+from nmt.config.help import explain, sections
 from nmt.config.json_schema import json_schema
 from nmt.config.schema import walk
 from nmt.config.structure import Structure
@@ -133,6 +133,16 @@ def owners() -> Iterator[tuple[str, type[BaseModel], str]]:
     for place, cls in walk(Experiment):
         for name in cls.model_fields:
             yield ".".join(str(step) for step in (*place, name) if not isinstance(step, int)), cls, name
+
+
+def test_the_page_of_all_keys_has_each_of_them_by_place_and_kind() -> None:
+    found = [(section.place, section.kinds, [row.name for row in section.rows]) for section in sections(Table)]
+    assert found == [
+        ("", (), ["shape", "legs", "colour", "marks"]),
+        ("shape", ("round",), ["width"]),
+        ("shape", ("square",), ["width"]),
+        ("marks", ("square",), ["width"]),
+    ]
 
 
 def test_every_key_of_the_configuration_says_what_it_means() -> None:

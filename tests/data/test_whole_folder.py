@@ -89,6 +89,14 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
     assert content(tmp_path / "disk" / "folder") == NEW
 
 
+def test_what_cannot_be_removed_stays(tmp_path: Path) -> None:
+    """A file of that name, or a folder that another process is removing at the moment."""
+    make(tmp_path / "folder", "old")
+    (tmp_path / ".folder.partial-file").write_text("")
+    recover(tmp_path / "folder")
+    assert content(tmp_path / "folder") == OLD
+
+
 def test_killed_while_a_folder_is_deleted(tmp_path: Path) -> None:
     for fuse in count():
         folder = tmp_path / str(fuse) / "folder"

@@ -209,7 +209,7 @@ class Augmentation:
             inputs["translations"] = hash_of([folder])
             if keep < 1:
                 inputs["--keep-by"] = options.keep_by
-            if keep < 1 and options.keep_by == "round-trip":
+            if options.keep_by == "round-trip":
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)

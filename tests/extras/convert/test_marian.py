@@ -238,6 +238,7 @@ def test_what_is_exported_and_loaded_and_saved_by_transformers_is_the_same_bits(
     assert done.code == 0, done.stderr
     model = transformers.MarianMTModel.from_pretrained(tmp_path / "out")
     original = transformers.MarianMTModel.from_pretrained(folder)
+    assert model.config.is_encoder_decoder
     weights = original.state_dict()
     assert model.state_dict().keys() == weights.keys()
     assert all(torch.equal(tensor, weights[key]) for key, tensor in model.state_dict().items())

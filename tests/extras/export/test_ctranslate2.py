@@ -17,7 +17,7 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.evaluation.rescore import token_log_probs
 from nmt.extras.export import ctranslate2, engine
-from nmt.extras.export.engine import CTranslate2Engine
+from nmt.extras.export.engine import BATCH_TOKENS, CTranslate2Engine
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
@@ -123,6 +123,24 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
                 # at the limit it adds no end-of-sentence; it rounds sums to three places
                 expected = [float(log_p_T.sum())] + [float(log_p_T[:-1].sum())] * (len(each.tokens) == most(source))
                 assert min(abs(each.log_prob - one) for one in expected) < 2e-3
+
+
+@pytest.mark.parametrize(("asked", "most"), [(30, 30), (5000, BATCH_TOKENS)])
+def test_batches_on_a_cpu_are_as_small_as_asked_and_as_is_fast(
+    asked: int, most: int, tokenizers: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_config = config()
+    ctranslate2.save(made(model_config, tokenizers.target.size), model_config, tokenizers, tmp_path)
+    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+    start, sizes = engine._start, list[int]()
+
+    def counted(batch: list[list[int]], *others: Any) -> list[Any]:
+        sizes.append(sum(map(len, batch)))
+        return start(batch, *others)
+
+    monkeypatch.setattr(engine, "_start", counted)
+    engine.translate_ids([[4]] * (most + 1), SearchConfig(beam=1, batch_tokens=asked, max_length=1))
+    assert sorted(sizes) == [1, most]
 
 
 def test_lengths_and_prefixes_are_kept(tokenizers: TokenizerPair, tmp_path: Path) -> None:
