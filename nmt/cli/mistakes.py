@@ -159,7 +159,7 @@ def other_option(option: str, parameters: Sequence[Any], arguments: Sequence[str
 def refuse_text(model: str) -> None:
     """Raise InputError where the MODEL of `nmt translate` is a text or a text file."""
     path = Path(model).expanduser()
-    if path.suffix not in (".yaml", ".yml") and (path.is_file() or not path.exists()):
+    if path.suffix not in (".yaml", ".yml", ".zip") and (path.is_file() or not path.exists()):
         raise InputError(f"{model}: no such run directory, checkpoint or config; {_text_on_stdin(model, '')}")
 
 

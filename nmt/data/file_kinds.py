@@ -30,6 +30,7 @@ _KINDS = {
     "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", "PAR1": "a Parquet file",
     "7z\xbc\xaf'\x1c": "a 7z archive", "Rar!": "a RAR archive", "\x89PNG": "a PNG picture",
     "\xff\xd8\xff": "a JPEG picture", ".{257}ustar": "a TAR archive",
+    r"(?:[^\0]\0){4}|(?:\0[^\0]){4}": "text in UTF-16 without a byte order mark",
     "PK\3\4.*\nword/": "a Word document (DOCX)", "PK\3\4.*\nxl/": "an Excel workbook (XLSX)",
     "PK\3\4.*\nMETA-INF/": "an OpenDocument or EPUB file", "PK\3\4": ZIP,
     rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",

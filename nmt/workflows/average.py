@@ -90,10 +90,10 @@ def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[P
     number, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
     if number is not None and number > len(found):
         raise InputError(
-            f"{run}: holds {len(found)} {of_these}, fewer than {option} {number}; training.keep says how many stay"
+            f"{run}: {of_these}: {len(found)}, fewer than {option} {number}; training.keep says how many stay"
         )
     if len(found) < 2:
-        raise InputError(f"{run}: holds {len(found)} {of_these}, and an average needs two or more")
+        raise InputError(f"{run}: an average needs two or more {of_these}, and there are {len(found)}")
     return found if number is None else found[-number:]
 
 

@@ -12,7 +12,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.context import Document
-from nmt.data.corpus import read_blocks, read_lines
+from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
@@ -151,7 +151,10 @@ def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evalu
     for corpus in corpora:  # all are read before minutes of translation
         direction = "" if corpus.languages is None else f"{'-'.join(corpus.languages)} "
         own = translator.to(target_language=corpus.target_language)
-        lines[f"{direction}{corpus.name}"] = (own, *_lines(corpus))
+        try:
+            lines[f"{direction}{corpus.name}"] = (own, *_lines(corpus, experiment.data.faulty))
+        except InputError as error:
+            raise InputError(f"{error} (data.test of the model; --source and --reference name others)") from None
     return {name: of_model(*of_corpus, scoring) for name, of_corpus in lines.items()}
 
 
@@ -175,6 +178,6 @@ def _check_counts(a: Path, a_lines: Sequence[str], b: Path, b_lines: Sequence[st
         )
 
 
-def _lines(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
-    blocks = list(read_blocks(corpus))
+def _lines(corpus: CorpusConfig, faulty: Faulty = "drop") -> tuple[list[str], list[str]]:
+    blocks = list(read_blocks(corpus, faulty=faulty))
     return [line for block in blocks for line in block.sources], [line for block in blocks for line in block.targets]

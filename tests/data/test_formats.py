@@ -282,6 +282,7 @@ def documents(folder: Path) -> dict[str, Path]:
         "an XML file": b"<?xml version='1.0'?>\n<!-- x --><resources><string name='a'/></resources>",
         "an SQLite database": (folder / "memory.db").read_bytes(),
         "an old Word or Excel file": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100),
+        "text in UTF-16 without a byte order mark": "Hund\tdog\n".encode("utf-16-be"),
     }
     archives = {"a Word document (DOCX)": "word/document.xml", "an Excel workbook (XLSX)": "xl/workbook.xml"}
     for kind, name in archives.items():

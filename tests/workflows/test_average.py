@@ -188,10 +188,10 @@ def test_what_cannot_be_averaged(run: Path) -> None:
 
     two, eight = folders.step(run, 2), folders.step(run, 8)
     refused("nowhere: no such run directory, checkpoint or config", ["nowhere"])
-    refused("run: holds 4 checkpoints, fewer than --last 5; training.keep says how many stay", ["run"], last=5)
-    refused("run: holds 4 checkpoints with a validation's loss, fewer than --best 5; training.keep says how many stay",
+    refused("run: checkpoints: 4, fewer than --last 5; training.keep says how many stay", ["run"], last=5)
+    refused("run: checkpoints with a validation's loss: 4, fewer than --best 5; training.keep says how many stay",
             ["run"], best=5)  # fmt: skip
-    refused("run: holds 0 checkpoints with a validation's bleu, fewer than --best 2; training.keep says how many stay",
+    refused("run: checkpoints with a validation's bleu: 0, fewer than --best 2; training.keep says how many stay",
             ["run"], best=2, metric="bleu")  # fmt: skip
     refused(f"{two}: is one checkpoint, and an average needs two or more; or name its run directory", [two])
     refused("run: is not a checkpoint folder; name checkpoint folders alone, or one run directory", [two, "run"])
@@ -209,7 +209,7 @@ def test_what_cannot_be_averaged(run: Path) -> None:
     refused(f"{eight.resolve()}/state.json: {unreadable}", [two, eight])
     for update in (4, 6, 8):
         shutil.rmtree(folders.step(run, update))
-    refused("run: holds 1 checkpoints, and an average needs two or more", ["run"])
+    refused("run: an average needs two or more checkpoints, and there are 1", ["run"])
 
 
 def test_checkpoints_of_other_models_are_refused(run: Path) -> None:

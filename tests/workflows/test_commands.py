@@ -297,11 +297,13 @@ def test_a_line_over_the_limit_is_cut_with_a_warning(trained: Path) -> None:
         ("nowhere", "nowhere: no such run directory, checkpoint or config"),
         ("train.de", "train.de: no such run directory, checkpoint or config; to translate a file: nmt translate"),
         (".", ".: holds no checkpoint yet"),
+        ("damaged.zip", "damaged.zip: cannot be unpacked: File is not a zip file"),
         ("other.yaml", "other.yaml: its run untrained has not been trained yet; nmt train other.yaml"),
     ],
 )
 def test_a_model_that_is_none_is_named(trained: Path, model: str, message: str) -> None:
     (trained / "other.yaml").write_text(CONFIG.replace("run: run", "run: untrained"))
+    (trained / "damaged.zip").write_bytes(b"PK")
     assert error(nmt("translate", model, folder=trained)).startswith(message)
 
 
@@ -414,6 +416,18 @@ def test_evaluate_without_files_scores_the_test_corpora_of_the_config(trained: P
     given = nmt("evaluate", "run", "--source", "valid.de", "--reference", "valid.en", "--json", folder=trained)
     assert list(by_config) == ["test.de + test.en", "valid.de + valid.en"]
     assert by_config["valid.de + valid.en"] == json.loads(given.stdout)
+
+
+def test_test_corpora_that_cannot_be_read_are_named_with_the_way_out(trained: Path) -> None:
+    (trained / "messy.tsv").write_text("eins\tone\nzwei\n" + "drei\tthree\n" * 40)
+    for pairs, faulty, why in (
+        ("none.tsv", "drop", "none.tsv: no such file"),
+        ("messy.tsv", "refuse", "messy.tsv: 1 of 42 rows are no pairs"),
+    ):
+        settings = ("--set", f"data.test={{pairs: {pairs}}}", "--set", f"data.faulty={faulty}")
+        said = error(nmt("evaluate", "run", *settings, folder=trained))
+        assert said.startswith(why), said
+        assert said.endswith("(data.test of the model; --source and --reference name others)")
 
 
 def test_evaluate_refuses_files_of_different_lengths(trained: Path) -> None:
