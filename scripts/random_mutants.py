@@ -99,7 +99,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "extras/export": ("tests/extras/convert", "tests/extras/serve", *_workflows("commands")),
     "extras/glossary": ("tests/extras/serve", "tests/docs", *_workflows("translate_options", "commands")),
     "extras/inspect": (
-        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "commands"),
+        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
+        *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
     "extras/languages": ("tests/data", "tests/translator", *_workflows("commands", "languages")),
@@ -113,7 +114,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/scripts", "tests/data", "tests/extras/accel"),
     ),
     "": (
-        *_workflows("library", "commands", "notebook"),
+        *_workflows("library", "translate_options", "commands", "notebook"),
         "tests/config",
         "tests/docs",
         "tests/extras",

@@ -16,6 +16,7 @@ from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
 from nmt.data.whole_folder import remove
+from nmt.extras.inspect.report.build import _snapshots as snapshots_of
 from nmt.training import folders
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
@@ -127,3 +128,19 @@ def test_where_there_is_nothing_to_note(settings: list[str], expected: str, whol
     with pytest.raises(InputError) as error:
         experiments.load(whole / "config.yaml", settings)
     assert expected in str(error.value)
+
+
+def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(whole / "run", tmp_path / "run", symlinks=True)
+    found = snapshots_of(run)
+    assert found is not None
+    assert found.updates == (2, 4, 6, 8)
+    assert [[each.level for each in pair] for pair in found.pairs] == [["subword"] * 4] * 3
+    path = run / "snapshots" / folders.snapshots(run)[1][1].name
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for line in lines:
+        words = {f"{side}_words": line[f"{side}_tokens"] for side in ("source", "target")}
+        line.update(words, level="word", links=[], **dict.fromkeys(("scores", "sure", "source_spans", "target_spans")))
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    with pytest.raises(InputError, match="is between words, not between subwords; delete it"):
+        snapshots_of(run)

@@ -116,7 +116,7 @@ def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], me
             [each.low for each in estimates],
             [each.high for each in estimates],
             color=colour,
-            linewidth=1.0 if is_crowded else 1.5,
+            linewidth=size / 4,
             alpha=0.55 if is_crowded else 0.85,
             zorder=3,
         )
