@@ -226,7 +226,7 @@ def _snapshots(folder: Path) -> Snapshots | None:
         for one, other in zip(first[:count], found, strict=False):
             if (one.source_tokens, one.target_tokens) != (other.source_tokens, other.target_tokens):
                 raise InputError(f"{path}: is of other sentences than the first snapshot; delete the older ones")
-            if one.level != "subword":
+            if other.level != "subword":
                 raise InputError(f"{path}: is between words, not between subwords; delete it")
     return Snapshots(
         updates=tuple(update for update, *_ in noted),
