@@ -278,8 +278,8 @@ MUTANTS = (
     Mutant(
         "a hypothesis is not scored with its length penalty",
         "nmt.search:BeamSearch._read",
-        "Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, score)",
-        "Hypothesis(tuple(tokens_NT[parent].tolist()), log_prob, log_prob)",
+        "Hypothesis(tokens, float(ended_BW[at]), float(score_BW[at]))",
+        "Hypothesis(tokens, float(ended_BW[at]), float(ended_BW[at]))",
         contract("rescoring", "additive-softmax"),
     ),
     Mutant(
@@ -292,8 +292,8 @@ MUTANTS = (
     Mutant(
         "coverage is that of another hypothesis",
         "nmt.search:BeamSearch._read",
-        "covered_N[parent]",
-        "covered_N[-1]",
+        "covered_N.astype(float)[parent_BW]",
+        "covered_N.astype(float)[-1]",
         (BEAM, "-k", "ranked"),
     ),
     Mutant(
@@ -305,9 +305,9 @@ MUTANTS = (
     ),
     Mutant(
         "search stops by the length of its hypotheses",
-        "nmt.search:BeamSearch._is_done",
-        "self.ranking.bound(best, limit)",
-        "self.ranking.bound(best, length)",
+        "nmt.search:BeamSearch._read",
+        "best_BG.astype(float) / longest_B1",
+        "best_BG.astype(float) / self.ranking.penalty(length)",
         (BEAM,),
     ),
     Mutant(

@@ -84,6 +84,7 @@ class Attention(nn.Module):
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
         if self.key_projection_KD is not None:
             keys_BSK = F.linear(keys_BSK, self.key_projection_KD)
+        # U k does not depend on the target, so it is computed once for a sentence
         keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
         return AttentionMemory(is_pad_BS, self.score.precompute_keys(keys_BSA.unsqueeze(1)), values_BSV)
 
@@ -92,17 +93,23 @@ class Attention(nn.Module):
 
         N is B or a multiple of it: the rows of a sentence share its memory, as if they were further target positions.
         """
+        # a search has several rows for a sentence, training has one
         batch, (rows, time, _) = memory.is_pad_BS.shape[0], query_NTQ.shape
         query_BTQ, position_BT = query_NTQ.reshape(batch, -1, query_NTQ.shape[2]), position_NT.reshape(batch, -1)
+        # W q
         projected_BTA = query_BTQ if self.query_weight_AQ is None else F.linear(query_BTQ, self.query_weight_AQ)
         keys_BHSA = memory.keys_BHSA
         parameters = {name: value.to(keys_BHSA.dtype) for name, value in self.score_parameters.items()}
+        # e = score(W q, U k), for every pair of a query and a key
         scores_BHTS = recomputed(self.score)(projected_BTA.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
+        # -inf where a query may not look, so that the weight there is exactly 0
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
+        # alpha = normalizer(e), in float32 whatever the products run in: sums over long sentences need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             parameters = {name: value.float() for name, value in self.weighting_parameters.items()}
             weights_BHTS, sampled = self.normalizer(scores_BHTS, context, parameters)
+        # c = sum over s of alpha v; dropout is on the weights, as in Vaswani et al. 2017
         context_BTV = self._context(self.dropout(weights_BHTS.to(memory.values_BSV.dtype)), memory.values_BSV)
         return Attended(context_BTV.reshape(rows, time, -1), _unfold_beams(weights_BHTS, rows, time), sampled)
 
@@ -111,6 +118,7 @@ class Attention(nn.Module):
         is_hidden = is_pad_BS[:, None, None, :]
         if not self.causal:
             return is_hidden
+        # a key is later than the query if its position is larger
         source_S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)
         return is_hidden | (source_S > position_BT[:, None, :, None])
 
@@ -118,6 +126,7 @@ class Attention(nn.Module):
         """Sum of the values by their weights, (B, T, V)."""
         if self.fusion_VF is None:
             return weights_BHTS[:, 0] @ values_BSV
+        # several heads: one context each, joined by a layer: tanh(W [c_1; ...; c_H])
         contexts_BHTV = weights_BHTS @ values_BSV[:, None]
         return F.linear(contexts_BHTV.transpose(1, 2).flatten(2), self.fusion_VF).tanh()
 
@@ -162,6 +171,7 @@ def _projections(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter |
     if projections.joint:
         assert query is not None, "one matrix has both halves"
         assert query == key, "one matrix has one height"
+        # W [q; k] = W_1 q + W_2 k: Glorot's width is that of the whole matrix
         joint = matrix(query, sizes.query + sizes.key).data
         return nn.Parameter(joint[:, : sizes.query].clone()), nn.Parameter(joint[:, sizes.query :].clone())
     return (None if query is None else matrix(query, sizes.query), None if key is None else matrix(key, sizes.key))

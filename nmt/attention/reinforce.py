@@ -76,11 +76,14 @@ class Sampled(Rewarded, Normalizer):
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
         log_p_BTS = scores_BTS.log_softmax(dim=-1)
         p_BTS = log_p_BTS.exp()
+        # s ~ softmax(scores)
         chosen_BT = _draw(p_BTS.detach())
+        # each step tosses for itself whether it looks at the draw or through the expectation
         is_drawn_BT = p_BTS.new_empty(chosen_BT.shape).uniform_() >= self.expected
         look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
         # -inf x 0 would be no number, and its gradient neither
         plogp_BTS = p_BTS * log_p_BTS.masked_fill(p_BTS == 0.0, 0.0)
+        # b = w . query + c; the query does not learn to be predictable
         baseline_BT = context.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
         log_prob_BT = log_p_BTS.gather(2, chosen_BT[:, :, None])[:, :, 0]
         return look_BTS, SampledPositions(self, log_prob_BT, -plogp_BTS.sum(dim=-1), baseline_BT, is_drawn_BT)
@@ -88,6 +91,7 @@ class Sampled(Rewarded, Normalizer):
 
 def _draw(p_BTS: Tensor) -> Tensor:
     """The draw of ``multinomial`` without its checks, for which the host would wait for a GPU."""
+    # argmax of p / e with e ~ Exp(1) is a draw from p, as is argmax of log p + Gumbel noise
     return (p_BTS / p_BTS.new_empty(p_BTS.shape).exponential_()).argmax(dim=-1)
 
 

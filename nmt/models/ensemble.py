@@ -56,6 +56,7 @@ class Ensemble:
         ]
 
         def logits(rows: slice) -> Tensor:
+            # p = mean over members of p_m, in logarithms: log sum exp(log p_m) - log M
             logits_MNV = torch.stack([step.logits(rows) for step in steps])
             log_probs_MNV = logits_MNV.log_softmax(dim=2, dtype=torch.promote_types(logits_MNV.dtype, torch.float32))
             return log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
@@ -65,6 +66,7 @@ class Ensemble:
             vocabulary,
             logits,
             partial(top_tokens_in_parts, logits, token_N, vocabulary),
+            # the heads of one member after those of another
             lambda: torch.cat([step.weights() for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )

@@ -37,5 +37,7 @@ class Guide:
         """The sum over the target tokens that have links. A weight below ``FLOOR`` has no gradient: a window or sparse
         weights learn nothing about words outside."""
         sentence_E1, target_E1, source_E1 = self.sentence_E[:, None], self.target_E[:, None], self.source_E[:, None]
+        # the guided heads' weights at the links alone: elsewhere A is 0
         weights_EG = weights_BHTS[sentence_E1, self.heads_G, target_E1, source_E1]
+        # - sum of A log a, with the mean of the heads as a
         return -(self.share_E * weights_EG.mean(dim=1).clamp(min=FLOOR).log()).sum()

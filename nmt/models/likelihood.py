@@ -65,20 +65,24 @@ def guided_loss(
     """``token_loss``, and from the same pass the loss of a guide, which it does not include; with ``r_drop`` the mean
     of both passes."""
     passes = 2 if r_drop > 0.0 else 1
+    # R-Drop: both passes are one batch of twice the sentences, with a draw of dropout for each row
     source_BS, target_BT = source_BS.repeat(passes, 1), target_BT.repeat(passes, 1)
     if source_BS.device.type == "cpu":
         decoded = model.decode(target_BT, model.encode(source_BS), feed)
     else:
         decoded = decode(model, source_BS, target_BT, feed, guide is not None)
+    # places of tokens in the flattened target, for padding costs as much in the output layer as a token
     is_token_X = (target_BT != model.pad).flatten()
     place_N = (is_token_X.nonzero() if tokens is None else is_token_X.nonzero_static(size=passes * tokens))[:, 0]
     loss, readout_NR = _loss_and_readouts(model, target_BT, decoded, place_N, smoothing, summed)
     guidance = None
     if guide is not None:
+        # each pass has weights of its own
         guidance = torch.stack([guide.loss(weights) for weights in decoded.weights_BHTS.chunk(passes)]).mean()
     if r_drop == 0.0:
         return loss, guidance
     assert readout_NR is not None, "a sum over all positions has no single readout"
+    # (KL(p_1 || p_2) + KL(p_2 || p_1)) / 2
     divergence = model.output.divergence(*readout_NR.chunk(2))
     both = TokenLoss(
         objective=0.5 * (loss.objective + r_drop * divergence),
@@ -98,12 +102,14 @@ def _loss_and_readouts(
         from nmt.models.position_losses import marginal_loss
 
         return marginal_loss(model.output, decoded.marginal, place_N, gold_N, smoothing), None
+    # the output layer sees the tokens alone
     readout_NR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_N)
     loss = model.output.loss(readout_NR, gold_N, smoothing=smoothing)
     if not decoded.sampled:
         return loss, readout_NR
     from nmt.models.position_losses import reinforce_loss
 
+    # the reward of a drawn position is log p of the words that follow, back in their sentences
     log_p_BT = loss.cross_entropy_N.new_zeros(target_BT.numel()).index_copy(0, place_N, -loss.cross_entropy_N)
     log_p_BT = log_p_BT.view(target_BT.shape)
     reward_loss = reinforce_loss(decoded.sampled, log_p_BT, target_BT == model.pad, summed=summed)

@@ -25,6 +25,7 @@ def reinforce_loss(
     heads have the same reward, and one mean of R - b. Only the gradient is meaningful.
     """
     rule, is_token_BT = choices[0].rule, ~is_pad_BT
+    # R_t = log p(y_t) + discount R_{t+1}, from the last word back
     reward_BT = log_p_BT.detach() * is_token_BT
     for time in range(reward_BT.shape[1] - 2, -1, -1):
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
@@ -34,19 +35,24 @@ def reinforce_loss(
         return torch.cat([field.movedim(2, 0) for field in fields])
 
     is_drawn_CBT = stacked("is_drawn_BT") & is_token_BT
+    # R - b, whose square the baseline learns from; as a reward it is a number without gradient
     error_CBT = (reward_BT - stacked("baseline_BT")) * is_drawn_CBT
     residual_CBT = error_CBT.detach()
+    # of each sentence: the number of draws, the sum of R - b, and that of its square
     own_B3 = torch.stack(
         [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
     )
     all_3 = summed(own_B3.sum(dim=0))
+    # m is the mean over the draws for other sentences, in all processes, so that no draw is in its own m
     others_B3 = all_3 - own_B3
     mean_B = others_B3[:, 1] / others_B3[:, 0].clamp(min=1.0)
     advantage_CBT = (residual_CBT - mean_B[:, None]) * is_drawn_CBT
     if rule.variance_normalization:
+        # the deviation of R - b over the batch: E[x^2] - E[x]^2
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
     bonus_CBT = getattr(rule, "entropy", 0.0) * stacked("entropy_BT") * is_token_BT  # of a Gaussian it is constant
+    # least squares of the baseline, REINFORCE of the policy, and the bonus of entropy
     return (0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT - bonus_CBT).sum()
 
 
@@ -57,12 +63,15 @@ def marginal_loss(
     enters into each p(gold | s). Padding takes part with weight 0: to leave it out the host would wait for a GPU."""
     log_weight_NS = marginal.log_weight_BTS.flatten(0, 1)[place_N]
     positions = log_weight_NS.shape[1]
+    # every source position as if it were a row of its own
     readout_XR = marginal.readout_BTSR.flatten(0, 1)[place_N].flatten(0, 1)  # X: N x S
     each_X = output.likelihood(readout_XR, gold_N.repeat_interleave(positions), smoothing=smoothing)
 
     def summed(log_p_X: Tensor) -> Tensor:
+        # log sum over s of exp(log p(gold | s) + log weight_s)
         return (log_p_X.view_as(log_weight_NS) + log_weight_NS).logsumexp(dim=1)
 
+    # a word counts as right if the position with the largest weight finds it
     heaviest_N1 = log_weight_NS.argmax(dim=1, keepdim=True)
     return TokenLoss(
         objective=-summed(each_X.smoothed_N).sum(),

@@ -14,6 +14,7 @@ def sinusoids(position_BT: Tensor, size: int) -> Tensor:
     float32, for any position."""
     even_I = torch.arange(0, size, 2, device=position_BT.device, dtype=torch.float32)
     angle_BTI = position_BT[:, :, None].float() * torch.pow(10_000.0, -even_I / size)
+    # entries 2i and 2i + 1 have the sine and the cosine of one angle; an odd size drops the last cosine
     return torch.stack([angle_BTI.sin(), angle_BTI.cos()], dim=-1).flatten(2)[:, :, :size]
 
 
@@ -77,6 +78,7 @@ class Angles(NamedTuple):
     @staticmethod
     def of(position_BT: Tensor, like: Tensor) -> Angles:
         """t / 10000^(2i / A) at position t, for vectors of the width A and type of ``like``."""
+        # 2i of the exponent
         even_I = torch.arange(0, like.shape[-1], 2, device=like.device, dtype=torch.float32)
         angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / like.shape[-1])
         return Angles(angle_B1TI.cos().to(like.dtype), angle_B1TI.sin().to(like.dtype))
@@ -91,7 +93,9 @@ def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
 
 def turned(x_BHTA: Tensor, angles: Angles) -> Tensor:
     """``rotated``, by angles that are there already."""
+    # a pair of entries is a vector in a plane
     first_BHTI, second_BHTI = x_BHTA.view(*x_BHTA.shape[:-1], -1, 2).unbind(-1)
+    # turning it by an angle: (x cos - y sin, x sin + y cos)
     pair = (
         first_BHTI * angles.cos_B1TI - second_BHTI * angles.sin_B1TI,
         first_BHTI * angles.sin_B1TI + second_BHTI * angles.cos_B1TI,

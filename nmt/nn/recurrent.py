@@ -170,18 +170,21 @@ class RecurrentStack(nn.Module):
         for layer, hidden_BD in enumerate(state.hidden):
             below_BD = input_BE = output_BD
             if layer > 0 and factors and (factor_BD := factors[layer - 1]) is not None:
+                # dropout between layers, none on the recurrence (Zaremba et al. 2014)
                 input_BE = input_BE * factor_BD
             layers.append(
                 self.layer_step(layer, input_BE, CellState(hidden_BD, state.cell[layer] if state.cell else None))
             )
             output_BD = layers[-1].hidden_BD
             if layer > 0 and self.residual:
+                # the bottom layer has another width below it than above, so it has no residual
                 output_BD = output_BD + below_BD
         cells = tuple(after.cell_BD for after in layers if after.cell_BD is not None)
         return StackState(tuple(after.hidden_BD for after in layers), cells, output_BD)
 
     def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
         """One step of a layer: the cell of W x + b and W h + b."""
+        # G: the gates side by side, four for an LSTM, three for a GRU, one for Elman's cell
         weight_GE, weight_GD, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
         input_BG = F.linear(input_BE, weight_GE, input_bias_G)
         recurrent_BG = F.linear(state.hidden_BD, weight_GD, recurrent_bias_G)

@@ -59,10 +59,12 @@ def additive_energy(
     """
     time = query_BHTA.shape[2]
     if time > 1 and not torch.is_grad_enabled():
+        # without gradients nothing is kept, so targets can be taken some at a time
         size = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
         if size < time:
             parts = torch.split(query_BHTA, size, dim=2)
             return torch.cat([additive_energy.body(part, keys_BHSA, v_A, upper_weights_AA) for part in parts], dim=2)
+    # every query meets every key: T x S vectors of width A
     x_BHTSA = (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_()
     for weight_AA in upper_weights_AA:
         x_BHTSA = F.linear(x_BHTSA, weight_AA).tanh_()
@@ -83,10 +85,13 @@ def attend(
     ``is_hidden`` is True where a query may not look, and broadcasts to (B, H, T, S). ``dropout_factors`` multiply the
     weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
     """
+    # e = scale q . k
     scores_BHTS = scale * (query_BHTA @ keys_BHSA.mT)
     if is_hidden is not None:
         scores_BHTS = scores_BHTS.masked_fill(is_hidden, -torch.inf)
+    # alpha = softmax(e), summed in float32: half precision would lose small weights
     weights_BHTS = scores_BHTS.softmax(dim=-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
+    # products run in the type of the values
     kept_BHTS = weights_BHTS.to(values_BHSA.dtype)
     if dropout_factors is not None:
         kept_BHTS = kept_BHTS * dropout_factors
@@ -101,7 +106,9 @@ def cross_entropy(
     -log p(gold) of each token without gradient; p = softmax(W readout + b)."""
     logits_NV = F.linear(readout_ND, weight_VD, bias_V)
     log_p_NV = logits_NV.log_softmax(dim=1, dtype=torch.promote_types(logits_NV.dtype, torch.float32))
+    # -log p(gold)
     cross_entropy_N = -log_p_NV.gather(1, gold_N[:, None])[:, 0]
+    # the smoothed target gives 1 - smoothing to the gold token and shares the rest among all tokens
     objective = (1.0 - smoothing) * cross_entropy_N.sum() - smoothing * log_p_NV.mean(dim=1).sum()
     return objective, cross_entropy_N.detach()
 

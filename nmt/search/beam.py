@@ -92,6 +92,7 @@ class Extensions:
         rows, count = tokens.token_NK.shape
         normalizer_N = tokens.log_normalizer_N
         before_N = beams.log_prob_N if normalizer_N is None else beams.log_prob_N - normalizer_N
+        # log p of a hypothesis and its next token; of each row only its best can be among the best of all
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
         log_prob_BW, index_BW, _ = top_tokens(log_prob_BX, min(num_candidates(beam), log_prob_BX.shape[1]), False)
         parent_BW = index_BW // count + first_rows(rows, beam, index_BW.device)
@@ -101,6 +102,7 @@ class Extensions:
     def with_penalty(beams: Beams, log_probs_NV: Tensor, penalty_BV: Tensor, *, beam: int) -> Extensions:
         """The best extensions by any token, ranked by log-probability less the penalty of the token."""
         rows, vocabulary = log_probs_NV.shape
+        # ranked with the penalty, kept without it: it counts in its step only
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
         index_BW = top_tokens(penalized_BX, num_candidates(beam), False).token_NK
@@ -125,12 +127,14 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
+    # of the first K those that end are finished
     ended_BW = log_prob_BW.masked_fill(~ends_BW, -torch.inf)[:, :beam]
     # The first K that go on, in their order: rank them behind all that end.
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
+    # a hypothesis takes the tokens of the one that it extends
     parents = beams.select(parents_N)
     tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
     return Advance(
@@ -168,6 +172,7 @@ def advance_groups(
         token_BK, exists_BK = (
             x_N.view(batch, beam) for x_N in (step.beams.tokens_NT[:, -1], step.beams.log_prob_N.isfinite())
         )
+        # the next group pays for each beam that has just taken a token
         diversity_penalty_BV = diversity_penalty_BV.scatter_add(1, token_BK, diversity * exists_BK.float())
         steps.append(Advance(step.beams, row_N[step.parents_N], step.ended_BW, row_N[step.ended_parent_BW]))
     joined = Beams.joined([step.beams for step in steps])

@@ -79,21 +79,26 @@ class OwnEngine:
         assert not self.model.training
         assert constraints is None or (self.constrained_search is not None and constrains(config) is None)
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
+        # a GPU is not busy with what fills a CPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
         batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
+        # sentences of like length together, so that there is little padding
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
             batch_prefixes: Sequence[Sequence[int]] | None = None
             if prefixes is not None:
+                # the limit counts what the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
                 max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
             phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
             if phrases is not None:
+                # a hypothesis may need all of its phrases, in their longest variants, beyond the usual limit
                 longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
                 max_length_B = max_length_B + torch.tensor(longest)
             searched = self.model
             if config.suppress_padding == "renormalized":
+                # the share of padding goes to the other tokens; "plain" takes padding away and leaves their logits
                 searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
@@ -109,6 +114,7 @@ class OwnEngine:
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             for row, of_sentence in zip(rows, batch, strict=True):
+                # back to the order of the sources
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:
                 self.on_batch(len(rows))

@@ -54,9 +54,12 @@ class NoRepeat:
         before = self._order - 1
         if tokens_NT.shape[1] < self._order:
             return
+        # all n-grams so far, W of them, and the last n - 1 tokens
         grams_NWn = tokens_NT.unfold(1, self._order, 1)
         last_N1b = tokens_NT[:, None, tokens_NT.shape[1] - before :]
+        # an n-gram that begins with these would come again with its last token
         repeats_NW = (grams_NWn[:, :, :before] == last_N1b).all(dim=2)
+        # -inf for that token and no limit for others; "amin" because several n-grams may end in one token
         limit_NW = logits_NV.new_full(repeats_NW.shape, torch.inf).masked_fill(repeats_NW, -torch.inf)
         logits_NV.scatter_reduce_(1, grams_NWn[:, :, before], limit_NW, "amin")
 
@@ -99,6 +102,7 @@ class LogitsProcessors:
             for processor in self._processors:
                 processor(logits_NV, tokens_NT)
             return
+        # the forced token keeps its logit as it was, and all others are ruled out
         is_free_N1, token_N1 = (forced_N < 0)[:, None], forced_N.clamp(min=0)[:, None]
         kept_N1 = logits_NV.gather(1, token_N1)
         for processor in self._processors:
@@ -115,9 +119,11 @@ class LogitsProcessors:
         """The forced token of each row, -1 where none is; None if no row has one."""
         forced_N: Tensor | None = None
         if self._prefix_BP is not None and self._prefix_length_B is not None and time < self._longest_prefix:
+            # a row whose prefix is not at its end takes the next token of it
             has_prefix_N = self._prefix_length_B[sentence_N] > time
             forced_N = self._prefix_BP[sentence_N, time].masked_fill(~has_prefix_N, -1)
         if time + 1 >= min(self.limits):
+            # the last token that fits is end-of-sentence
             is_last_N = self._max_length_B[sentence_N] <= time + 1
             forced_N = torch.full_like(sentence_N, -1) if forced_N is None else forced_N
             forced_N = forced_N.masked_fill(is_last_N, self._eos)

@@ -101,17 +101,21 @@ class Objective:
         # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
+        # losses of the parts of an update are sums, so that all are divided by the same number
         count = totals.tokens if config.normalization == "tokens" else totals.sentences
         if self._risk is not None:
             with recomputing(config.recompute):
                 loss = self._risk.loss(source_BS, target_BT)
+            # minimum risk counts sentences, the usual loss beside it counts what the configuration says
             total = loss.risk / totals.sentences
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
+            # stays on the device: nothing waits for it here
             losses_4[:3] = torch.stack([loss.gold.objective, loss.gold.cross_entropy, loss.risk]).detach()
             return losses_4
         inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
+        # counted on the host, so that the device need not be asked
         tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
         with self._compute.autocast(), recomputing(config.recompute):
             gold, guidance = guided_loss(
@@ -119,6 +123,7 @@ class Objective:
             )
         total = gold.objective / count
         if config.guided_attention is not None and guidance is not None:
+            # the mean over the target tokens that have links
             total = total + config.guided_attention.weight * guidance / totals.linked
             losses_4[3] = guidance.detach()
         self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]

@@ -38,15 +38,18 @@ class NamedOptimizer:
     def __init__(self, model: nn.Module, config: OptimizerConfig, compute: Compute) -> None:
         self._names = {id(parameter): name for name, parameter in model.named_parameters()}
         self._peak = config.learning_rate
+        # a layer learns the slower, the more layers stand above it (Howard & Ruder 2018, "ULMFiT")
         below = layers_above(self._names.values())
         members: dict[tuple[float, float], list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
+            # decay draws matrices towards 0; biases, norms and other vectors have no such scale
             weight_decay = config.weight_decay if parameter.dim() > 1 else 0.0
             members.setdefault((weight_decay, config.layer_decay ** below[name]), []).append(parameter)
         groups = [
             {"params": parameters, "weight_decay": weight_decay, "share": share}
             for (weight_decay, share), parameters in members.items()
         ]
+        # fused: one kernel for all parameters, instead of some for each
         kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
         self._torch = kind(groups, lr=self._peak, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
         self.skips_overflow = compute.precision == "float16"
@@ -66,8 +69,10 @@ class NamedOptimizer:
         rate = self._peak * factor
         for group in self._torch.param_groups:
             group["lr"] = rate * group["share"]
+        # does nothing where a gradient is not finite, and then lowers the scale
         self._scaler.step(self._torch)
         self._scaler.update()
+        # gradients that are None cost no memory, and tell a graph of CUDA that it may write its own
         self._torch.zero_grad(set_to_none=True)
         return rate
 

@@ -46,6 +46,7 @@ class _ToTheEnd(Schedule):
 
     def _progress(self, update: int, last: int | None, start: int) -> float:
         assert last is not None
+        # 0 at the start of the fall, 1 at the last update and ever after
         return min(1.0, max(0.0, (update - start) / max(1, last - start)))
 
 
@@ -65,6 +66,7 @@ class InverseSqrt(Schedule):
     warmup: Annotated[int, Field(gt=0)] = 4000
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
+        # 1 at the end of the warm-up, and half of it after four times as many updates
         return math.sqrt(self.warmup / update)
 
 
@@ -75,6 +77,7 @@ class Cosine(_ToTheEnd):
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         progress = self._progress(update, last, self.warmup)
+        # 0.5 (1 + cos(pi progress)) falls from 1 to 0; it is stretched to fall to the final factor
         return self.final + (1.0 - self.final) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
@@ -87,6 +90,7 @@ class Linear(_ToTheEnd):
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         assert last is not None
+        # the fall begins after warm-up and after the share that is held, whichever ends later
         progress = self._progress(update, last, max(self.warmup, round(self.hold * last)))
         return 1.0 - (1.0 - self.final) * progress
 

@@ -101,6 +101,7 @@ class Stream:
             for first in range(position.batch, len(order), self.accumulate):
                 last = min(first + self.accumulate, len(order))
                 pairs = [order[index] for index in range(first, last)]
+                # the last update of an epoch may have fewer batches than the others
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
                 yield PreparedUpdate(pairs, [self._share(pairs_B, epoch) for pairs_B in pairs], position, len(order))
@@ -109,6 +110,7 @@ class Stream:
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
         """The share of this process in a batch."""
         store, sampling = self.data.train, None
+        # processes get rows of about the same number of tokens, not the same number of rows
         lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
         own_B = pairs_B[self.processes.share(lengths_B)]
         if len(own_B) == 0:

@@ -50,7 +50,9 @@ class Gaussian(Score):
         product_BHTS = (query_BHTA @ keys_BHSA.mT).to(dtype)
         query_BHT1 = query_BHTA.to(dtype).square().sum(dim=-1, keepdim=True)
         keys_BH1S = keys_BHSA.to(dtype).square().sum(dim=-1).unsqueeze(2)
+        # |q - k|^2 / 2 = (|q|^2 + |k|^2) / 2 - q . k, by one product instead of all differences
         distance_BHTS = 0.5 * (query_BHT1 + keys_BH1S) - product_BHTS
+        # |q - k|^2 grows with the width, so that the fourth root keeps scores of size 1
         start = self.bandwidth or query_BHTA.shape[-1] ** 0.25
         if self.learned:
             return -distance_BHTS / (start * parameters["log_bandwidth_1"].exp()).square()

@@ -37,4 +37,5 @@ class Location(Score):
         from torch.nn import functional
 
         positions = keys_BHSA.shape[2]
+        # -inf past the positions that W has, then cut to the length of this source
         return functional.pad(query_BHTA, (0, positions), value=float("-inf"))[..., :positions]

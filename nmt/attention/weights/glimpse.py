@@ -48,8 +48,11 @@ class Glimpse(Sampled):
         look_BTP, sampled = self.look(scores_BHTS, context, parameters)
         is_word_BS = scores_BHTS[:, 0, 0].isfinite()  # the same for every step: what is forbidden is the sentence's end
         place_S = is_word_BS[0].new_ones(is_word_BS.shape[1]).cumsum(dim=0)
+        # scale k sees 2^k - 1 words: 0, 1, 3 ... to either side
         radius_H = 2 ** place_S.new_ones(self.scales).cumsum(dim=0) // 2 - 1
         is_near_HPS = (place_S[:, None] - place_S).abs() <= radius_H[:, None, None]
+        # for each place p of a glimpse, the words near it
         window_BHPS = (is_near_HPS & is_word_BS[:, None, None]).to(look_BTP.dtype)
         window_BHPS = window_BHPS / window_BHPS.sum(dim=-1, keepdim=True).clamp(min=1.0)  # empty far behind the end
+        # the weights are the windows of the places that were looked at
         return AttentionWeights(look_BTP[:, None] @ window_BHPS, sampled)

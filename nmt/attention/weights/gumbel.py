@@ -50,6 +50,7 @@ class Gumbel(Normalizer):
             return AttentionWeights(one_hot(scores_BHTS))
         # -log of an exponential variate; one that is rounded to 0 would draw padding
         noise_BHTS = -scores_BHTS.new_empty(scores_BHTS.shape).exponential_().clamp(min=1e-30).log()
+        # the relaxed draw, whose gradient stands for that of the hard one
         soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(context.update)).softmax(dim=-1)
         # in this order, so that the other positions' weights are 0 to the last bit
         return AttentionWeights(one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))

@@ -47,6 +47,7 @@ class Hard(Sampled):
     ) -> AttentionWeights:
         """One-hot weights, or in training the probabilities of the positions; for the exact sum, always those."""
         if self.marginalizes and context.is_training:
+            # the decoder sums over the positions by these probabilities
             return AttentionWeights(scores_BHTS.softmax(dim=-1))
         look_BTS, sampled = self.look(scores_BHTS, context, parameters)
         return AttentionWeights(look_BTS[:, None], sampled)

@@ -39,10 +39,13 @@ class LocalPredictive(Normalizer):
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
         """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
+        # v . tanh(W q)
         raw_BT = (context.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]
+        # p = S sigmoid(...): S counts the words that the query may see
         centre_BT1 = self.allowed(scores_BHTS) * raw_BT.sigmoid().unsqueeze(-1)
         source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1.0
         distance_BTS = source_S - centre_BT1
+        # -(s - p)^2 / (2 (D / 2)^2) = -2 ((s - p) / D)^2
         exponent_BTS = -2.0 * (distance_BTS / self.width).square()
         # D >= 1, and no centre is as far as 1 from the nearest word: something is left to weigh
         exponent_BTS = exponent_BTS.masked_fill(distance_BTS.abs() > self.width, float("-inf"))

@@ -29,10 +29,12 @@ class Sparsemax(Normalizer):
         """Autograd through tau gives the Jacobian of equation 9; a score of -inf is below every tau."""
         # weights do not change if all scores do by as much; near 0 they are rounded least
         scores_BHTS = scores_BHTS - scores_BHTS.amax(dim=-1, keepdim=True).detach()
+        # z_(1) >= z_(2) >= ..., and their running sums
         descending_BHTS = scores_BHTS.sort(dim=-1, descending=True).values
         sums_BHTS = descending_BHTS.cumsum(dim=-1)
         rank_S = (sums_BHTS.new_ones(sums_BHTS.shape[-1])).cumsum(dim=0)
         # the support is the largest k with 1 + k z_(k) > z_(1) + ... + z_(k)
         size_BHT1 = (1.0 + rank_S * descending_BHTS > sums_BHTS).sum(dim=-1, keepdim=True)
+        # tau = (z_(1) + ... + z_(k) - 1) / k
         tau_BHT1 = (sums_BHTS.gather(-1, size_BHT1 - 1) - 1.0) / size_BHT1
         return AttentionWeights((scores_BHTS - tau_BHT1).clamp(min=0.0))

@@ -59,5 +59,6 @@ class ContextInjection(nn.Module):
         context_BTD = summary_BD[:, None].expand(-1, position_BT.shape[1], -1)
         if self.config.context.enters == "every_step":
             return context_BTD
+        # zero or a learnt vector stands where c is no longer handed on
         later = 0.0 if self.placeholder_D is None else self.placeholder_D.to(summary_BD.dtype)
         return torch.where(position_BT[:, :, None] == 0, context_BTD, later)

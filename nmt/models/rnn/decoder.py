@@ -114,6 +114,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             context_size = memory_size
         self.head_names = config.head_names(0 if attention.is_none else attention.weights.heads)
         self.handover = ContextInjection(config, summary_size=memory_size)
+        # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
         self.is_recurrent_through_readout = attends_first or config.input_feeding
         """True where a step reads a result of the step before other than the state: then steps run one by one."""
@@ -157,21 +158,28 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
         """The equations of the class, for the next word of N rows."""
         position_N1 = state.position_N[:, None]
+        # y' and, where it is handed to every step, the vector of the sentence
         inputs = [embedded_NE, self._sentence(memory, position_N1)[:, 0]]
+        # r_{t-1}, with input feeding
         feeding = [] if state.readout_NR is None else [state.readout_NR]
         if self.query == "previous":
+            # Bahdanau: c_t = attend(s_{t-1})
             query_NQ = self._query(state.stack.top_BD, embedded_NE)
             attended: Attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
             stack = self.stack.step(
                 torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, factors.layers
             )
         else:
+            # Luong: s_t = cell(y', s_{t-1}), before attention
             stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, factors.layers)
             query_NQ = self._query(stack.top_BD, embedded_NE)
+            # c_t = attend(s_t)
             attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
+        # r_t = tanh(W [s_t; c_t] + b), in both wirings
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if factors.readout_NR is not None:
             readout_NR = readout_NR * factors.readout_NR
+        # dropout is on what is fed back, too
         fed_NR = readout_NR if self.input_feeding else None
         return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1))
 
@@ -181,6 +189,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         rows, steps = input_BT.shape
         if self.is_recurrent_through_readout:
             return self._unroll(memory, rows, steps, lambda time, _: embedded_BTE[:, time])
+        # no step needs a readout, so the stack runs over all words, then attention from all states
         position_BT = torch.arange(steps, device=input_BT.device).expand(rows, steps)
         inputs_BTE = torch.cat([embedded_BTE, self._sentence(memory, position_BT)], dim=-1)
         top_BTD = self.stack(inputs_BTE, self.start(memory).stack, self.dropout)
@@ -196,6 +205,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """See ``Decoder.free_running``."""
         assert not self.marginalizes, "a marginal over all positions is decoded at once"
         rows, table_VE = len(first_B), self.embedding.weight_VD
+        # drawn for all steps at once, because variational dropout shares them
         factors_BTE = self.embedding_dropout.factors((rows, steps, table_VE.shape[1]), table_VE.dtype, first_B.device)
 
         def embed(time: int, readout_BR: Tensor | None) -> Tensor:
@@ -225,6 +235,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def _factors(self, rows: int, steps: int, memory: RNNMemory) -> list[_Factors]:
         """Factors of dropout for each step, drawn together, so that ``variational`` ones are shared by all steps."""
         dtype, device = compute_dtype(memory.summary_BD), memory.summary_BD.device
+        # between the layers of the stack, and on the readout
         widths = [*[self.stack.size] * (self.stack.layers - 1), self.readout_size]
         drawn = [self.dropout.factors((rows, steps, width), dtype, device) for width in widths]
         return [
@@ -235,6 +246,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def _sentence(self, memory: RNNMemory, position_NT: Tensor) -> Tensor:
         """The part of the input of the cell that comes from the vector of the sentence."""
         beams = position_NT.shape[0] // memory.summary_BD.shape[0]
+        # the beams of a sentence share its vector
         summary_ND = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
         return self.handover.inputs(summary_ND, position_NT)
 
@@ -260,9 +272,11 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         values_BSV = memory.attention.values_BSV
         sizes = [top_BTD.shape[-1], values_BSV.shape[-1], embedded_BTE.shape[-1] * self.readout_embedding]
         state_RD, value_RV, embedding_RE = torch.split(self.readout.weight, sizes, dim=1)
+        # W_s s + b, the same for every source position
         own_BTR = F.linear(top_BTD, state_RD, self.readout.bias)
         if self.readout_embedding:
             own_BTR = own_BTR + F.linear(embedded_BTE, embedding_RE)
+        # tanh(W_s s + W_v v + b), for every pair of a target and a source position
         readout_BTSR = (own_BTR[:, :, None] + F.linear(values_BSV, value_RV)[:, None]).tanh()
         readout_BTSR = self.dropout(readout_BTSR.flatten(1, 2)).view_as(readout_BTSR)
         weights_BTS = attended.weights_NHTS[:, 0]

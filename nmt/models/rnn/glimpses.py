@@ -50,26 +50,38 @@ class GlimpseSensor(NoAttention):
         length_B1 = (~is_pad_BS).sum(dim=1, keepdim=True)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             place_BT, sampled = self._look(query_NTQ.reshape(len(values_BSV), -1, width).float(), length_B1)
+            # a place outside of the sentence is its first or last word
             place_BT = place_BT.clamp(min=0.0).minimum(length_B1 - 1.0)
             source_S = torch.arange(values_BSV.shape[1], device=place_BT.device)
+            # 2^k, the reach of each scale
             reach_K1 = 2.0 ** torch.arange(self.config.scales, device=place_BT.device)[:, None]
+            # clamp(2^k - |i - l|, 0, 1): whole words inside, a part of those at the edge
             window_BTKS = (reach_K1 - (source_S - place_BT[:, :, None, None]).abs()).clamp(0.0, 1.0)
+            # divided by their sum, without padding
             window_BTKS = F.normalize(window_BTKS.masked_fill(is_pad_BS[:, None, None], 0.0), p=1.0, dim=-1)
+        # rho_1 ... rho_K side by side
         rho_BTX = (window_BTKS.to(values_BSV.dtype).flatten(1, 2) @ values_BSV).view(*place_BT.shape, -1)
+        # the place from -1 at the start to 1 at the end
         relative_BT1 = (2.0 * place_BT / length_B1 - 1.0)[:, :, None].to(values_BSV.dtype)
+        # ReLU(W_rho rho + b) and ReLU(W_l l + b)
         hidden_BTX = torch.cat([self.windows(rho_BTX), self.place(relative_BT1)], dim=-1).relu()
+        # g
         glimpse_NTV = self.glimpse(hidden_BTX).relu().view(rows, time, -1)
         return Attended(glimpse_NTV, window_BTKS.mean(dim=2).view(rows, 1, time, -1), sampled)
 
     def _look(self, query_BTQ: Tensor, length_B1: Tensor) -> tuple[Tensor, SampledPositions | None]:
         """The places l (B, T), and in training the draws."""
         policy_2Q, offset_2 = self.policy_2Q.float(), self.policy_offset_2.float()
+        # mean = S sigmoid(w . s + b)
         mean_BT = length_B1 * F.linear(query_BTQ, policy_2Q, offset_2)[:, :, 0].sigmoid()
         if not self.training:
             return mean_BT, None
+        # the baseline learns by its own loss: no gradient of it goes on to the state
         baseline_BT = F.linear(query_BTQ.detach(), policy_2Q, offset_2)[:, :, 1]
         density = Normal(mean_BT, torch.full_like(mean_BT, self.config.deviation), validate_args=False)
+        # the draw has no gradient, its log-density has one
         draw_BT = mean_BT.detach() + density.scale * torch.randn_like(mean_BT)
+        # some steps look through the mean instead
         is_drawn_BT = torch.rand_like(mean_BT) >= self.config.expected
         log_prob_BT, entropy_BT = density.log_prob(draw_BT), density.entropy()  # type: ignore[no-untyped-call]
         sampled = SampledPositions(self.config, log_prob_BT, entropy_BT, baseline_BT, is_drawn_BT)

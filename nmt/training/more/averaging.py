@@ -64,6 +64,7 @@ def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
+    # in float64, whose rounding is far below what float32 keeps of the mean
     total = torch.zeros_like(tensors[0], dtype=torch.float64)
     for tensor in tensors:
         total += tensor
@@ -103,6 +104,7 @@ class MovingAverage:
     @torch.no_grad()
     def follow(self, update: int) -> None:
         """Adds the weights as they are after an update."""
+        # a + (1 - d) (w - a), for all weights at once
         torch._foreach_lerp_(self._average, self._raw, 1.0 - self.decay_at(update))
 
 
@@ -112,6 +114,7 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
     if config.average is None:
         return []
     every = config.validation.every
+    # the validations before the last update, newest first
     before = range((last - 1) // every * every, 0, -every)
     return [folders.step(run, update) for update in sorted([last, *before[: config.average - 1]])]
 
@@ -133,6 +136,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     names = [member.name for member in members]
     folder = folders.average(run, names)
     figures = folders.read_state(folder).get("measured") if folder.exists() else None
+    # an average may have been written before its line of metrics was, if training was killed between
     is_noted = any(
         (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, len(members))
         for line in read(run)
@@ -143,6 +147,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
         weights = average_weights(members)
         figures = {}
         if trainer.validate is not None:
+            # the weights of training stay as they are: a resumed run must not begin with the average
             model = copy.deepcopy(trainer.model)
             checkpoint.fill(model, weights, folder)
             with trainer.interruption.at_once():

@@ -105,11 +105,14 @@ class MinimumRisk:
             )
         pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
         with self._compute.autocast():
+            # log p(y | x) of each hypothesis: the sum over its tokens
             tokens = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
             log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
             log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
+            # into a table of sentences by hypotheses, -inf where there is none
             log_p_BC = log_p_M.new_full((pool.counts_BC.numel(),), -torch.inf).index_copy(0, pool.cell_M, log_p_M)
             risk_B = expected_cost(log_p_BC.view(pool.counts_BC.shape), pool, alpha=config.alpha)
+            # the references are among the hypotheses, so their usual loss costs no further pass
             gold_tokens = sum(pool.length_M[: len(target_BT)])
             of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero_static(size=gold_tokens)[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
@@ -121,7 +124,9 @@ class MinimumRisk:
 
 def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor:
     """sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may be anything outside S(x)."""
+    # Q(y | x) = p(y | x)^alpha, normalised over S(x)
     q_BC = (alpha * log_p_BC).masked_fill(~pool.counts_BC, -torch.inf).softmax(dim=1)
+    # the expected cost
     return (q_BC * pool.cost_BC).sum(dim=1)
 
 
@@ -167,7 +172,9 @@ def sample(
     for time in range(drawn_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
+        # softmax(logits / temperature) without padding and begin-of-sentence
         token_N = drawn(step.logits_NV.float().index_fill(1, never, -torch.inf) / temperature)
+        # what has ended, or is as long as it may get, takes end-of-sentence
         token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
         drawn_NT[row_N, time] = token_N
         active_N = token_N != EOS
@@ -201,9 +208,11 @@ def candidates(
     cell_M = [row * cells for row in range(sentences)]
     both = (tokens.tolist() for tokens in read_together([target_BT, drawn_BKT]))
     for row, (target, hypotheses) in enumerate(zip(*both, strict=True)):
+        # tokens before the first end-of-sentence
         gold, *drawn_K = (tuple(tokens[: tokens.index(EOS)]) for tokens in (target, *hypotheses))
         references.append(list(gold))
         reference = text(gold)
+        # cell 0 is the reference; a hypothesis that was drawn twice has one cell
         for cell, hypothesis in enumerate(dict.fromkeys([gold, *drawn_K])):
             counts_BC[row, cell] = cell > 0 or include_reference or gold in drawn_K
             cost_BC[row, cell] = 1.0 - reward(text(hypothesis), reference)
@@ -239,12 +248,14 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
     sentence_M = pool.cell_M // pool.counts_BC.shape[1]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for rows in length_batches(pool.length_M, cells):
+        # longest first, as length_batches gives them, so the first one's length is that of all
         row_P = torch.tensor(rows, device=sentence_M.device)
         target_PT = pool.target_MT[row_P, : pool.length_M[rows[0]]]
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
         assert decoded.marginal is None, "a sum over all positions has no single readout"
         assert not decoded.sampled, "attention that draws positions learns from gold words only"
         tokens = sum(pool.length_M[row] for row in rows)
+        # the number of tokens is known, so the device need not be asked for it
         place_W = (target_PT != model.pad).flatten().nonzero_static(size=tokens)[:, 0]
         readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
         parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
