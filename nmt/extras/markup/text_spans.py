@@ -64,7 +64,7 @@ def _joins(text: str, offset: int, end: int) -> bool:
 
 SOFT = 0.3
 """Weight of the soft alignment beside links. On hand-aligned sentences this value puts most tags in the right place
-(see docs/translate.md)."""
+(see docs/measurements/translation.md)."""
 
 
 def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: Sequence[Span]) -> NDArray[np.float64]:
