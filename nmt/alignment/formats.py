@@ -289,7 +289,7 @@ _LINE_BREAKS = str.maketrans({0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u20
 
 
 def json_tree(alignment: Alignment) -> dict[str, Any]:
-    """The JSON object of an alignment, without scores, sure links and spans; see docs/align.md."""
+    """The JSON object of an alignment, without scores, sure links and spans; see docs/align-formats.md."""
     return {
         "source_words": alignment.source_words,
         "target_words": alignment.target_words,
