@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-import textwrap
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -144,15 +142,6 @@ def read(feed: str) -> TrainingConfig:
 )
 def test_the_config_is_read(text: str, expected: object) -> None:
     assert read(text).feed == expected
-
-
-def test_the_documented_scheduled_sampling_is_the_default() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "train.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^      feed:\n((?:        .*\n)+)", page, flags=re.MULTILINE)
-    feed = validate(ScheduledSamplingConfig, parse_document(textwrap.dedent(block), "train.md"))
-    assert feed == ScheduledSamplingConfig()
-    assert feed.model_fields_set == set(ScheduledSamplingConfig.model_fields)
-    assert feed.schedule.model_fields_set == set(LinearDecay.model_fields)
 
 
 def test_without_a_word_training_is_teacher_forced() -> None:
