@@ -45,7 +45,8 @@ Device: TypeAlias = Annotated[
 Precision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16"],
     machine_option(
-        "--precision", help="Number format of matrix products; auto: bfloat16 if in hardware, else float32."
+        "--precision",
+        help="Number format of matrix products; auto: the faster of float32 and bfloat16, on a GPU a half one.",
     ),
 ]
 

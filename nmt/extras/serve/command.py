@@ -41,9 +41,9 @@ class ServeOptions(ModelOptions):
     queue: Annotated[
         int, _batches("--queue", metavar="N", min=1, help="Maximum waiting sentences; others get status 429.")
     ] = 1024
-    timeout: Annotated[float, _limits("--timeout", metavar="S", min=0.001, help="Seconds that a request may take.")] = (
-        60.0
-    )
+    timeout: Annotated[
+        float, _limits("--timeout", metavar="S", min=0.001, help="Seconds for each of reading, answering and sending.")
+    ] = 60.0
     grace: Annotated[
         float, _limits("--grace", metavar="S", min=0, help="Seconds to finish the queue when the server is stopped.")
     ] = 30.0
