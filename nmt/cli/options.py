@@ -46,7 +46,7 @@ Precision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16"],
     machine_option(
         "--precision",
-        help="Number format of matrix products; auto: the faster of float32 and bfloat16, on a GPU a half one.",
+        help="Number format of matrix products; auto: the faster of float32 and bfloat16, on a GPU half precision.",
     ),
 ]
 

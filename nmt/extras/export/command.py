@@ -18,7 +18,8 @@ def export(
         typer.Option(
             "--to",
             help="Engine: ctranslate2 for Transformers, onnx for any model but `reencoding` and `glimpses`, hf for "
-            "Hugging Face's transformers, which loads Transformers of Marian's architecture; nmt for a model to hand on, with its card.",
+            "Hugging Face's transformers, which loads Transformers of Marian's architecture; nmt for a model to hand "
+            "on, with its card.",
         ),
     ] = "ctranslate2",
     output: Annotated[
