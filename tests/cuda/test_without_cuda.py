@@ -25,6 +25,7 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.experiment import load
+from nmt.extras.accel.cuda_graphs import Graphs
 from nmt.extras.streaming.wait_k import WaitKModel
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
@@ -47,6 +48,9 @@ from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
 from tests.training.test_guided_attention import TOTALS, batch_of
 from tests.workflows.runs import CONFIG, write_corpus
+
+graphs_of = Graphs.of
+"""As it is: on the pretended device no graph is recorded."""
 
 CPU = Compute(torch.device("cpu"), "float32")
 ON_CUDA = Compute(CUDA, "float32")
@@ -282,6 +286,29 @@ def test_the_rows_of_a_loss_follow_the_memory_of_the_device(rows: int) -> None:
         there.likelihood(one_ND, gold_N.to(CUDA))
     assert max(counts) == min(rows, 20)
     assert rows_together(512, layer.weight_VD) == 512
+
+
+def test_graphs_are_recorded_the_second_time_and_the_oldest_go_where_memory_is_short() -> None:
+    """Of 80 bytes an eighth is theirs: two graphs of 4 fit, and of 3 the one that was used last longest ago goes."""
+    recorded: list[str] = []
+    with pretended(memory=80):
+        graphs: Graphs[str] = Graphs(CUDA)
+
+        def of(shape: str, size: int = 4) -> str | None:
+            def record() -> str:
+                recorded.append(shape)
+                return f"graph of {shape}"
+
+            return graphs_of(graphs, shape, size, CUDA, record)
+
+        for shape in ("a", "b"):
+            assert [of(shape), of(shape), of(shape)] == [None, f"graph of {shape}", f"graph of {shape}"]
+        of("a")
+        assert [of("c"), of("c")] == [None, "graph of c"]
+        assert recorded == ["a", "b", "c"]
+        assert [of("a"), of("c")] == ["graph of a", "graph of c"]
+        assert [of("b"), recorded.count("b")] == [None, 1], "it is a new shape again"
+        assert [of("large", 10), of("large", 10)] == [None, None]
 
 
 def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import nn
 from torch.nn import functional as F
 
+from nmt.nn.config import Size
 from nmt.nn.dropout import Dropout, random_bytes
 from nmt.nn.output import OutputLayer
 from nmt.nn.recurrent import CELL_TYPES, CellKind, RecurrentStack, StackState
@@ -323,3 +325,10 @@ def test_a_sentence_alone_is_rounded_as_in_company() -> None:
     together = stack(x_BTE, None, Dropout(0.0))
     for row in range(6):
         assert torch.equal(stack(x_BTE[row : row + 1], None, Dropout(0.0))[0], together[row])
+
+
+def test_a_size_is_bounded_where_no_use_reaches() -> None:
+    assert TypeAdapter(Size).validate_python(1 << 20) == 1 << 20
+    for size in (0, (1 << 20) + 1):
+        with pytest.raises(ValidationError):
+            TypeAdapter(Size).validate_python(size)

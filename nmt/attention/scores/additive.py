@@ -6,12 +6,10 @@ Bahdanau, Cho & Bengio 2015, "Neural Machine Translation by Jointly Learning to 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
-from nmt.nn.config import Layers
+from nmt.nn.config import Layers, Size
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +26,7 @@ class Additive(Score):
     source: ClassVar[str] = "Bahdanau et al. 2015"
 
     kind: Literal["additive"] = "additive"
-    size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
+    size: Size | None = None
     """A, the width inside tanh; null: the width of the query."""
     layers: Layers = 1
     """Layers of tanh; each above the first costs a product of A x A for each pair of query and key."""

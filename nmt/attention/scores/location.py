@@ -6,11 +6,10 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +24,7 @@ class Location(Score):
     reads_keys: ClassVar[bool] = False
 
     kind: Literal["location"] = "location"
-    positions: Annotated[int, Field(gt=0, le=1 << 20)] = 100
+    positions: Size = 100
     """Number of source positions that it can attend to, in subwords."""
 
     def projections(self, sizes: Sizes) -> Projections:

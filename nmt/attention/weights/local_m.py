@@ -6,11 +6,10 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +22,7 @@ class LocalMonotonic(Normalizer):
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["local_m"] = "local_m"
-    width: Annotated[int, Field(gt=0, le=1 << 20)] = 10
+    width: Size = 10
     """D, half the window's width, in subwords."""
 
     def __call__(

@@ -6,11 +6,10 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Sizes
+from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +27,7 @@ class LocalPredictive(Normalizer):
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["local_p"] = "local_p"
-    width: Annotated[int, Field(gt=0, le=1 << 20)] = 10
+    width: Size = 10
     """D, half the window's width, in subwords."""
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import Tensor
 from nmt.core import cpu, log
 from nmt.core.errors import InputError
 from nmt.extras.accel import native
-from nmt.extras.accel.compiled import compiled
+from nmt.extras.accel.compiled import compiled, multiplies_tiles
 from nmt.extras.accel.int8 import Int8Weight, add_product
 from nmt.extras.accel.native import FEW_THREADS, Kernels
 
@@ -240,6 +241,13 @@ def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monk
     for shape in ((127, 512), (128, 511)):
         assert not Kernels.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
     assert not Kernels.prefers_tiles(torch.zeros(128, 512))
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its CPU's features in a file")
+def test_tiles_are_a_feature_of_the_cpu() -> None:
+    flags = re.search(r"(?m)^(?:flags|Features)\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    assert flags is not None
+    assert multiplies_tiles() == ("amx_int8" in flags[1].split())
 
 
 @needs_kernels
