@@ -254,6 +254,21 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
     assert first.gold.objective.item() != pytest.approx(again.gold.objective.item(), rel=1e-4)
 
 
+def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, sizes = make(MODELS["rnn"]).train(), list[int]()
+    forced = model.teacher_forced
+
+    def counted(target_PT: Tensor, memory: Any) -> Any:
+        sizes.append(target_PT.numel())
+        return forced(target_PT, memory)
+
+    monkeypatch.setattr(model, "teacher_forced", counted)
+    minimum_risk(model, samples=20).loss(padded(SOURCES), padded(TARGETS))
+    most = 2 * padded(TARGETS).numel()
+    assert len(sizes) > 2
+    assert 0.7 * most < max(sizes) <= most
+
+
 def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """As they do for want of memory, where the batch is halved and tried again."""
 
