@@ -24,8 +24,8 @@ Model: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A run directory, a checkpoint folder inside one, or the configuration that trained it; default: the "
-        "run under runs/ that trained last.",
+        help="A run directory, a checkpoint folder inside one, the configuration that trained it, or an archive "
+        "(.zip) of a model; default: the run under runs/ that trained last.",
     ),
 ]
 
