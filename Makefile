@@ -81,7 +81,8 @@ mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests cat
 	@$(BIN)/python scripts/mutants.py
 
 docs: $(INSTALLED) ## the documentation as a site, in build/site: every page, command and configuration key
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python scripts/docs_site.py build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file build/mkdocs.yml
 
 package: $(INSTALLED) ## a wheel and a source archive, in dist/; needs the network
 	$(BIN)/python -m pip install --quiet build

@@ -1,22 +1,25 @@
-"""Hooks of MkDocs for the site of `make docs` (see mkdocs.yml).
+"""Writes all pages of the site of `make docs` into a folder, with a configuration, for MkDocs and other builders alike.
+
+    python scripts/docs_site.py FOLDER
 
 The README is the first page. Files outside docs/ that a page links to are added, Markdown as pages and others as they
-are. A page for each command and one for each section of the configuration are generated from the code.
+are. A page for each command and one for each section of the configuration are generated from the code. FOLDER gets the
+pages in docs/, and the navigation of the repository's mkdocs.yml in an mkdocs.yml of its own.
 """
 
 from __future__ import annotations
 
-import os
+import html
 import posixpath
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+import yaml
 from typer.core import TyperGroup
 
 from nmt.cli.app import app
@@ -26,6 +29,7 @@ from nmt.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = "docs"
+CONFIG = "mkdocs.yml"
 HOME = "README.md"
 OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md")
 """Pages of the site that no page needs to link to."""
@@ -35,8 +39,10 @@ LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=(?:#[^)\s]*)?\))")
 
 CODE = re.compile(r"`[^`]*`")
 
-OPTION = re.compile(r"(?<=[\s>(])(--?[a-z][\w-]*)(?=[\s.,;:)<])(?![^<>]*>)")
-"""An option in HTML, outside tags."""
+OPTION = re.compile(r"(?<![`\[])`(--?[a-z][\w-]*(?: [\w.<>-]{1,12})?)`(?!`)")
+"""An option as code, perhaps with a short value."""
+
+PLAIN_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]*)")
 
 BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
 """Help of an option, and after it Typer's note of its default and bounds."""
@@ -65,13 +71,6 @@ def in_site(path: str) -> str:
     if path == HOME:
         return "index.md"
     return path.removeprefix(f"{DOCS}/")
-
-
-def in_repository(uri: str) -> str:
-    """Path in the repository of a file of the site."""
-    if uri == "index.md":
-        return HOME
-    return f"{DOCS}/{uri}" if (ROOT / DOCS / uri).is_file() else uri
 
 
 def linked(path: str) -> list[str]:
@@ -178,8 +177,8 @@ def _section(section: Section) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Plain text in Markdown."""
-    return re.sub(r"([\\`*_{}\[\]<>#])", r"\\\1", text)
+    """Plain text in Markdown; an option stays on one line."""
+    return PLAIN_OPTION.sub(r'<span class="option">\1</span>', re.sub(r"([\\`*_{}\[\]<>#])", r"\\\1", text))
 
 
 def cell(text: str) -> str:
@@ -192,9 +191,16 @@ def code(text: str) -> str:
     return f"`{text}`"
 
 
-def whole_options(html: str) -> str:
-    """Keeps options such as ``--ray`` on one line, which browsers would break behind the dashes."""
-    return OPTION.sub(r'<span class="option">\1</span>', html)
+def whole_options(markdown: str) -> str:
+    """Keeps options such as ``--ray`` on one line, which browsers would break behind the dashes: as code of a class
+    that the style sheet knows."""
+    lines, is_code = [], False
+    for line in markdown.split("\n"):
+        is_code ^= line.startswith("```")
+        if not is_code and not line.startswith("    "):
+            line = OPTION.sub(lambda span: f'<code class="option">{html.escape(span[1])}</code>', line)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def repository() -> str | None:
@@ -204,12 +210,31 @@ def repository() -> str | None:
     return address if address.startswith(("https://", "http://")) and "@" not in address else None
 
 
-# -------------------------------------------------------------------------------------------------------- hooks
+# ------------------------------------------------------------------------------------------------------ the folder
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Replace a folder in the navigation, `commands/`, by its generated pages, the list first, and link to the
-    repository in the footer: Material's own link would ask GitHub for stars."""
+def write(folder: Path) -> None:
+    """Write the pages, the files that they show and link to, and the configuration. What was in docs/ goes."""
+    shutil.rmtree(folder / DOCS, ignore_errors=True)
+    own = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / DOCS).rglob("*")) if path.is_file()]
+    for path in (*own, *outside([page for page in own if page.endswith(".md")])):
+        target = folder / DOCS / in_site(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".md"):
+            text = (ROOT / path).read_text(encoding="utf-8")
+            target.write_text(whole_options(with_bars(with_links(text, path))), encoding="utf-8")
+        else:
+            shutil.copyfile(ROOT / path, target)
+    for uri, text in written().items():
+        (folder / DOCS / uri).parent.mkdir(parents=True, exist_ok=True)
+        (folder / DOCS / uri).write_text(whole_options(text), encoding="utf-8")
+    (folder / CONFIG).write_text(configuration((ROOT / CONFIG).read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def configuration(text: str) -> str:
+    """That of the site: folders in the navigation, such as `commands/`, are their generated pages, the list first, and
+    the footer links to the repository, because Material's own link would ask GitHub for stars."""
+    settings, nav = text.split("\nnav:\n")
     pages = list(written())
 
     def expanded(entry: object) -> object:
@@ -221,28 +246,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             return [uri for uri in pages if uri.startswith(entry)]
         return entry
 
-    config.nav = expanded(config.nav)
+    added: dict[str, object] = {"nav": expanded(yaml.safe_load(nav))}
     if address := repository():
-        config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": address, "name": "Repository"}]
-    return config
+        link = {"icon": "fontawesome/brands/git-alt", "link": address, "name": "Repository"}
+        added["extra"] = {"social": [link]}
+    return f"{settings}\n{yaml.safe_dump(added, sort_keys=False)}"
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not in docs/."""
-    pages = [f"{DOCS}/{file.src_uri}" for file in files.documentation_pages()]
-    for path in outside(pages):
-        files.append(File.generated(config, in_site(path), abs_src_path=os.fspath(ROOT / path)))
-    for uri, text in written().items():
-        files.append(File.generated(config, uri, content=text))
-    return files
-
-
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Translate links of the repository to links of the site, and unescape bars in tables."""
-    path = in_repository(page.file.src_uri)
-    return with_bars(with_links(markdown, path)) if (ROOT / path).is_file() else markdown
-
-
-def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Keep options on one line."""
-    return whole_options(html)
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

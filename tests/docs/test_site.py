@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -26,15 +28,56 @@ pytest.importorskip("material", reason="pip install --group docs")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built as `make docs` does, where a link without an end fails."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all pages, and the configuration for a builder."""
+    folder = tmp_path_factory.mktemp("pages")
+    subprocess.run([sys.executable, ROOT / "scripts" / "docs_site.py", folder], cwd=ROOT, check=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def site(pages: Path) -> Path:
+    """Built as `make docs` does, where a link without an end fails."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(pages / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return pages / "site"
+
+
+def broken(site: Path) -> list[str]:
+    """Links of a site to files or anchors that it has not."""
+    texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.name != "404.html"}
+    anchors = {page.resolve(): set(re.findall(r"""\bid=["']?([^"' >]+)""", text)) for page, text in texts.items()}
+    found = []
+    for page, text in texts.items():
+        for target, anchor in re.findall(r"""<a\b[^>]*?href=["']?([^"'#>\s]*)#?([^"'>\s]*)""", text):
+            path = (page.parent / html.unescape(unquote(target))).resolve() if target else page.resolve()
+            path = path / "index.html" if path.is_dir() else path
+            if re.match(r"\w+:", target) or anchor.startswith("__"):
+                continue
+            if not path.is_file() or (anchor and path in anchors and unquote(anchor) not in anchors[path]):
+                found.append(f"{page.relative_to(site)}: {target}#{anchor}")
+    return sorted(set(found))
+
+
+def test_no_link_is_broken(site: Path) -> None:
+    assert broken(site) == []
+
+
+def test_no_link_is_broken_by_zensical(pages: Path, site: Path) -> None:
+    """Material's authors build their sites with it from now on, from the same files."""
+    pytest.importorskip("zensical", reason="pip install zensical")
+    shutil.copytree(pages / "docs", pages / "other" / "docs")
+    shutil.copyfile(pages / "mkdocs.yml", pages / "other" / "mkdocs.yml")
+    done = subprocess.run(
+        [sys.executable, "-m", "zensical", "build"], cwd=pages / "other", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = pages / "other" / "site"
+    assert {each.relative_to(site) for each in site.rglob("*.html")} <= {
+        each.relative_to(built) for each in built.rglob("*.html")
+    }
+    assert broken(built) == []
 
 
 def text_of(page: Path) -> str:
@@ -152,11 +195,15 @@ def test_links_are_moved_with_their_pages(path: str, link: str, moved: str) -> N
 
 
 def test_options_stay_on_one_line() -> None:
-    from scripts.docs_site import whole_options
+    from scripts.docs_site import cell, whole_options
 
-    kept = '<span class="option">--ray</span>'
-    assert whole_options("<td>With --ray.</td> <code>--ray</code>") == f"<td>With {kept}.</td> <code>{kept}</code>"
-    assert whole_options('<a title="see --ray x">a--ray</a>') == '<a title="see --ray x">a--ray</a>'
+    ray, beam = (f'<code class="option">{option}</code>' for option in ("--ray", "--beam 5"))
+    block = "\n\n    `--ray`\n```\n`--ray`\n```"
+    assert whole_options(f"With `--ray` and `--beam 5`.{block}") == f"With {ray} and {beam}.{block}"
+    assert whole_options("[`--ray`](cluster.md) or ``--ray`` or `nmt --ray`") == (
+        "[`--ray`](cluster.md) or ``--ray`` or `nmt --ray`"
+    )
+    assert cell("see --ray, a--b | c") == 'see <span class="option">--ray</span>, a--b \\| c'
 
 
 def test_bars_in_code_are_plain_in_tables_alone() -> None:
