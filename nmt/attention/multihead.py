@@ -156,6 +156,7 @@ class MultiHead(nn.Module):
     def _project(self, x_NTX: Tensor, projections: list[Projection]) -> list[Tensor]:
         """All projections in one product, split into heads: (N, H, T, A) each."""
         rows, time, _ = x_NTX.shape
+        # P projections of one input as one product, because several small ones take longer
         parts_NTPHA = F.linear(x_NTX, *joined(projections)).view(rows, time, len(projections), self.heads, -1)
         parts = [part_NTHA.transpose(1, 2) for part_NTHA in parts_NTPHA.unbind(dim=2)]
         # contiguous on a CPU, because that is faster than products over strides
@@ -218,6 +219,7 @@ class DotProductHeads(nn.Module):
         is_hidden = None if is_pad_BS is None else is_pad_BS[:, None, None]
         if not self.causal or time == 1:  # one position after its past sees all of it
             return is_hidden
+        # with a past, the first of T queries stands at position S - T
         is_later_TS = torch.ones(time, positions, dtype=torch.bool, device=device).triu(1 + positions - time)
         return is_later_TS if is_hidden is None else is_hidden | is_later_TS
 

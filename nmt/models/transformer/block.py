@@ -33,6 +33,7 @@ class Entrance(nn.Module):
 
     def forward(self, embedded_BTE: Tensor, position_BT: Tensor) -> Tensor:
         """(B, T, D), in the precision of the products; ``position_BT`` may have one row for all."""
+        # times sqrt(E), so that positions of size 1 do not drown embeddings of deviation 1 / sqrt(E)
         x_BTE = embedded_BTE.to(compute_dtype(embedded_BTE)) * self.scale
         x_BTD = self.positions(x_BTE if self.widen is None else self.widen(x_BTE), position_BT)
         entered_BTD: Tensor = self.dropout(x_BTD)
@@ -69,6 +70,7 @@ class Residual(nn.Module):
 
     def add(self, x_BTD: Tensor, output_BTD: Tensor) -> Tensor:
         """``x_BTD`` with the output of the block added."""
+        # dropout on the output of the block alone: the path through the sum stays whole
         sum_BTD: Tensor = x_BTD + self.dropout(output_BTD)
         return sum_BTD if self.is_first else self.norm(sum_BTD)
 

@@ -83,6 +83,7 @@ class DecoderLayer(nn.Module):
         to_self, key_values = self.self_attention.attend_to_self(
             self.self_attention_residual.read(x_NTD), position_NT, None, past
         )
+        # words so far, then the source, then each position by itself
         x_NTD = self.self_attention_residual.add(x_NTD, to_self.context_NTQ)
         attended: HeadsAttended = self.attention(self.attention_residual.read(x_NTD), position_NT, memory)
         x_NTD = self.attention_residual.add(x_NTD, attended.context_NTQ)
@@ -154,6 +155,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
 
     def teacher_forced(self, input_BT: Tensor, memory: TransformerMemory) -> Decoded:
         """See ``Decoder.teacher_forced``."""
+        # all positions at once: the mask, and not the order of steps, hides later words
         position_BT = torch.arange(input_BT.shape[1], device=input_BT.device).expand(input_BT.shape)
         readout_BTR, layers = self._run_layers(input_BT, position_BT, memory, None)
         return Decoded(
@@ -198,6 +200,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         """The weights of all heads, (B, H, T, S); in training those of ``returned_heads``."""
         if not self.training:
             return torch.cat([layer.attended.weights() for layer in layers], dim=1).float()
+        # heads are counted layer by layer, so a head's number tells its layer
         each = len(self.head_names) // len(self.layers)
         if self.returned_heads:
             heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]

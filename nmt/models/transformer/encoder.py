@@ -46,9 +46,11 @@ class TransformerEncoder(Encoder):
 
     def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
         """See ``Encoder.forward``."""
+        # one row of positions for all sentences, because padding stands at the end
         position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]
         x_BSD = self.entrance(embedded_BSE, position_1S)
         for layer in self.layers:
             x_BSD = recomputed(layer)(x_BSD, position_1S, is_pad_BS)
+        # with pre-norm the sum of all residuals has not been normalised yet
         states_BSD = self.norm(x_BSD)
         return Encoded(states_BSD, mean_state(states_BSD, is_pad_BS), is_pad_BS)
