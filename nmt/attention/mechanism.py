@@ -100,7 +100,7 @@ class AttentionContext:
     """Inputs of a normalizer beside the scores."""
 
     query_BTQ: Tensor
-    """Not projected; float32."""
+    """The queries, not projected, in float32."""
     position_BT: Tensor
     """The target position of each query, from 0."""
     is_training: bool

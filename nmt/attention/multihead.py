@@ -48,7 +48,7 @@ class HeadsMemory(KeyValues):
     """The memory of ``DotProductHeads``."""
 
     is_pad_BS: Tensor | None
-    """None without padding."""
+    """True at padding; None where there is none."""
 
 
 @dataclass(frozen=True)

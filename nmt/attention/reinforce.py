@@ -107,7 +107,7 @@ class SampledPositions:
     log_prob_BT: Tensor
     """Log-probability of each draw."""
     entropy_BT: Tensor
-    """In nats, of the distribution that it came from."""
+    """The entropy in nats of the distribution that each draw came from."""
     baseline_BT: Tensor
     """The reward that was expected before the draw."""
     is_drawn_BT: Tensor

@@ -47,7 +47,7 @@ class Needs(Rule):
 
 
 class Excludes(Rule):
-    """None of the others may be given."""
+    """A rule: none of the others may be given."""
 
     def is_broken(self, others: list[str]) -> bool:
         return bool(others)

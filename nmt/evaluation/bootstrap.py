@@ -42,7 +42,7 @@ class SentenceCounts:
     counts_NK: npt.NDArray[np.float64]
 
     def select(self, rows: npt.NDArray[np.integer]) -> SentenceCounts:
-        """Those of some of the sentences."""
+        """The counts of some of the sentences."""
         return SentenceCounts(self.metric, self.counts_NK[rows])
 
     def score(self) -> float:
@@ -74,7 +74,7 @@ class PairedComparison:
     score_a: float
     score_b: float
     low: float
-    """With `high`, the 95 % interval of the difference."""
+    """The lower end of the 95 % interval of the difference."""
     high: float
     p_value: float
     """See `compare`."""

@@ -24,7 +24,7 @@ class TermRecall:
 
     @property
     def percent(self) -> float | None:
-        """None without any terms."""
+        """Percentage of the terms that are found; None without any terms."""
         return 100 * self.found / self.total if self.total else None
 
     def line(self) -> str:
@@ -45,7 +45,7 @@ class Evaluation:
     waits: Sequence[WaitScore] = ()
     """Scores of simultaneous translations."""
     terms: TermRecall | None = None
-    """None without a glossary."""
+    """The recall of terms; None without a glossary."""
 
     @property
     def exposure_bias(self) -> float | None:
@@ -77,7 +77,7 @@ class Evaluation:
         return lines
 
     def tree(self) -> dict[str, Any]:
-        """For JSON, not rounded, with stable keys."""
+        """The figures for JSON, not rounded, with stable keys."""
         tree: dict[str, Any] = dict(translation.as_tree(self.scores))
         for name, prediction in self.predictions.items():
             tree[name] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 PARTS = ("embedding", "encoder", "attention", "decoder", "output")
-"""In the order in which a sentence goes through them."""
+"""The parts of a model, in the order in which a sentence goes through them."""
 
 
 def part_of(parameter: str) -> str:

@@ -60,14 +60,14 @@ class DropoutConfig(Structure):
     """Rates of dropout (Srivastava 2014), as probabilities of dropping."""
 
     embedding: Rate = 0.2
-    """On source and target embeddings."""
+    """The rate on source and target embeddings."""
     layers: Rate = 0.2
     """Recurrent: between stacked layers, on the encoder's states and on the decoder's readout. Transformer: on what
     each block adds to the residual connection."""
     attention: Rate = 0.0
-    """On attention weights."""
+    """The rate on attention weights."""
     feed_forward: Rate = 0.0
-    """For a Transformer: inside its feed-forward blocks."""
+    """The rate inside a Transformer's feed-forward blocks."""
     variational: bool = False
     """For recurrent encoders and decoders: one mask for all positions of a sentence instead of one for each (Gal &
     Ghahramani 2016)."""

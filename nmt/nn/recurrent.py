@@ -34,7 +34,7 @@ class StackState(BatchRecord):
 
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
-    """Empty for cells other than the LSTM."""
+    """The memory cell of each layer; empty for cells other than the LSTM."""
     top_BD: Tensor
     """Output of the top layer: its hidden state, with residual connections plus its input."""
 

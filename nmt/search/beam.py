@@ -335,7 +335,7 @@ class _Finished:
 
     def __init__(self, batch: int, groups: int, beam: int) -> None:
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(batch)]
-        """Those that may be among the best."""
+        """The hypotheses that may be among the best."""
         self.score_BGW = np.full((batch, groups, beam), -np.inf)
         """The best W scores of each group, best first; -inf where fewer have ended."""
         self.is_done_BG = np.zeros((batch, groups), dtype=bool)

@@ -25,7 +25,7 @@ class Hypothesis:
     """A finished translation."""
 
     tokens: tuple[int, ...]
-    """Without begin- and end-of-sentence."""
+    """The tokens, without begin- and end-of-sentence."""
     log_prob: float
     """Natural logarithm of its probability, end-of-sentence included."""
     score: float

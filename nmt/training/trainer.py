@@ -51,7 +51,7 @@ class StepResult:
     norm: float
     """The last gradient's, before clipping."""
     seconds: float
-    """By the clock of the first process, as in Position."""
+    """Seconds by the clock of the first process, as in Position."""
     signal: int
     """The signal by which a process has been asked to stop; 0 for none."""
 

@@ -80,7 +80,7 @@ class SourceLanguageCheck:
         self._tokenizer = tokenizer
         self._cost, self._characters, self._subwords = 0.0, 0, 0
         self.counts = list(counts.values())
-        """Those of each language."""
+        """The counts of each language."""
         self._relative_bits: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
         """Of each language the bits of each token, over the bits per character of its training text."""
         characters_V = np.array([len(piece) for piece in tokenizer.pieces(range(tokenizer.size))])

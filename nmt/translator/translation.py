@@ -18,7 +18,7 @@ class Translation:
     cut: int = 0
     """Number of source tokens beyond ``search.max_source_tokens``, which the model did not see."""
     tokens: tuple[str, ...] = ()
-    """Its subwords."""
+    """The subwords of the translation."""
     parts: tuple[tuple[str, str], ...] = ()
     """Source and target of each piece that the model translated."""
     longest: int = 0
@@ -32,7 +32,7 @@ class Translation:
         return f"Translation({self.text!r}, score={self.score:.3f}{more})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the text and its score."""
+        """The text and its score, for a notebook."""
         from nmt.core import notebook
 
         return notebook.table([("translation", notebook.text(self.text)), ("score", notebook.figure(self.score))])

@@ -450,7 +450,7 @@ class Translator:
 
 
 def distinct(ranked: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """Those whose text none before them has."""
+    """The entries whose text none before them has."""
     first: dict[str, T] = {}
     for each in ranked:
         first.setdefault(text(each), each)

@@ -40,7 +40,7 @@ class AlignmentInputs:
 
     source: Path
     target: Path | None = None
-    """None: a model's own translations."""
+    """The target text; None for a model's own translations."""
     gold: Path | None = None
     gold_base: int = 0
     """The index of the first word in ``gold``."""
@@ -129,9 +129,9 @@ class AlignmentOutputs:
     """The files that alignments and reports go to."""
 
     path: Path | None = None
-    """None: stdout, which takes formats of text."""
+    """The file to write; None for stdout, which takes formats of text."""
     writer: OpenWriter | None = PHARAOH
-    """None: no alignments, only reports."""
+    """The format; None for no alignments, only reports."""
     reports: Sequence[ReportOptions] = ()
     pictures: bool = False
     """``path`` is a folder, to be made if it is missing."""

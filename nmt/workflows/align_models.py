@@ -63,7 +63,7 @@ class Reverse:
     model: str
     join: Join
     to: str | None = None
-    """Its target language, where it has several."""
+    """The model's target language, where it has several."""
 
     def changes(self, overrides: Sequence[str]) -> list[str]:
         """The changes of its configuration, of those of the forward model's."""
@@ -76,7 +76,7 @@ class AlignmentModels:
     """One model or two, and how they are run."""
 
     model: str | None
-    """None: the run that trained last."""
+    """The model; None for the run that trained last."""
     overrides: Sequence[str] = ()
     """Changes of the configurations of both."""
     reverse: Reverse | None = None

@@ -39,7 +39,7 @@ class Hard(Sampled):
         return self.training == "marginal"
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """Those of the baseline; the exact sum needs none."""
+        """The parameters of the baseline; the exact sum needs none."""
         return {} if self.marginalizes else super().parameters(sizes)
 
     def __call__(

@@ -68,7 +68,7 @@ class _Vocabulary:
 
     @staticmethod
     def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
-        """In the precision of ``dtype``."""
+        """The result is in the precision of ``dtype``."""
         f_V = (bias_V - bias_V.max()).exp()
         part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
         is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)

@@ -55,7 +55,7 @@ class Graphs(Generic[G]):
     def __init__(self, device: torch.device) -> None:
         self._graphs: OrderedDict[object, tuple[G, int] | None] = OrderedDict()
         self.lock = threading.RLock()
-        """For all that reads or writes the memory of graphs."""
+        """Is held by whoever reads or writes the memory of graphs."""
         # one memory for all graphs: each runs when nobody needs the results of another any longer
         self._pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -256,7 +256,7 @@ class JoinedState(BatchRecord):
         return replace(state, past_NLXHTA=F.pad(state.past_NLXHTA, (0, 0, 0, max(ROOM, room))))
 
     def apart(self) -> TransformerState:
-        """As the decoder knows it; in the same memory."""
+        """The state as the decoder knows it, in the same memory."""
         layers = tuple(FixedKeyValues(*layer_NXHTA.unbind(1)) for layer_NXHTA in self.past_NLXHTA.unbind(1))
         return TransformerState(layers, self.position_N)
 

@@ -36,7 +36,7 @@ class Entry:
     target: str
     count: int
     target_given_source: float | None
-    """None without a source unit."""
+    """p(target | source); None for an entry without a source unit."""
     source_given_target: float | None
     lines: tuple[int, ...]
     """The first pairs that have it, counted from 1."""

@@ -86,7 +86,7 @@ class Suspect:
     """A sentence pair that is suspicious."""
 
     line: int
-    """Its number, from 1."""
+    """The line's number, from 1."""
     score: float
     kinds: tuple[Kind, ...]
     nll: float
@@ -95,7 +95,7 @@ class Suspect:
     """Words without a link, then the numbers that the other side misses."""
     target_words: tuple[str, ...]
     source: str
-    """With single spaces."""
+    """The source sentence, with single spaces."""
     target: str
 
 

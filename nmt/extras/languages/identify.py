@@ -31,7 +31,7 @@ NO_LANGUAGE = "zxx"
 """The code of ISO 639 for text without a language."""
 
 MAX_CHARACTERS = 1000
-"""Of a text; the rest adds time and no certainty."""
+"""Characters of a text that are read; more of them add time and no certainty."""
 
 
 class Identifier:

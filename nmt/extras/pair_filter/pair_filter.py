@@ -65,7 +65,7 @@ EXAMPLES = 16_000
 WRONG = 3
 """Wrong pairs made of each of them."""
 EPOCHS = (5, 8)
-"""Of the first classifiers and of the second ones."""
+"""Epochs of the first classifiers and of the second ones."""
 BATCH = 256
 LEARNING_RATE = 5e-3
 
@@ -82,7 +82,7 @@ class PairFilter:
 
     tokenizer: Tokenizer
     lexicons: tuple[Lexicon, ...]
-    """Of each fold the lexicon that has learnt from the others."""
+    """The lexicon of each fold, which has learnt from the others."""
     models: tuple[PairClassifier, ...]
     """Of even and odd folds the classifier that has learnt from the others."""
     held_out_N: NDArray[np.float32]

@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[str, str]
 
 SHARES = {"right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05,
           "target joined": 0.05, "source copied": 0.07, "target copied": 0.07, "swapped": 0.12}  # fmt: skip
-"""Of the kinds among the pairs made."""
+"""The shares of the kinds among the pairs that are made."""
 KINDS = tuple(SHARES)
 
 

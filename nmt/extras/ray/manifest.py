@@ -89,7 +89,7 @@ class Manifest:
         return remaining
 
     def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
-        """With shards that are about to be translated."""
+        """The manifest with shards that are about to be translated."""
         return Manifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
 
 

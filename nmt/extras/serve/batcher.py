@@ -113,7 +113,7 @@ class Job:
         return (self.weight >= HEAVY) + (self.weights[self.taken] >= HEAVY)
 
     def portion(self, most: int) -> range:
-        """Its next texts: one that is heavy, or several that are not."""
+        """The client's next texts: one that is heavy, or several that are not."""
         rows = range(self.taken, min(self.taken + (1 if self.kind == 2 else most), len(self.texts)))
         return range(self.taken, next((row for row in rows[1:] if self.weights[row] >= HEAVY), rows.stop))
 

@@ -32,7 +32,7 @@ class Limits:
     timeout_s: float = 60.0
     """For reading it, again until its answer is there, and again for the client to take that."""
     idle_s: int = 15
-    """For a connection without a request, and for a request's head."""
+    """The limit for a connection without a request, and for a request's head."""
     connections: int = 1000
     client_connections: int = 500
     """Connections from one address."""
@@ -105,7 +105,7 @@ class AlignmentAnswer(_Message):
     source_tokens: list[str]
     target_tokens: list[str]
     weights: list[list[float]]
-    """For each target token the weight of each source token."""
+    """The weight of each source token, for each target token."""
 
 
 class TranslationAnswer(_Message):
@@ -126,7 +126,7 @@ class Result(_Message):
     """The translations of one text."""
 
     line: int
-    """Its place in the request, from 1."""
+    """The place of the line in the request, from 1."""
     source: str
     translations: list[TranslationAnswer]
 

@@ -397,7 +397,7 @@ class _KnownBatch(NamedTuple):
 
     sentences: _Batch
     index_D: npt.NDArray[np.int32]
-    """Its distinct pairs of tokens among all."""
+    """The distinct pairs of tokens of the sentences, by their numbers among all pairs."""
     local_BST: Indices
     """The index of each cell's pair among them."""
     contribution_BST: npt.NDArray[np.uint16]

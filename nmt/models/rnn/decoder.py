@@ -51,7 +51,7 @@ class _Factors(NamedTuple):
     """Factors of dropout for one step; None where nothing is dropped."""
 
     layers: Sequence[Tensor | None] = ()
-    """For the input of each layer above the bottom one."""
+    """Factors for the input of each layer above the bottom one."""
     readout_NR: Tensor | None = None
 
 

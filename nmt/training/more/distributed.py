@@ -51,11 +51,11 @@ class Launch:
     """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
 
     rank: int = 0
-    """Its number among all, from 0."""
+    """The process's number among all, from 0."""
     size: int = 1
     """Number of processes."""
     local_rank: int = 0
-    """Its number on its machine, from 0."""
+    """The process's number on its machine, from 0."""
     local_size: int = 1
     """Number of processes on its machine, as far as is known."""
 

@@ -111,7 +111,7 @@ class _Other:
         )
 
     def said(self) -> str:
-        """Its messages so far."""
+        """The messages of the process so far."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 

@@ -40,7 +40,7 @@ class Chart:
     """Lines over one axis."""
 
     key: str
-    """Its name in file names and in the page."""
+    """The chart's name in file names and in the page."""
     title: str
     x_label: str
     y_label: str

@@ -51,7 +51,7 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
 
 
 def model_in_words(model: ModelConfig) -> str:
-    """In a line."""
+    """Encoder and decoder of a model, in a line."""
     encoder, decoder = (
         f"{side.kind.capitalize()} {name}" if side.kind != "rnn" else f"{side.cell.upper()} {name}"
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder))

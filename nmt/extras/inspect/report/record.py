@@ -23,9 +23,9 @@ class Part:
 
     name: str
     details: tuple[str, ...]
-    """Its sizes, in words."""
+    """The sizes of the model, in words."""
     parameters: int | None
-    """None without a checkpoint to count them in."""
+    """The number of parameters; None without a checkpoint to count them in."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Translated:
     scores: tuple[Score, ...]
     lengths: tuple[LengthScores, ...]
     looks: Looks | None
-    """None where the model has no attention."""
+    """Figures of attention; None where the model has none."""
     samples: tuple[Sample, ...]
     against_first: PairedComparison | None
     """BLEU of the first run against this one; None for the first, and where references differ."""
@@ -81,7 +81,7 @@ class Origin:
     """Origin of a run and of the report on it."""
 
     details: Mapping[str, str]
-    """By their names."""
+    """Facts about the run, by their names."""
     config: str
     """The resolved configuration."""
     search: str
