@@ -306,7 +306,7 @@ MUTANTS = (
     Mutant(
         "search stops by the length of its hypotheses",
         "nmt.search:BeamSearch._read",
-        "best_BG.astype(float) / longest_B1",
+        "best_BG.astype(float) / finished.penalty_B1[rows]",
         "best_BG.astype(float) / self.ranking.penalty(length)",
         (BEAM,),
     ),

@@ -226,7 +226,7 @@ class BeamSearch:
             torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
         )
         token_N = model.first_token(batch * beam, device)
-        finished = _Finished(batch, self.groups, beam)
+        finished = _Finished([self.ranking.penalty(limit) for limit in processors.limits], self.groups, beam)
         # the source row of each row's sentence
         sentence_N = torch.arange(batch, device=device).repeat_interleave(beam)
         covered_N = torch.zeros_like(beams.log_prob_N)
@@ -247,7 +247,7 @@ class BeamSearch:
             unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
             if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
-                active_sentences = self._read(unread, finished, source_rows, processors.limits)
+                active_sentences = self._read(unread, finished, source_rows)
                 unread.clear()
                 if not active_sentences:
                     break
@@ -294,14 +294,11 @@ class BeamSearch:
             beams, log_probs_NV, groups=self.groups, beam=self.group_beam, eos=self.eos, diversity=self.diversity
         )
 
-    def _read(
-        self, unread: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int], limits: list[int]
-    ) -> list[int]:
+    def _read(self, unread: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int]) -> list[int]:
         """Adds the hypotheses that have ended in some steps to those ``finished``; returns the indices into the batch
         of sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
         parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
         rows, group_beam = np.array(source_rows), self.group_beam
-        longest_B1 = np.array([[self.ranking.penalty(limits[row])] for row in source_rows])
         values = iter(read_together([tensor for step in unread for tensor in step]))
         for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
@@ -320,7 +317,7 @@ class BeamSearch:
             finished.is_done_BG[rows] |= (
                 (best_BG == -np.inf)
                 # Log-probability only falls, and the length penalty rises. Coverage is left out: it is at most 0.
-                | (first_BG >= best_BG.astype(float) / longest_B1)
+                | (first_BG >= best_BG.astype(float) / finished.penalty_B1[rows])
                 | (last_BG >= self.ranking.score(best_BG.astype(float), length))
             )
         return np.flatnonzero(~finished.is_done_BG[rows].all(axis=1)).tolist()
@@ -333,7 +330,10 @@ class BeamSearch:
 class _Finished:
     """What has ended, of each of B sentences of the source."""
 
-    def __init__(self, batch: int, groups: int, beam: int) -> None:
+    def __init__(self, penalties: list[float], groups: int, beam: int) -> None:
+        batch = len(penalties)
+        self.penalty_B1 = np.array(penalties)[:, None]
+        """The length penalty of the longest hypothesis that a sentence may have."""
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(batch)]
         """The hypotheses that may be among the best."""
         self.score_BGW = np.full((batch, groups, beam), -np.inf)
