@@ -121,7 +121,7 @@ def draw_model(parts: Sequence[Part]) -> Figure:
 def lengths_svg(series: Mapping[str, Sequence[LengthScores]], key: str) -> str:
     """Draws scores by source length for a page, which has the legend."""
     figure = draw_by_length(series, legend=False)
-    figure.subplots_adjust(left=0.09, right=0.99, top=0.93, bottom=0.13)
+    figure.set_layout_engine("constrained", hspace=0.06)  # it finds how wide the labels are
     return inline_svg(figure, key)
 
 
