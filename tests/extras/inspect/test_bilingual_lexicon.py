@@ -151,6 +151,7 @@ def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> No
         *[("Hund", "dog", ((0, 0),))] * 3,
         *[("Hund", "hound", ((0, 0),))] * 2,
         ("Hund", "cat", ((0, 0),)),  # once
+        *[("Maus", word, ((0, 0),)) for word in ["mouse"] * 8 + ["rodent"] * 2],  # a fifth: just enough
         *[("l'eau", "water", ((0, 0),))] * 2,
         *[("l\u2019eau", "Wasser", ((0, 0),))] * 2,  # of the same words to a glossary
         *[(".", "!", ((0, 0),))] * 9,
@@ -164,6 +165,6 @@ def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> No
         for number, text in enumerate(texts, 1):
             report.add([text[0]], [text[1]], [aligned(*text)], number)
     assert terms.read_text().splitlines() == [  # a glossary, whatever its name
-        "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater"
+        "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater", "Maus\tmouse|rodent"
     ]  # fmt: skip
-    assert len(read_glossary(terms).terms) == 3
+    assert len(read_glossary(terms).terms) == 4

@@ -142,6 +142,22 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
         assert texts(job) + texts(fitting) == ["A", "B", "C"]
 
 
+def test_the_time_to_come_again_follows_the_speed_of_the_model() -> None:
+    """Before anything is measured, a sentence is taken to need 50 ms: 200 would need 10 s."""
+    engine = Gated(is_open=False)
+    with batching(engine, Batching(queue=200, wait_s=0.0)) as batcher:
+        for _ in range(30):
+            fast = held(engine, batcher)
+            engine.let()
+            texts(fast)
+        held(engine, batcher)
+        batcher.submit(numbered("waiting", 200), RequestOptions())
+        with pytest.raises(Full) as refused:
+            batcher.submit(["late"], RequestOptions())
+        engine.open()
+    assert refused.value.retry_after_s <= 2
+
+
 def test_what_is_dropped_makes_room_and_is_not_translated() -> None:
     engine = Gated(is_open=False)
     with batching(engine, Batching(queue=2, sentences=2, wait_s=0.0)) as batcher:
