@@ -46,6 +46,11 @@ def test_options_of_the_search_are_those_of_the_configuration(trained: Path, tra
     assert translator.translate(TEXTS[0]).alternatives == ()
 
 
+def test_an_ensemble_of_a_model_with_itself_translates_as_it_does(trained: Path, translator: nmt.Translator) -> None:
+    twice = nmt.load(trained / "run", ensemble=[trained / "run"], device="cpu", precision="float32")
+    assert [each.text for each in twice.translate(TEXTS)] == [each.text for each in translator.translate(TEXTS)]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
