@@ -14,6 +14,7 @@ import torch
 
 from nmt.core.errors import InputError
 from nmt.extras.pair_filter import pair_filter
+from nmt.extras.pair_filter.lexicon import Lexicon
 from nmt.extras.pair_filter.model import INPUTS, PairClassifier, line_facts, summary
 from nmt.extras.pair_filter.pair_filter import PairFilter, learn_pair_filter, load_pair_filter
 from nmt.extras.pair_filter.wrong_pairs import KINDS, examples_of, wrong_pair
@@ -224,6 +225,14 @@ def test_a_filter_is_learnt_saved_and_used(nmt: Command, tmp_path: Path) -> None
         f"{source[:-1]} \t{target}" for (source, target), score in zip(pairs, scores, strict=True) if score >= threshold
     ]
     assert 100 < len(kept) < 200
+
+
+def test_a_lexicon_of_a_file_fits_the_vocabulary_and_has_an_entry() -> None:
+    def fits(entries: int, tokens: int) -> bool:
+        pair_E, link_2E = torch.zeros(entries, dtype=torch.int64), torch.zeros(2, entries)
+        return Lexicon(pair_E, link_2E, torch.zeros(3, 2, 5)).fits(tokens)
+
+    assert (fits(1, 5), fits(7, 5), fits(0, 5), fits(1, 6)) == (True, True, False, False)
 
 
 def test_faults_are_told_in_one_line(nmt: Command, tmp_path: Path) -> None:
