@@ -67,14 +67,15 @@ def init(
         typer.Option("--minutes", metavar="N", min=0.1, help="Train for as many updates as take about N minutes."),
     ] = None,
     no_time: Annotated[
-        bool, typer.Option("--no-time", help="Skip the measurement of the training time, about ten seconds.")
+        bool, typer.Option("--no-time", help="Skip the measurement of the training time (10 s), as --quiet does.")
     ] = False,
     device: Device = "auto",
 ) -> None:
     """Write a configuration for your own sentence pairs.
 
     Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
-    or test on, pairs are held out for this, and all parts are written to data/NAME. Nothing is overwritten."""
+    or test on, pairs are held out for this, and all parts are written to data/NAME. A NAME such as configs/mine writes
+    configs/mine.yaml, for the run runs/mine. Nothing is overwritten."""
     if minutes is not None and no_time:
         raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
     is_timed = minutes is not None or not (no_time or log.verbosity() == log.Verbosity.QUIET)

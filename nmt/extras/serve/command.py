@@ -60,7 +60,7 @@ class ServeOptions(ModelOptions):
         ),
     ] = None
     allowed_hosts: Annotated[
-        list[str] | None, _network("--allowed-hosts", metavar="NAMES", help="Further names of this server; *: any.")
+        list[str] | None, _network("--allowed-hosts", metavar="NAME,...", help="Further names of this server; *: any.")
     ] = None
     api_key_file: Annotated[
         Path | None, _network("--api-key-file", metavar="FILE", help="Key that clients need; or set NMT_API_KEY.")

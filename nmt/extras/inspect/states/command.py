@@ -26,7 +26,7 @@ def states(
         typer.Option("--side", help="States of the encoder, or of the decoder, which is forced to produce --target."),
     ] = "encoder",
     layer: Annotated[
-        int | None, typer.Option("--layer", metavar="N", min=1, help="Layer. Default: the top one.")
+        int | None, typer.Option("--layer", metavar="N", min=1, help="Layer, from 1 at the bottom; default: the top.")
     ] = None,
     direction: Annotated[
         Literal["forward", "backward"], typer.Option("--direction", help="Direction of a bidirectional encoder.")
