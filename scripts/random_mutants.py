@@ -67,7 +67,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
-        *("tests/models", "tests/learning", "tests/extras/inspect/report"),
+        *("tests/fuzz/test_mended.py", "tests/models", "tests/learning", "tests/extras/inspect/report"),
         *_workflows("resume", "determinism", "killed", "stopped", "average", "snapshots", "terminal", "golden"),
         *_workflows("commands"),
     ),
