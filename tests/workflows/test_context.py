@@ -50,6 +50,7 @@ from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
 from nmt.workflows import align as align_workflow
 from nmt.workflows import translate as translate_workflow
+from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
 from tests.extras.serve.fakes import Client
 from tests.workflows.runs import Command, in_process, write_corpus
@@ -443,3 +444,13 @@ def test_a_training_goes_on_with_the_same_bits(folder: Path, tmp_path: Path, mon
     assert all(torch.equal(one[key], other[key]) for key in one)
     with pytest.raises(InputError, match="with other data.context"):
         train(experiments.load(Path("config.yaml"), [f"run={tmp_path / 'whole'}", "data.context=1"]))
+
+
+def test_a_single_previous_sentence_is_kept_for_training(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    config = experiments.load(Path("config.yaml"), ["data.context=1"])
+    data = prepare(config.data, run=tmp_path, seed=1)
+    before_break = data.tokenizers.source.control("<break>")
+    assert {data.train.prefix(row).count(before_break) for row in range(8)} == {0, 1}
