@@ -24,7 +24,8 @@ from tests.docs.test_commands import options_of
 from tests.extras.serve.accessibility import faults
 from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, browsing
 
-pytest.importorskip("material", reason="pip install --group docs")
+for package in ("material", "latex2mathml"):
+    pytest.importorskip(package, reason="pip install --group docs")
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +151,16 @@ def test_what_stands_outside_docs_comes_along(site: Path) -> None:
     config = "configs/multi30k-de-en-best.yaml"
     assert (site / config).read_bytes() == (ROOT / config).read_bytes()
     assert f'href="{config}"' in (site / "results.html").read_text(encoding="utf-8")
+
+
+def test_formulas_in_code_are_left_alone() -> None:
+    from scripts.docs_site import with_formulas
+
+    code = "`$x$` ``$x$``\n\n    $x$\n\n```bash\n$x$\n```\n\n$5 ($x$"
+    assert with_formulas(code) == code
+    assert re.sub("<math.*?</math>", "M", with_formulas("So (as $x$), $-y_s$: x\n\n```math\nx\n```\n")) == (
+        'So (as <span class="formula">M),</span> <span class="formula">M:</span> x\n\n<div class="formula">M</div>\n'
+    )
 
 
 @pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here")
