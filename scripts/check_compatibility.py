@@ -88,7 +88,10 @@ PARTS = {
         ("tests/extras/ray/test_shards.py", "tests/extras/ray/test_ray.py"),
     ),
     "hf": Part(("hf",), ("huggingface_hub",), ("huggingface_hub",), ("tests/extras/convert/test_hub.py",)),
-    "docs": Part((), ("mkdocs", "mkdocs-material"), ("mkdocs", "material"), ("tests/docs/test_site.py",)),
+    "docs": Part(
+        (), ("mkdocs", "mkdocs-material", "latex2mathml"), ("mkdocs", "material", "latex2mathml"),
+        ("tests/docs/test_site.py",),
+    ),
     "eflomal": Part(
         ("eflomal",), ("eflomal", "numpy"), ("eflomal",), ("tests/scripts/test_benchmark_alignment.py",), "",
         built="eflomal",

@@ -3,8 +3,9 @@
     python scripts/docs_site.py FOLDER
 
 The README is the first page. Files outside docs/ that a page links to are added, Markdown as pages and others as they
-are. A page for each command and one for each section of the configuration are generated from the code. FOLDER gets the
-pages in docs/, and the navigation of the repository's mkdocs.yml in an mkdocs.yml of its own.
+are. A page for each command and one for each section of the configuration are generated from the code. Formulas, which
+pages have in GitHub's form, become MathML. FOLDER gets the pages in docs/, and the navigation of the repository's
+mkdocs.yml in an mkdocs.yml of its own.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from xml.etree.ElementTree import Element, tostring
 
 import typer
 import yaml
+from latex2mathml.converter import convert_to_element
 from typer.core import TyperGroup
 
 from nmt.cli.app import app
@@ -43,6 +47,21 @@ OPTION = re.compile(r"(?<![`\[])`(--?[a-z][\w-]*(?: [\w.<>-]{1,12})?)`(?!`)")
 """An option as code, perhaps with a short value."""
 
 PLAIN_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]*)")
+
+FORMULA = re.compile(
+    r"^```math\n(?P<block>.*?)^```$"
+    r"|^```.*?^```$|^ {4}.*?$|(?P<ticks>`+).*?(?P=ticks)"  # code: no formula is looked for in it
+    r"|(?<!\S)\$(?! )(?P<line>[^$\n]+)(?<! )\$(?!\w)(?P<after>[.,:;)]*)",
+    flags=re.DOTALL | re.MULTILINE,
+)
+"""A formula as GitHub has it, on lines of its own or with the punctuation after it, or code."""
+
+OPERATORS = {";": ";", "&#x0007E;": "&#x0223C;"}
+"""What latex2mathml takes for variables: a semicolon and the tilde of a distribution. With the right characters."""
+
+MINUS, SLASH, PRIME = "&#x02212;", "&#x0002F;", "&#x02032;"
+CLOSING = ("&#x00029;", "]")
+"""Brackets behind which a minus is no sign."""
 
 BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
 """Help of an option, and after it Typer's note of its default and bounds."""
@@ -203,6 +222,52 @@ def whole_options(markdown: str) -> str:
     return "\n".join(lines)
 
 
+def with_formulas(markdown: str) -> str:
+    """A page with its formulas in MathML. One in a line is kept together with the punctuation after it."""
+
+    def converted(found: re.Match[str]) -> str:
+        if found["block"]:
+            return f'<div class="formula">{mathml(found["block"], "block")}</div>'
+        if found["line"]:
+            return f'<span class="formula">{mathml(found["line"], "inline")}{found["after"]}</span>'
+        return found[0]
+
+    return FORMULA.sub(converted, markdown)
+
+
+def mathml(latex: str, display: str) -> str:
+    """A formula in MathML, spaced as TeX does it where latex2mathml leaves that to the browser."""
+    latex = re.sub(r"(?<!left)\\(?=l[vV]ert)", r"\\left\\", latex)  # browsers take other bars for operators
+    latex = re.sub(r"(?<!right)\\(?=r[vV]ert)", r"\\right\\", latex)
+    latex = latex.replace(r"\mathrm{", r"\text{")  # one element for a name, not one for each letter
+    root = convert_to_element(latex, display=display)
+    tight = [each for each in root.iter("mo") if each.text == SLASH]
+    for element in root.iter():
+        if element.tag == "mo" and (element.text or "").isalpha():
+            element.tag = "mi"  # min
+        elif element.text in OPERATORS:
+            element.tag, element.text = "mo", OPERATORS[element.text]
+        if element.tag == "msup" and (element[1].text or "").startswith(PRIME):
+            element.tag = "mrow"  # fonts have it raised
+        if element.tag in ("msub", "msup", "msubsup", "munder", "munderover"):
+            tight += [operator for script in element[1:] for operator in script.iter("mo")]
+        elif element.tag in ("mrow", "mtd"):
+            for before, after in pairwise(list(element)):
+                if before.tag == "mo" and before.text not in CLOSING and after.text == MINUS:
+                    after.set("form", "prefix")  # a sign
+                elif "mo" not in (before.tag, after.tag) and (is_function(before) or is_function(after)):
+                    element.insert(list(element).index(after), Element("mspace", width="0.17em"))
+    for operator in tight:
+        operator.attrib.update(lspace="0", rspace="0")
+    return tostring(root, encoding="unicode").replace("&amp;", "&")  # entities, with which latex2mathml writes symbols
+
+
+def is_function(element: Element) -> bool:
+    """Tells whether an element of MathML is the name of a function, such as log, perhaps with a subscript."""
+    name = (element[0] if element.tag == "msub" else element).text or ""
+    return name.isalpha() and len(name) > 1 and element.tag in ("mi", "msub")
+
+
 def repository() -> str | None:
     """Address of the repository that this clone comes from, for browsers; None where there is none."""
     done = subprocess.run(["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True)
@@ -222,7 +287,7 @@ def write(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.endswith(".md"):
             text = (ROOT / path).read_text(encoding="utf-8")
-            target.write_text(whole_options(with_bars(with_links(text, path))), encoding="utf-8")
+            target.write_text(with_formulas(whole_options(with_bars(with_links(text, path)))), encoding="utf-8")
         else:
             shutil.copyfile(ROOT / path, target)
     for uri, text in written().items():

@@ -207,7 +207,7 @@ def test_no_command_of_a_page_escapes(page: Path) -> None:
     begun = [found[1] for found in map(_A_COMMAND.match, text.splitlines()) if found]
     known = [each for each in commands(page) if _A_COMMAND.match(f"    {each}")]
     assert [line.split()[:2] for line in begun] == [line.split()[:2] for line in known]
-    assert set(re.findall(r"^ *```(\w+)", text, flags=re.MULTILINE)) <= {"json", "python", "yaml"}
+    assert set(re.findall(r"^ *```(\w+)", text, flags=re.MULTILINE)) <= {"json", "math", "python", "yaml"}
 
 
 def test_what_is_not_run_is_on_a_page() -> None:

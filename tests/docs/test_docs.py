@@ -29,6 +29,14 @@ def test_attention_table_is_the_registrys() -> None:
     assert printed.strip() in (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
 
 
+def test_a_mechanism_without_a_formula_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import attention_table
+
+    monkeypatch.delitem(attention_table.FORMULAS, "dot")
+    with pytest.raises(ValueError, match="lacks dot"):
+        attention_table.table()
+
+
 def section(page: str, anchor: str) -> str:
     """The text below a heading, up to the next one of its level or above."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

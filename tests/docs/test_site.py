@@ -15,16 +15,18 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from nmt.config.help import keys, sections
 from nmt.config.structure import Document, validate
 from nmt.experiment import Experiment
-from tests.docs.pages import ROOT
+from tests.docs.pages import PAGES, ROOT
 from tests.docs.test_commands import options_of
 from tests.extras.serve.accessibility import faults
 from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, browsing
 
-pytest.importorskip("material", reason="pip install --group docs")
+for package in ("material", "latex2mathml"):
+    pytest.importorskip(package, reason="pip install --group docs")
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,60 @@ def test_what_stands_outside_docs_comes_along(site: Path) -> None:
     config = "configs/multi30k-de-en-best.yaml"
     assert (site / config).read_bytes() == (ROOT / config).read_bytes()
     assert f'href="{config}"' in (site / "results.html").read_text(encoding="utf-8")
+
+
+def formulas_of(page: Path) -> list[str]:
+    """The formulas of a page as GitHub finds them: after Markdown, which may take underscores and backslashes for its
+    own, and those in a line with white space before them and no letter behind."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+    found = [token.content for token in tokens if token.info == "math"]
+    for text in (part.content for token in tokens for part in token.children or () if part.type == "text"):
+        formulas = re.compile(r"(?<!\S)\$(?! )([^$]+)(?<! )\$(?!\w)")
+        assert "$" not in formulas.sub("", text), text
+        found += formulas.findall(text)
+    return found
+
+
+def test_each_formula_becomes_mathml(site: Path) -> None:
+    total = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = (site / page.relative_to(ROOT / "docs")).with_suffix(".html").read_text(encoding="utf-8")
+        assert text.count("<math ") == len(formulas_of(page)), page.name
+        assert "$" not in re.sub(r"<(code|script)\b.*?</\1>", "", text, flags=re.DOTALL), page.name
+        total += len(formulas_of(page))
+    assert total > 200
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_formulas_are_latex_that_github_takes(page: Path) -> None:
+    from scripts.docs_site import mathml
+
+    for formula in formulas_of(page):
+        assert formula in page.read_text(encoding="utf-8")
+        assert "\\" not in mathml(formula, "inline"), formula  # latex2mathml leaves a command that it does not know
+        assert not re.search(r"\\operatorname|\\mbox|[<>|]", formula), formula
+
+
+def test_formulas_in_code_are_left_alone() -> None:
+    from scripts.docs_site import with_formulas
+
+    code = "`$x$` ``$x$``\n\n    $x$\n\n```bash\n$x$\n```\n\n$5 ($x$"
+    assert with_formulas(code) == code
+    assert re.sub("<math.*?</math>", "M", with_formulas("So (as $x$), $-y_s$: x\n\n```math\nx\n```\n")) == (
+        'So (as <span class="formula">M),</span> <span class="formula">M:</span> x\n\n<div class="formula">M</div>\n'
+    )
+
+
+@pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here")
+def test_formulas_fit_a_phone(site: Path, tmp_path: Path) -> None:
+    """A wide one on lines of its own scrolls, as tables do; one in a sentence must not be wide."""
+    with browsing(tmp_path) as browser:
+        browser.emulate("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        for page in ("attention", "attention-explained", "align-rules"):
+            browser.open((site / f"{page}.html").as_uri())
+            assert browser.run("return document.documentElement.scrollWidth") == 390, page
+            inline = "[...document.querySelectorAll('p .formula, li .formula')]"
+            assert browser.run(f"return {inline}.filter(e => e.offsetWidth > 300).map(e => e.textContent)") == []
 
 
 @pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here")
