@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compare test test-slow test-cuda fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
+.PHONY: help setup demo compare test test-slow test-cuda corpus fuzz endurance audit lock compatibility mutants docs package lint format types layers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-slow: $(INSTALLED) ## the tests that train models or measure
 test-cuda: $(INSTALLED) ## the tests that need a GPU, then its speed at training and translating, in one table
 	@$(BIN)/python scripts/on_cuda.py
 
+corpus: $(INSTALLED) ## generate the corpus that ships, data/de-en, anew, and test its generator; a few minutes
+	$(BIN)/python data/generator/make_corpus.py
+	$(BIN)/python -m pytest data/generator
+
 fuzz: $(INSTALLED) ## damage every kind of file 100,000 times (FUZZ_CASES=…) and see that each is refused in one line
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(FUZZ_CASES),100000) --jobs $(or $(FUZZ_JOBS),1)
 
@@ -105,4 +109,4 @@ layers: $(INSTALLED) ## which package may import which, by import-linter
 
 clean: ## remove .venv, caches and build products; runs and data stay
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find nmt scripts tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find nmt scripts tests examples data/generator -name __pycache__ -type d -prune -exec rm -rf {} +

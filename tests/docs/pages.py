@@ -13,6 +13,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "examples" / "README.md",
+    ROOT / "data" / "generator" / "README.md",
 ]
 
 _BLOCK = re.compile(r"(?:^    .*\n)(?:^(?:    .*)?\n)*", flags=re.MULTILINE)

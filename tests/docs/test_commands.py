@@ -58,6 +58,7 @@ NOT_RUN = {
     "make test": "runs this test",
     "make docs": "tests/docs/test_site.py runs what it does",
     "make mutants": "takes hours; tests/scripts/test_mutants.py",
+    "make corpus": "takes minutes, and runs the tests of the generator",
     "make test-cuda": "tests/scripts/test_on_cuda.py",
     "make fuzz": "takes hours; the command below it on the page is run",
     "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",

@@ -12,7 +12,8 @@ import pytest
 from tests.docs.pages import ROOT
 
 PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LINKED = [*PROSE, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples/README.md"))]
+OTHERS = ("CONTRIBUTING", "SECURITY", "CHANGELOG", "examples/README", "data/de-en/README", "data/generator/README")
+LINKED = [*PROSE, *(ROOT / f"{name}.md" for name in OTHERS)]
 MEAN_WORDS = 20
 README_WORDS = 1200
 ALL_WORDS, PAGE_WORDS = 34_000, 2_500

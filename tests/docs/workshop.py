@@ -68,6 +68,7 @@ def make_workshop(folder: Path) -> None:
 def _add_corpora(folder: Path) -> None:
     corpus, multi30k = folder / "data" / "de-en", folder / "data" / "multi30k"
     corpus.mkdir(parents=True)
+    (folder / "data" / "generator").symlink_to(ROOT / "data" / "generator")
     multi30k.mkdir()
     (tatoeba := folder / "data" / "tatoeba-de-en").mkdir()
     for name, count in KEPT.items():

@@ -1,4 +1,4 @@
-"""Sets of words that go together, for one kind of sentence each; see data/de-en-lexicon/situations.yaml."""
+"""Sets of words that go together, for one kind of sentence each; see situations.yaml."""
 
 from __future__ import annotations
 

@@ -292,10 +292,6 @@ class Clause:
             return [*middle, *words("zu", self.aux), *words(zu[1], self.v)]
         return [*middle, *words(zu[0], self.v, self.aux)]
 
-    def german_bare_infinitive(self) -> list[Token]:
-        """The infinitive with its complements, subject unsaid."""
-        return [*self._german_middle(("subject",)), *words(self.verb.full_infinitive, self.v)]
-
     def german_imperative(self, who: str) -> list[Token]:
         """An order to du, ihr or Sie."""
         if who == "du":
@@ -426,7 +422,7 @@ class Clause:
     def _needs_not(self) -> bool:
         return self.negated and not (self.kein is not None and self.kein.no_means_no)
 
-    def _english_tail(self, without: Sequence[str] = (), keep_preposition: bool = False) -> list[Token]:
+    def _english_tail(self, without: Sequence[str] = ()) -> list[Token]:
         """Everything after the verb group: objects, manner, company, place, time."""
         result: list[Token] = []
         particle = words(self.verb.particle, self.v)

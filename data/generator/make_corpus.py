@@ -1,7 +1,7 @@
 """Write the German-English corpus that ships with the project.
 
 The corpus is generated, sentence by sentence, from the hand-written grammar in ``corpus_de_en`` and the word tables in
-data/de-en-lexicon; running this script again writes the same bytes. With ``--long`` its sentences have 10 to 80 words:
+``tables``; running this script again writes the same bytes. With ``--long`` its sentences have 10 to 80 words:
 statements joined by und, aber and denn, short and long ones about equally often.
 """
 
@@ -15,7 +15,7 @@ from corpus_de_en.corpus import generate, generate_long, write
 
 def main() -> None:
     """Parse the command line and write the files."""
-    default = Path(__file__).resolve().parent.parent / "data" / "de-en"
+    default = Path(__file__).resolve().parent.parent / "de-en"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=default, help="folder to write to")
     parser.add_argument("--long", action="store_true", help="long sentences; needs --output")

@@ -228,7 +228,6 @@ class Nominal(NounPhrase):
         self.modifiers = list(modifiers)
         self.possessor = possessor
         self.relative: Relative | None = None
-        self.attribute: tuple[list[Token], list[Token]] | None = None
         self.bare_english = bare_english
         self.link = anchor()
         self.determiner_link = anchor()
@@ -270,8 +269,6 @@ class Nominal(NounPhrase):
             noun.lemma, noun.genitive, noun.plural, noun.gender, noun.weak, "pl" if self.plural else "sg", case
         )
         result += words(form, self.link, notes=(noun.lemma,))
-        if self.attribute:
-            result += self.attribute[0]
         if self.possessor and self.determiner != "name":
             result += self.possessor.german("gen")
         if self.relative:
@@ -308,9 +305,7 @@ class Nominal(NounPhrase):
     def english(self, function: str = "object") -> list[Token]:
         core = [t for modifier in self.modifiers for t in modifier.english()]
         core += self._english_noun()
-        tail = list(self.attribute[1]) if self.attribute else []
-        if self.relative:
-            tail += self.relative.english
+        tail = self.relative.english if self.relative else []
         if self.possessor and self.determiner != "name":
             return self._english_genitive(core) + tail
         if self.bare_english:

@@ -146,7 +146,6 @@ def a_or_an(word: str) -> str:
 # ------------------------------------------------------------------------------------- German
 
 CASES = ("nom", "acc", "dat", "gen")
-GENDERS = ("m", "f", "n", "pl")
 
 DER: dict[str, tuple[str, str, str, str]] = {
     "m": ("der", "den", "dem", "des"),
@@ -259,9 +258,6 @@ def needs_linking_e(stem: str) -> bool:
     if stem.endswith(("d", "t", "chn")):
         return True
     return stem.endswith(("m", "n")) and len(stem) > 2 and stem[-2] not in "aeiouäöülrhmn"
-
-
-PERSON_ENDINGS = {"1s": "e", "2s": "st", "3s": "t", "1p": "en", "2p": "t", "3p": "en"}
 
 
 def verb_stem(infinitive: str) -> str:

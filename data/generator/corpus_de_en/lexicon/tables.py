@@ -1,4 +1,4 @@
-"""Reader of the word tables in data/de-en-lexicon."""
+"""Reader of the word tables in data/generator/tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).resolve().parents[3] / "data" / "de-en-lexicon"
+FOLDER = Path(__file__).resolve().parents[2] / "tables"
 
 
 def rows(name: str, columns: int) -> Iterator[list[str]]:

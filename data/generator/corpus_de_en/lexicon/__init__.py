@@ -1,0 +1,1 @@
+"""The word tables of the corpus grammar."""
