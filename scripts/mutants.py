@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "weights of beams go to the wrong rows",
-        "nmt.attention:_unfold_beams",
+        "nmt.attention:unfold_beams",
         "weights_BHKTS.transpose(1, 2)",
         "weights_BHKTS",
         ("tests/attention", "-k", "beam"),
@@ -79,8 +79,8 @@ MUTANTS = (
     Mutant(
         "keys are scaled before they are projected",
         "nmt.attention:Attention.memory",
-        "keys_BSA.unsqueeze",
-        "(3 * keys_BSA).unsqueeze",
+        "keys_BSK.unsqueeze",
+        "(3 * keys_BSK).unsqueeze",
         ("tests/attention", "-k", "scores or loops"),
     ),
     Mutant(
@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     Mutant(
         "the marginal likelihood forgets the weights",
-        "nmt.models:marginal_loss.summed",
+        "nmt.models:MarginalLikelihood.__call__.marginal",
         "log_p_X.view_as(log_weight_NS) + log_weight_NS",
         "log_p_X.view_as(log_weight_NS)",
         ("tests/models/test_marginal.py",),
@@ -368,10 +368,10 @@ MUTANTS = (
         ("tests/models/test_recompute.py",),
     ),
     Mutant(
-        "guidance is averaged over a part of the update",
-        "nmt.training:Objective.backward",
+        "guidance is averaged over tokens without links too",
+        "nmt.training:Objective._mean",
         "totals.linked",
-        "max(batch.links.targets if batch.links else 1, 1)",
+        "totals.tokens",
         ("tests/training/test_guided_attention.py", "-k", "objective"),
     ),
     Mutant(

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import islice
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,15 +47,15 @@ ESTIMATE_AFTER = 20
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """Results of the updates since the last ones that were read; the same in all processes."""
+class UnreadUpdate:
+    """Results of an update that the host has not read yet."""
 
-    norm: float
-    """The last gradient's, before clipping."""
-    seconds: float
-    """Seconds by the clock of the first process, as in Position."""
-    signal: int
-    """The signal by which a process has been asked to stop; 0 for none."""
+    prepared: PreparedUpdate
+    totals: BatchTotals
+    losses: list[Losses[Tensor]]
+    """Of the share of this process in each batch."""
+    norm: Tensor
+    """Of the gradient of all processes, before clipping."""
 
 
 class Trainer:
@@ -115,9 +117,9 @@ class Trainer:
         self._saved_at = -1
         self._owes_validation = validate is not None and config.validation.first == 0
         self._epoch_batches = 0
-        # updates whose results the host has not read: fields of ``Losses`` of each batch, and the gradient's norm
-        self._unread: list[tuple[PreparedUpdate, BatchTotals, Tensor]] = []
-        self._rate = 0.0
+        self._unread: list[UnreadUpdate] = []
+        # of the last update that was made, and of the last one that was read
+        self._rate = self._norm = 0.0
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -248,30 +250,42 @@ class Trainer:
                 log.info(f"training is complete at update {done}" + ("" if averaged or owed else ": nothing to do"))
                 return
             for prepared in updates:
-                tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
-                totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
-                update = prepared.following.update
-                self.model.train()
-                self.model.at_update(update - 1)
                 if not self.processes.is_first:
                     # a checkpoint has the generators of the first process; these draw the same after a resume too
-                    seed_update(self.seed, rank=self.processes.rank, update=update - 1)
-                reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
-                for attempt in self._memory.attempts(prepared.shares, update=update):
-                    losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
-                    with attempt:
-                        for number, part in attempt:
-                            losses_L4[number] += self._objective.backward(
-                                part, totals, update=update, all_reduce=reduces[number]
-                            )
-                self._step(prepared, totals, losses_L4)
-                self.position = dataclasses.replace(
-                    prepared.following, tokens=self.position.tokens + tokens, seconds=self.position.seconds
-                )
+                    seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
+                self.step(prepared)
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
                 if self._ends(metrics, meter, bar, begun):
                     return
+
+    def step(self, prepared: PreparedUpdate) -> None:
+        """One update, from its batches to new weights. The host does not wait for a GPU."""
+        update, config = prepared.following.update, self.config
+        # the losses are means over the tokens, or over the sentences, of all batches in all processes
+        tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
+        totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
+        self.model.train()
+        self.model.at_update(update - 1)
+        # forward and backward through each batch; again in smaller parts where one does not fit into memory
+        reductions = [self.processes.batch_all_reduce() for _ in prepared.shares]
+        for attempt in self._memory.attempts(prepared.shares, update=update):
+            losses = [Losses.zeros(self.compute.device) for _ in prepared.shares]
+            with attempt:
+                for i, part in attempt:
+                    losses[i] += self._objective.backward(part, totals, update=update, all_reduce=reductions[i])
+        # the gradient of all processes, at most as long as clip_norm
+        self.processes.sum_gradients(list(self.model.parameters()))
+        self.optimizer.unscale()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm or math.inf, foreach=True)
+        # a step of the optimizer, and of the moving average
+        factor = config.schedule.factor(update, last=config.stopping.updates, plateaus=self.standing.plateaus)
+        self._rate = self.optimizer.step(factor)
+        if self.ema is not None:
+            self.ema.follow(update)
+        self._unread.append(UnreadUpdate(prepared, totals, losses, norm))
+        done = self.position
+        self.position = dataclasses.replace(prepared.following, tokens=done.tokens + tokens, seconds=done.seconds)
 
     def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, begun: Position) -> bool:
         """Reads, logs, validates and saves after an update, what of it is due; True where it was the last one."""
@@ -282,15 +296,14 @@ class Trainer:
         reads = update % CHECK_EVERY.get(self.compute.device.type, 8) == 0
         if not (reads or validates or saves or logs or estimates):
             return False
-        result = self._read(meter)
-        self.position = dataclasses.replace(self.position, seconds=result.seconds)
+        stop = self._read(meter)
         bar.total = self._expected_updates()
         if logs:
-            bar.set_postfix_str(self._log(metrics, meter, result))
+            bar.set_postfix_str(self._log(metrics, meter))
         validates = validates or self._is_over()  # by the clock
         if (estimates or validates) and bar.total is not None:
             self._estimate(begun, bar.total)
-        if validates or saves or result.signal:
+        if validates or saves or stop:
             meter.pause()
             if validates:
                 self._validate(metrics)
@@ -301,8 +314,8 @@ class Trainer:
                 log.info(f"patience ends training: {count} validations without better {config.validation.metric}")
             self._average(metrics)
             return True
-        if result.signal:
-            self._stop(result.signal)
+        if stop:
+            self._stop(stop)
         return False
 
     def _tidy(self) -> None:
@@ -317,44 +330,33 @@ class Trainer:
         folders.drop_snapshots(run, after=update, again=self._owes_validation)
         self.point_best()
 
-    def _step(self, prepared: PreparedUpdate, totals: BatchTotals, losses_L4: Tensor) -> None:
-        """One step of the optimizer, with the gradients of all processes. The host does not wait for a GPU."""
-        update = prepared.following.update
-        self.processes.sum_gradients(list(self.model.parameters()))
-        self.optimizer.unscale()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
-        self._unread.append((prepared, totals, torch.cat([losses_L4.flatten(), norm.double()[None]])))
-        factor = self.config.schedule.factor(update, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
-        self._rate = self.optimizer.step(factor)
-        if self.ema is not None:
-            self.ema.follow(update)
-
-    def _read(self, meter: Meter) -> StepResult:
-        """Reads the results of all updates since the last call, for which the host waits for a GPU once. A loss or
+    def _read(self, meter: Meter) -> int:
+        """Reads the results of all updates since the last call, for which the host waits for a GPU once, and the clock
+        of the first process. Returns the signal by which a process has been asked to stop, 0 for none. A loss or
         gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
         number = self.interruption.signal()  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
-        read = [values.tolist() for values in read_together([results_X for *_, results_X in self._unread])]
         # the losses are those of this process, the norms those of all
-        summed = self.processes.all_reduce(
-            [now, number == signal.SIGTERM, number == signal.SIGINT, *(loss for *losses, _ in read for loss in losses)]
+        losses = [loss for update in self._unread for losses in update.losses for loss in vars(losses).values()]
+        read = [float(value) for value in read_together([*losses, *(update.norm for update in self._unread)])]
+        now, terminates, interrupts, *summed = self.processes.all_reduce(
+            [now, number == signal.SIGTERM, number == signal.SIGINT, *read[: len(losses)]]
         )
-        now, terminates, interrupts, *_ = summed
-        rest = iter(summed[3:])
-        for (prepared, totals, _), (*_, norm) in zip(self._unread, read, strict=True):
-            pairs, update = prepared.pairs, prepared.following.update
-            losses = [Losses(*islice(rest, 4)) for _ in pairs]
-            for pairs_B, of_batch in zip(pairs, losses, strict=True):
+        each_loss = iter(summed)
+        for unread, norm in zip(self._unread, read[len(losses) :], strict=True):
+            pairs, update = unread.prepared.pairs, unread.prepared.following.update
+            batches = [Losses(*islice(each_loss, 4)) for _ in pairs]
+            for pairs_B, of_batch in zip(pairs, batches, strict=True):
                 self._check_finite("loss", of_batch.objective, update, [pairs_B])
-            total = sum(losses, start=Losses())
+            total = reduce(add, batches)
             self._check_finite("risk", total.risk, update, pairs)
             self._check_finite("guidance", total.guidance, update, pairs)
-            meter.add(total, totals)
+            meter.add(total, unread.totals)
             if not self.optimizer.skips_overflow:
                 self._check_finite("gradient", norm, update, pairs)
         self._unread.clear()
-        stop = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
-        return StepResult(norm, seconds=now, signal=stop)
+        self._norm, self.position = norm, dataclasses.replace(self.position, seconds=now)
+        return signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
 
     def _check_finite(self, name: str, value: float, update: int, batches: Sequence[Indices]) -> None:
         if not math.isfinite(value):
@@ -373,10 +375,10 @@ class Trainer:
                 lines.setdefault(corpus, []).append(line)
         return "; ".join(f"{corpus} lines {', '.join(map(str, sorted(of)))}" for corpus, of in lines.items())
 
-    def _log(self, metrics: Metrics | None, meter: Meter, result: StepResult) -> str:
+    def _log(self, metrics: Metrics | None, meter: Meter) -> str:
         """Writes the figures since the last log step; returns a summary for the progress bar."""
         update = self.position.update
-        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": result.norm}
+        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": self._norm}
         if (probability := self.config.feed.gold_probability(update)) < 1.0:
             figures["gold_probability"] = probability
         if metrics is not None:

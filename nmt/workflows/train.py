@@ -43,8 +43,8 @@ from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
 if TYPE_CHECKING:
-    from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
+    from nmt.translator.validation_table import Table
 
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
@@ -147,7 +147,7 @@ def _trainer(
     lengths = Lengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
     if log.is_watched():
-        from nmt.training.more.table import Table
+        from nmt.translator.validation_table import Table
 
         table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None

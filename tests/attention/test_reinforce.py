@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention.mechanism import AttentionContext
-from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions
+from nmt.attention.reinforce import Sampled, SampledPositions
 from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import attention_config, reinforce, softmax
 
@@ -144,10 +144,10 @@ def test_parts_that_know_each_others_sums_are_one_batch(normalized: bool) -> Non
     choice, log_p_BT = random_choice(made_by, SOME_DRAWN)
     whole = torch.autograd.grad(reinforce_loss([choice], log_p_BT, PADDED), choice.log_prob_BT)[0]
 
-    def part(rows: slice, summed: RewardSums) -> Tensor:
+    def part(rows: slice, all_reduce: Callable[[Tensor], Tensor]) -> Tensor:
         fields = (choice.log_prob_BT, choice.entropy_BT, choice.baseline_BT, choice.is_drawn_BT)
         own = SampledPositions(made_by, *(field[rows] for field in fields))
-        return reinforce_loss([own], log_p_BT[rows], PADDED[rows], summed=summed)
+        return reinforce_loss([own], log_p_BT[rows], PADDED[rows], all_reduce=all_reduce)
 
     shares, own_sums = (slice(0, 1), slice(1, 3)), []
     for rows in shares:

@@ -204,7 +204,7 @@ def test_every_precision_learns_and_translates(kind: str, precision: str, folder
 @contextmanager
 def little_memory(patch: pytest.MonkeyPatch, *, tokens: int, is_real: bool, parts: list[int]) -> Iterator[None]:
     """Losses of more target tokens than that do not fit: PyTorch says so itself, or (not ``is_real``) a stand-in."""
-    loss, each = objective.guided_loss, 1 << 22
+    loss, each = objective.token_loss, 1 << 22
     if is_real:
         torch.zeros(1, device=THERE)
         _, whole = torch.cuda.mem_get_info(THERE)
@@ -222,7 +222,7 @@ def little_memory(patch: pytest.MonkeyPatch, *, tokens: int, is_real: bool, part
         return loss(model, source_BS, target_BT, *rest, **options)
 
     with patch.context() as inner:
-        inner.setattr(objective, "guided_loss", limited)
+        inner.setattr(objective, "token_loss", limited)
         try:
             yield
         finally:

@@ -29,7 +29,7 @@ from nmt.extras.accel.cuda_graphs import Graphs
 from nmt.extras.streaming.wait_k import WaitKModel
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.nn.output import OutputLayer, rows_together
@@ -140,8 +140,8 @@ def test_the_device_counts_what_a_host_waits_for(kind: str, inference: bool) -> 
 def test_a_wait_names_our_line() -> None:
     model = on_cuda(make(RNN))
     with pretended() as device:
-        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing())
-    assert any("nmt/models/likelihood.py:" in wait for wait in device.waits)
+        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing(), CrossEntropy())
+    assert any("nmt/models/loss.py:" in wait for wait in device.waits)
 
 
 @pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
@@ -154,7 +154,7 @@ def test_a_model_learns_and_translates_as_on_the_cpu(config: dict[str, Any]) -> 
             torch.manual_seed(1)
             model.zero_grad()
             source_BS, target_BT = SOURCE_BS.to(device), TARGET_BT.to(device)
-            token_loss(model, source_BS, target_BT, feed, smoothing=0.1).objective.backward()
+            token_loss(model, source_BS, target_BT, feed, training_criterion(model, 0.1)).objective.backward()
             return [parameter.grad for parameter in model.parameters()]
 
         expected = gradients(model, CPU.device)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,7 @@ from nmt.core.device import CHECK_EVERY, Compute, read_together
 from nmt.data.batching import length_batches, pad
 from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.models.loss import TargetTokens
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
@@ -46,8 +47,7 @@ PART = 2
 measured half of it all in a single one; smaller ones keep a GPU less busy."""
 
 
-@dataclass(frozen=True)
-class RiskLoss:
+class RiskLoss(NamedTuple):
     """The losses of a batch."""
 
     risk: Tensor
@@ -254,11 +254,10 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
         assert decoded.marginal is None, "a sum over all positions has no single readout"
         assert not decoded.sampled, "attention that draws positions learns from gold words only"
-        tokens = sum(pool.length_M[row] for row in rows)
         # the number of tokens is known, so the device need not be asked for it
-        place_W = (target_PT != model.pad).flatten().nonzero_static(size=tokens)[:, 0]
-        readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
-        parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
+        tokens = TargetTokens.of(target_PT, model.pad, sum(pool.length_M[row] for row in rows))
+        row_W = row_P[tokens.token_index_N // target_PT.shape[1]]
+        parts.append((tokens.rows(decoded.readout_BTR), tokens.gold_N, row_W))
     readouts, tokens_W, hypotheses = zip(*parts, strict=True)
     return _Tokens(torch.cat(readouts), torch.cat(tokens_W), torch.cat(hypotheses))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,13 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
 from nmt.training.more import risk
 from nmt.training.more.risk import MinimumRisk, max_lengths, reward, sample
-from nmt.training.objective import BatchTotals, Losses, Objective
+from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -147,7 +149,7 @@ def test_with_all_hypotheses_and_alpha_1_it_is_the_expected_cost(name: str, monk
 
 def test_the_gold_loss_is_the_usual_one_and_has_a_gradient_where_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(MODELS["rnn"]).train()
-    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1)
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1))
     usual_gradients = torch.autograd.grad(usual.objective, list(model.parameters()))
     for weight in (0.0, 0.5):
         for include_reference in (True, False):
@@ -362,12 +364,12 @@ def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pyt
     for parts in ([batch], list(halves(batch))):
         model.zero_grad(set_to_none=True)
         each = [objective.backward(part, BatchTotals(tokens, len(SOURCES)), update=1) for part in parts]
-        losses.append(Losses(*sum(each).tolist()))
+        losses.append(reduce(add, each))
         gradients.append([parameter.grad for parameter in model.parameters()])
-    assert losses[0].risk == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
-    assert losses[1].risk == pytest.approx(losses[0].risk, rel=1e-5)
-    assert losses[1].objective == pytest.approx(losses[0].objective, rel=1e-5)
-    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1).objective
+    assert losses[0].risk.item() == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
+    assert losses[1].risk.item() == pytest.approx(losses[0].risk.item(), rel=1e-5)
+    assert losses[1].objective.item() == pytest.approx(losses[0].objective.item(), rel=1e-5)
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1)).objective
     count = tokens if normalization == "tokens" else len(SOURCES)
     total = risk_by_loops(model, DRAWN, 0.5) / len(SOURCES) + 0.2 * usual / count
     expected = torch.autograd.grad(total, list(model.parameters()))
