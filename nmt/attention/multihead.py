@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attended, Attention, AttentionMemory, matrix
+from nmt.attention.attention import Attended, Attention, AttentionMemory, matrix, unfold_beams
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Score
 from nmt.attention.reinforce import SampledPositions
@@ -207,12 +207,7 @@ class DotProductHeads(nn.Module):
         context_BHTA, weights = attend(query_BHTA, memory.keys_BHSA, memory.values_BHSA, is_hidden, self.scale, factors)
         context_BHKTA = context_BHTA.view(batch, heads, beams, time, width)
         context_NTQ = context_BHKTA.permute(0, 2, 3, 1, 4).reshape(rows, time, heads * width)
-
-        def unfolded() -> Tensor:
-            weights_BHKTS = weights().view(batch, heads, beams, time, positions)
-            return weights_BHKTS.transpose(1, 2).reshape(rows, heads, time, positions)
-
-        return HeadsAttended(context_NTQ, unfolded, ())
+        return HeadsAttended(context_NTQ, lambda: unfold_beams(weights(), rows, time), ())
 
     def _is_hidden(self, time: int, positions: int, is_pad_BS: Tensor | None, device: torch.device) -> Tensor | None:
         """True where a query may not look; broadcasts to (B, H, T, S). None where queries see all."""

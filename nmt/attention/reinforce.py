@@ -10,13 +10,13 @@ the sum of R - b over them, and the sum of its squares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, Normalizer, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, Normalizer, Parameter, Parameters, Sizes
 from nmt.config.structure import Structure
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class Sampled(Rewarded, Normalizer):
     entropy: Annotated[float, Field(ge=0.0)] = 0.01
     """Weight of the entropy bonus, per nat."""
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """w and c of the baseline."""
         return {"baseline_Q": Parameter((sizes.query,), "zeros"), "baseline_offset_1": Parameter((1,), "zeros")}
 
     def look(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters
     ) -> tuple[Tensor, SampledPositions | None]:
         """Weights of each step (B, T, S), on one position or in training the expectation, and in training the draw."""
         scores_BTS = scores_BHTS[:, 0]
@@ -124,7 +124,3 @@ class SampledPositions:
         names = ("log_prob_BT", "entropy_BT", "baseline_BT", "is_drawn_BT")
         each = (torch.cat([getattr(sample, name) for sample in samples], dim=1) for name in names)
         return SampledPositions(samples[0].rule, *each)
-
-
-RewardSums = Callable[["Tensor"], "Tensor"]
-"""Sums over this process' part of a batch, (3,), to those over all processes' parts, (3,)."""

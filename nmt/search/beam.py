@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from nmt.core.device import CHECK_EVERY, read_together
+from nmt.core.operation import Operation
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
-from nmt.ops import Operation, TopTokens, log_normalizer, top_tokens
+from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered

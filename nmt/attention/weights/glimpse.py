@@ -5,12 +5,11 @@ Mnih et al. 2014, "Recurrent Models of Visual Attention", section 2 and figure 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters
 from nmt.attention.reinforce import Sampled
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ class Glimpse(Sampled):
         """One for each window."""
         return self.scales
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window. Of an
         expectation over positions it is the expected weight."""
         look_BTP, sampled = self.look(scores_BHTS, context, parameters)

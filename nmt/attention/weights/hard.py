@@ -6,10 +6,9 @@ over all positions: Wu, Shapiro & Cotterell 2018, "Hard Non-Monotonic Attention 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Parameters, Sizes
 from nmt.attention.reinforce import Sampled
 
 if TYPE_CHECKING:
@@ -38,13 +37,11 @@ class Hard(Sampled):
         """See ``Normalizer.marginalizes``."""
         return self.training == "marginal"
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """The parameters of the baseline; the exact sum needs none."""
         return {} if self.marginalizes else super().parameters(sizes)
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """One-hot weights, or in training the probabilities of the positions; for the exact sum, always those."""
         if self.marginalizes and context.is_training:
             # the decoder sums over the positions by these probabilities

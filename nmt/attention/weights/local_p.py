@@ -5,10 +5,9 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Parameters, Sizes
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
@@ -30,13 +29,11 @@ class LocalPredictive(Normalizer):
     width: Size = 10
     """D, half the window's width, in subwords."""
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """W and v."""
         return {"W_QQ": Parameter((sizes.query, sizes.query)), "v_Q": Parameter((sizes.query,))}
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
         # v . tanh(W q)
         raw_BT = (context.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]

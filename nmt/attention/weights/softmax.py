@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,8 +18,6 @@ class Softmax(Normalizer):
 
     kind: Literal["softmax"] = "softmax"
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """exp(-inf) = 0: padding gets exactly 0."""
         return AttentionWeights(scores_BHTS.softmax(dim=-1))
