@@ -128,7 +128,7 @@ MUTANTS = (
     Mutant(
         "the key of a step is not rotated",
         "nmt.attention:MultiHead.attend_to_self",
-        "rotated(present.keys_BHSA, position_NT)",
+        "apply_rotary(present.keys_BHSA, angles)",
         "present.keys_BHSA",
         (MULTIHEAD, "-k", "rotary"),
     ),
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "hard attention samples positions in translation",
-        "nmt.attention:Sampled.look",
+        "nmt.attention:HardAttention.sample",
         "scores_BTS.argmax(dim=-1)",
         "scores_BTS.softmax(-1).flatten(0, 1).multinomial(1).view(scores_BTS.shape[:2])",
         contract("forced_equals_stepwise", "additive-hard"),
@@ -461,7 +461,7 @@ MUTANTS = (
     ),
     Mutant(
         "a training does not lock its run directory",
-        "nmt.workflows:_alone",
+        "nmt.workflows:_exclusive_run",
         "fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
         (STOPPED, "-k", "lock"),

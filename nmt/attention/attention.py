@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import AttentionContext, Parameter, Score, Sizes
-from nmt.attention.reinforce import Sampled, SampledPositions
+from nmt.attention.reinforce import HardAttention, SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
 from nmt.nn.recompute import recomputed
@@ -29,21 +29,21 @@ class AttentionMemory(BatchRecord):
     values_BSV: Tensor
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """Result of attention for N rows and T positions."""
 
     context_NTV: Tensor
     weights_NHTS: Tensor
-    """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the normalizer."""
+    """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the weighting."""
     sampled: SampledPositions | None
-    """The positions drawn in training by a normalizer that learns from a reward."""
+    """The positions drawn in training by a weighting that learns from a reward."""
 
 
 class Attention(nn.Module):
-    """context = sum over s of weight_s value_s, with weights = normalizer(score(W query, U key)).
+    """context = sum over s of weight_s value_s, with weights = weighting(score(query, key)).
 
-    Score and normalizer are chosen by the configuration; with ``key_size`` the score reads P key in place of each key.
-    A normalizer with several heads gives several sets of weights, whose contexts are fused: tanh(W [c_1; ...; c_H]).
+    Score and weighting are chosen by the configuration; with ``key_size`` the score reads P key in place of each key.
+    A weighting with several heads gives several sets of weights, whose contexts are fused: tanh(W [c_1; ...; c_H]).
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Attention(nn.Module):
         assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=config.key_size or key_size)
         self.score = config.score
-        self.normalizer = config.weights
+        self.weighting = config.weights
         self.dropout = Dropout(dropout)
         self.causal = causal
-        self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
+        self.learns_from_rewards = isinstance(config.weights, HardAttention) and not config.weights.marginalizes
         self.update = 0
         """Number of updates of training so far, for mechanisms that anneal."""
         self.key_projection_KD = None if config.key_size is None else matrix(config.key_size, key_size)
@@ -80,8 +80,8 @@ class Attention(nn.Module):
 
     @property
     def marginalizes(self) -> bool:
-        """See ``Normalizer.marginalizes``."""
-        return self.normalizer.marginalizes
+        """See ``Weighting.marginalizes``."""
+        return self.weighting.marginalizes
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
@@ -91,7 +91,7 @@ class Attention(nn.Module):
         keys_BHSA = self.score.precompute_keys(keys_BSK.unsqueeze(1), self._parameters_of_score(keys_BSK.dtype))
         return AttentionMemory(is_pad_BS, keys_BHSA, values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """Attends from queries (N, T, Q) at target positions (N, T).
 
         N is B or a multiple of it: the rows of a sentence share its memory, as if they were further target positions.
@@ -104,14 +104,14 @@ class Attention(nn.Module):
         scores_BHTS = recomputed(self.score)(query_BTQ.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
         # -inf where a query may not look, so that the weight there is exactly 0
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
-        # alpha = normalizer(e), in float32 whatever the products run in: sums over long sentences need it
+        # alpha = weighting(e), in float32 whatever the products run in: sums over long sentences need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             parameters = {name: value.float() for name, value in self.weighting_parameters.items()}
-            weights_BHTS, sampled = self.normalizer(scores_BHTS, context, parameters)
+            weights_BHTS, sampled = self.weighting(scores_BHTS, context, parameters)
         # c = sum over s of alpha v; dropout is on the weights, as in Vaswani et al. 2017
         context_BTV = self._context(self.dropout(weights_BHTS.to(memory.values_BSV.dtype)), memory.values_BSV)
-        return Attended(context_BTV.reshape(rows, time, -1), unfold_beams(weights_BHTS, rows, time), sampled)
+        return AttentionOutput(context_BTV.reshape(rows, time, -1), unfold_beams(weights_BHTS, rows, time), sampled)
 
     def _parameters_of_score(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """The parameters of the score. Matrices are left to autocast, which casts them once for all steps."""
@@ -148,11 +148,11 @@ class NoAttention(nn.Module):
         """The memory of a batch of sentences, with keys of width 0."""
         return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """See ``Attention.forward``."""
         rows, time, _ = query_NTQ.shape
         weights_NHTS = torch.empty(rows, 0, time, memory.is_pad_BS.shape[1], device=query_NTQ.device)
-        return Attended(query_NTQ.new_empty(rows, time, 0), weights_NHTS, None)
+        return AttentionOutput(query_NTQ.new_empty(rows, time, 0), weights_NHTS, None)
 
 
 def unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:
@@ -176,7 +176,7 @@ def _initialised(declared: dict[str, Parameter]) -> nn.ParameterDict:
     if halves := {name: parameter.shape for name, parameter in declared.items() if parameter.is_half}:
         # W [q; k] = W_1 q + W_2 k: Glorot's width is that of the whole matrix
         rows, columns = next(iter(halves.values()))[0], [shape[1] for shape in halves.values()]
-        parts = matrix(rows, sum(columns)).data.split(columns, dim=1)
+        parts = torch.split(matrix(rows, sum(columns)).data, columns, dim=1)
         parameters.update({name: nn.Parameter(part.clone()) for name, part in zip(halves, parts, strict=True)})
     for name, parameter in declared.items():
         if parameter.is_half:

@@ -97,7 +97,7 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """Inputs of a normalizer beside the scores."""
+    """Inputs of a weighting beside the scores."""
 
     query_BTQ: Tensor
     """The queries, not projected, in float32."""
@@ -109,15 +109,15 @@ class AttentionContext:
 
 
 class AttentionWeights(NamedTuple):
-    """Result of a normalizer."""
+    """Result of a weighting."""
 
     weights_BHTS: Tensor
-    """H is the number of heads of the normalizer."""
+    """H is the number of heads of the weighting."""
     sampled: SampledPositions | None = None
-    """The drawn positions, where the normalizer learns from a reward."""
+    """The drawn positions, where the weighting learns from a reward."""
 
 
-class Normalizer(Mechanism):
+class Weighting(Mechanism):
     """Turns scores into weights."""
 
     chooses: ClassVar[bool] = False

@@ -61,5 +61,6 @@ class Guided(Criterion):
 
     def __call__(self, output: OutputLayer, decoded: Decoded, tokens: TargetTokens) -> TokenLoss:
         """See ``Criterion``."""
+        loss = self.other(output, decoded, tokens)
         guidance = [self.guide.loss(weights_BHTS) for weights_BHTS in decoded.weights_BHTS.chunk(self.passes)]
-        return replace(self.other(output, decoded, tokens), guidance=torch.stack(guidance).mean())
+        return replace(loss, guidance=torch.stack(guidance).mean())

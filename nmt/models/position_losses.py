@@ -18,10 +18,10 @@ from nmt.nn.output import OutputLayer, TokenLoss
 def reinforce_loss(
     choices: Sequence[SampledPositions], log_p_BT: Tensor, is_pad_BT: Tensor, all_reduce: AllReduce = lambda sums: sums
 ) -> Tensor:
-    """REINFORCE's loss of a batch (see ``Sampled``), given the log-probability of each gold token after the draws: the
-    terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps. Layers and
-    heads have the same reward, and one mean of R - b. Only the gradient is meaningful. ``all_reduce`` adds sums
-    over the batches of other processes to those of this one, (3,).
+    """REINFORCE's loss of a batch (see ``HardAttention``), given the log-probability of each gold token after the
+    draws: the terms of the policy, the baseline and the entropy, summed over layers and heads, sentences and steps.
+    Layers and heads have the same reward, and one mean of R - b. Only the gradient is meaningful. ``all_reduce`` adds
+    sums over the batches of other processes to those of this one, (3,).
     """
     rule, is_token_BT = choices[0].rule, ~is_pad_BT
     # R_t = log p(y_t) + discount R_{t+1}, from the last word back

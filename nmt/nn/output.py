@@ -27,6 +27,8 @@ class TokenLoss:
     pass over the logits."""
     guidance: Tensor | None = None
     """The loss of guided attention, which ``objective`` does not include: see ``nmt.models.guidance``."""
+    risk: Tensor | None = None
+    """The risk, which training then minimises instead: see ``nmt.training.more.risk``."""
 
     @property
     def cross_entropy(self) -> Tensor:

@@ -106,10 +106,9 @@ class Objective:
                 all_reduce(torch.zeros(3))
             return zeros
         source_BS, target_BT = self._upload(batch.source_BS), self._upload(batch.target_BT)
-        risk: Tensor | None = None
         if self._risk is not None:
             with recomputing(self._config.recompute):
-                risk, loss = self._risk.loss(source_BS, target_BT)
+                loss = self._risk.loss(source_BS, target_BT)
         else:
             # R-Drop's two passes are one batch, with a draw of dropout for each row
             source_BS, target_BT = source_BS.repeat(self._passes, 1), target_BT.repeat(self._passes, 1)
@@ -118,11 +117,11 @@ class Objective:
             count = self._passes * int(batch.target_length_B.sum())
             with self._compute.autocast(), recomputing(self._config.recompute):
                 loss = token_loss(self._model, source_BS, target_BT, feed, criterion, count=count)
-        self._optimizer.scaled(self._mean(loss, risk, totals)).backward()  # type: ignore[no-untyped-call]
+        self._optimizer.scaled(self._mean(loss, totals)).backward()  # type: ignore[no-untyped-call]
         return Losses(
             loss.objective.detach().double(),
             loss.cross_entropy.double(),
-            zeros.risk if risk is None else risk.detach().double(),
+            zeros.risk if loss.risk is None else loss.risk.detach().double(),
             zeros.guidance if loss.guidance is None else loss.guidance.detach().double(),
         )
 
@@ -139,7 +138,7 @@ class Objective:
         if self._heads_G is not None and links is not None and links.targets > 0:
             from nmt.models.guidance import Guide, Guided
 
-            arrays = (links.sentence_E, links.target_E, links.source_E, links.share_E)
+            arrays: tuple[npt.NDArray[Any], ...] = (links.sentence_E, links.target_E, links.source_E, links.share_E)
             criterion = Guided(criterion, Guide(self._heads_G, *map(self._upload, arrays)), self._passes)
         return criterion
 
@@ -147,13 +146,13 @@ class Objective:
         # non_blocking: the memory is pinned, see stream.py
         return torch.from_numpy(array).to(self._compute.device, non_blocking=True)
 
-    def _mean(self, loss: TokenLoss, risk: Tensor | None, totals: BatchTotals) -> Tensor:
+    def _mean(self, loss: TokenLoss, totals: BatchTotals) -> Tensor:
         """The part of a batch in the loss of an update, whose batches and shares all are divided by the same number."""
         config = self._config
         count = totals.tokens if config.normalization == "tokens" else totals.sentences
-        if config.risk is not None and risk is not None:
+        if config.risk is not None and loss.risk is not None:
             # minimum risk counts sentences, the usual loss beside it counts what the configuration says
-            weight, mean = config.risk.cross_entropy, risk / totals.sentences
+            weight, mean = config.risk.cross_entropy, loss.risk / totals.sentences
             return mean + weight * loss.objective / count if weight > 0.0 else mean
         mean = loss.objective / count
         if config.guided_attention is not None and loss.guidance is not None:

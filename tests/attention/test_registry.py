@@ -40,10 +40,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionWeights, Weighting
 
 
-class Even(Normalizer):
+class Even(Weighting):
     """All alike."""
 
     formula: ClassVar[str] = "1 / S"

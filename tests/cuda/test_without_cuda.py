@@ -19,7 +19,7 @@ import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
-from nmt.core.device import CHECK_EVERY, Compute, compute
+from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
@@ -360,7 +360,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 @each_side
 @pytest.mark.parametrize("kind", list(OBJECTIVES))
 def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CHECK_EVERY, "cpu", 8)  # draws depend on the rows that are still there
+    monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
     model, there = pair_of(make(config).train())
 
     def gradients(model: Any, compute: Compute) -> list[Tensor]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Argmax(Normalizer):
+class Argmax(Weighting):
     """All weight on s = argmax(scores); the gradient is that of softmax(scores) (straight-through estimator)."""
 
     formula: ClassVar[str] = "one-hot, s = argmax(scores)"

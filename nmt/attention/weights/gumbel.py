@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 from nmt.attention.weights.argmax import one_hot
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class Gumbel(Normalizer):
+class Gumbel(Weighting):
     """All weight on s = argmax(scores + g), g ~ Gumbel(0, 1), which is a draw from softmax(scores).
 
     The gradient is that of softmax((scores + g) / temperature) (straight-through, section 2.2). The temperature falls

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalMonotonic(Normalizer):
+class LocalMonotonic(Weighting):
     """softmax of the scores in the window |s - p_t| <= width round p_t = t; past the sentence's end p_t stays there."""
 
     formula: ClassVar[str] = "softmax(scores) in |s - t| ≤ D"

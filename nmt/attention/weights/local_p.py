@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Parameters, Sizes
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Parameters, Sizes, Weighting
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalPredictive(Normalizer):
+class LocalPredictive(Weighting):
     """p = S sigmoid(v . tanh(W q)) (equation 9), S the sentence's length; in the window |s - p| <= D the softmax of the
     scores is multiplied by exp(-(s - p)^2 / (2 (D / 2)^2)) (equation 10), through which p learns.
 

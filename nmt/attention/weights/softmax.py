@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Softmax(Normalizer):
+class Softmax(Weighting):
     """weight_j = exp(score_j) / sum over k of exp(score_k)."""
 
     formula: ClassVar[str] = "softmax(scores)"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameters
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Sparsemax(Normalizer):
+class Sparsemax(Weighting):
     """weights = argmin over p in the simplex of |p - scores|^2 = max(scores - tau, 0), with the tau that makes them
     sum to 1 (algorithm 1)."""
 

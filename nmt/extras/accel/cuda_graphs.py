@@ -133,7 +133,7 @@ def graphed_decode(
         and not is_recomputing()
         and all(parameter.grad is None for parameter in trained)
         and isinstance(model.decoder, RNNDecoder | TransformerDecoder)
-        and all(isinstance(each.normalizer, Softmax) for each in model.modules() if isinstance(each, Attention))
+        and all(isinstance(each.weighting, Softmax) for each in model.modules() if isinstance(each, Attention))
     ):
         graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
         graph = graphs.of(

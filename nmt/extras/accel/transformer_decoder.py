@@ -23,10 +23,10 @@ from nmt.core.record import BatchRecord, shared
 from nmt.extras.accel import native
 from nmt.extras.accel.product import Product
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
-from nmt.models.transformer.block import Entrance
+from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
-from nmt.nn.positions import Angles, Unchanged, turned
+from nmt.nn.positions import Angles, NoPosition, apply_rotary
 from nmt.nn.precision import compute_dtype
 
 
@@ -107,13 +107,13 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
 
 
 class _EmbedStep:
-    """``Entrance`` for one position; the vectors of many positions are formed at once."""
+    """``EmbeddingLayer`` for one position; the vectors of many positions are formed at once."""
 
-    def __init__(self, embedding: Embedding, entrance: Entrance) -> None:
+    def __init__(self, embedding: Embedding, entrance: EmbeddingLayer) -> None:
         self._table_VE = embedding.weight_VD.detach()
         self._scale = entrance.scale
         self._widen = None if entrance.widen is None else Product.of(entrance.widen)
-        self._positions = None if isinstance(entrance.positions, Unchanged) else entrance.positions
+        self._positions = None if isinstance(entrance.positions, NoPosition) else entrance.positions
         self._vectors_TD: Tensor | None = None
 
     def __call__(self, token_N: Tensor, time: int) -> Tensor:
@@ -175,7 +175,7 @@ class _LayerStep:
         parts_N3H1A = present_NX.view(len(x_ND), 3, self._heads, 1, self.width)
         query_NH1A = parts_N3H1A[:, 0]
         if angles is not None:
-            both_N2H1A = turned(parts_N3H1A[:, :2], angles)
+            both_N2H1A = apply_rotary(parts_N3H1A[:, :2], angles)
             query_NH1A = both_N2H1A[:, 0]
             present_NX = torch.cat([both_N2H1A[:, 1:], parts_N3H1A[:, 2:]], dim=1).flatten(1)
         kept = (*past, present_NX)

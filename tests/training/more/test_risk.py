@@ -25,6 +25,7 @@ from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.training import checkpoint, folders, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
 from nmt.training.more import risk
@@ -105,7 +106,7 @@ def minimum_risk(model: Seq2Seq[Any, Any], compute: Compute = FLOAT32, **setting
     return MinimumRisk(model, RiskConfig.model_validate(settings), compute, text, smoothing=0.1)
 
 
-def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> risk.RiskLoss:
+def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> TokenLoss:
     """The loss of SOURCES and TARGETS with given hypotheses."""
     monkeypatch.setattr(risk, "sample", lambda *_, **__: filled(drawn))
     return found.loss(padded(SOURCES), padded(TARGETS))
@@ -154,7 +155,7 @@ def test_the_gold_loss_is_the_usual_one_and_has_a_gradient_where_it_counts(monke
     for weight in (0.0, 0.5):
         for include_reference in (True, False):
             own = minimum_risk(model, cross_entropy=weight, include_reference=include_reference)
-            gold = found_with(monkeypatch, DRAWN, own).gold
+            gold = found_with(monkeypatch, DRAWN, own)
             assert gold.objective.item() == pytest.approx(usual.objective.item(), rel=1e-5)
             assert gold.cross_entropy.item() == pytest.approx(usual.cross_entropy.item(), rel=1e-5)
             assert gold.objective.requires_grad == (weight > 0.0)
@@ -253,7 +254,7 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
     without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
     assert torch.equal(seen[0][1], without_dropout)
     again = minimum_risk(model.train()).loss(padded(SOURCES), padded(TARGETS))
-    assert first.gold.objective.item() != pytest.approx(again.gold.objective.item(), rel=1e-4)
+    assert first.objective.item() != pytest.approx(again.objective.item(), rel=1e-4)
 
 
 def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +295,7 @@ def test_in_bfloat16_every_weight_has_its_gradient() -> None:
         torch.manual_seed(2)
         own = minimum_risk(model, Compute(torch.device("cpu"), precision), alpha=0.5, cross_entropy=1.0)
         found = own.loss(padded(SOURCES), padded(TARGETS))
-        total = found.risk + found.gold.objective
+        total = found.risk + found.objective
         gradients.append(torch.autograd.grad(total, list(model.parameters()), allow_unused=True))
     for one, other in zip(*gradients, strict=True):
         assert (one is None) == (other is None)
