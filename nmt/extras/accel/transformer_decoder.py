@@ -151,7 +151,7 @@ class _LayerStep:
         self._source: DotProductHeads = source.core
         self._rise, self._activated, self._fall = Product.of(inside.rise), inside.activated, Product.of(inside.fall)
         residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
-        self._is_first = residuals[0].is_first
+        self._is_pre_norm = residuals[0].is_pre_norm
         self._norms = [_norm(residual.norm) for residual in residuals]
 
     def __call__(
@@ -159,14 +159,14 @@ class _LayerStep:
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
         """The next states, written over ``x_ND``, the ``past`` with this step, and the weights on demand."""
         norm_self, norm_source, norm_inside = self._norms
-        is_first = self._is_first
-        x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_first else x_ND, angles, past, backpointer_NT)
-        x_ND = x_ND if is_first else norm_self(x_ND)
-        x_ND, weights = self._attend_to_source(x_ND, norm_source(x_ND) if is_first else x_ND, memory)
-        x_ND = x_ND if is_first else norm_source(x_ND)
-        read_ND = norm_inside(x_ND) if is_first else x_ND
+        is_pre_norm = self._is_pre_norm
+        x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_pre_norm else x_ND, angles, past, backpointer_NT)
+        x_ND = x_ND if is_pre_norm else norm_self(x_ND)
+        x_ND, weights = self._attend_to_source(x_ND, norm_source(x_ND) if is_pre_norm else x_ND, memory)
+        x_ND = x_ND if is_pre_norm else norm_source(x_ND)
+        read_ND = norm_inside(x_ND) if is_pre_norm else x_ND
         x_ND = self._fall.onto(x_ND, self._activated(self._rise(read_ND)))
-        return x_ND if is_first else norm_inside(x_ND), kept, weights
+        return x_ND if is_pre_norm else norm_inside(x_ND), kept, weights
 
     def _attend_to_self(
         self, x_ND: Tensor, read_ND: Tensor, angles: Angles | None, past: tuple[Tensor, ...], backpointer_NT: Tensor
