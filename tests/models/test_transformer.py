@@ -14,7 +14,7 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
 from nmt.models.config import ModelConfig
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.loss import token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Encoded, Seq2Seq
 from nmt.models.transformer.block import EmbeddingLayer
@@ -479,7 +479,7 @@ def test_dropout_in_a_layer_is_on_what_a_block_adds() -> None:
 def test_the_choices_of_every_layer_and_head_enter_the_objective(weights: Any, feed: Any) -> None:
     model = make(settings(weights=weights, layers=3)).double().train()
     torch.manual_seed(4)
-    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, CrossEntropy(0.1))
+    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, training_criterion(model, 0.1))
     torch.manual_seed(4)
     decoded = model.decode(TARGET_BT, model.encode(SOURCE_BS), feed)
     assert len(decoded.sampled) == 3 * 2
