@@ -22,7 +22,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attended, Attention
+from nmt.attention.attention import Attention, AttentionOutput
 from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.attention.reinforce import SampledPositions
@@ -67,7 +67,7 @@ class DigitReader(nn.Module):
         batch, columns, size = key_BSD.shape
         memory = self.attention.memory(key_BSD, annotation_BSA, torch.zeros(batch, columns, dtype=torch.bool))
         state, digit_B = self.cell.start([torch.zeros(batch, size)]), torch.full((batch,), START)
-        log_p, looks = list[Tensor](), list[Attended]()
+        log_p, looks = list[Tensor](), list[AttentionOutput]()
         for step in range(steps):
             position_B1 = torch.full((batch, 1), (2 * step + 1) * columns // (2 * steps))  # p_t of local_m
             looks.append(self.attention(state.top_BD[:, None], position_B1, memory))

@@ -24,7 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nmt.attention.attention import Attended, Attention
+from nmt.attention.attention import Attention, AttentionOutput
 from nmt.attention.config import AttentionConfig
 
 BANDWIDTHS = [1.0, 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002]
@@ -54,7 +54,7 @@ def estimate(attention: Attention, x_T: Tensor, x_S: Tensor, y_S: Tensor, is_hid
     shape = len(x_T), len(x_S)
     is_pad_TS = torch.zeros(shape, dtype=torch.bool) if is_hidden_TS is None else is_hidden_TS
     memory = attention.memory(x_S.expand(shape)[:, :, None], y_S.expand(shape)[:, :, None], is_pad_TS)
-    attended: Attended = attention(x_T[:, None, None], torch.zeros(len(x_T), 1, dtype=torch.int64), memory)
+    attended: AttentionOutput = attention(x_T[:, None, None], torch.zeros(len(x_T), 1, dtype=torch.int64), memory)
     return attended.context_NTV[:, 0, 0]
 
 

@@ -24,7 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attended, Attention
+from nmt.attention.attention import Attention, AttentionOutput
 from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import SCORES
 from nmt.models.position_losses import reinforce_loss
@@ -69,7 +69,7 @@ class Classifier(nn.Module):
         self.attention = Attention(attention, query_size=2 * size, key_size=2 * size, value_size=2 * size)
         self.output = nn.Linear(2 * size, 1)
 
-    def forward(self, texts: Texts) -> tuple[Tensor, Attended]:
+    def forward(self, texts: Texts) -> tuple[Tensor, AttentionOutput]:
         """The logits (B,) and, whether they come from it or not, what is attended."""
         ids = [torch.tensor([self.ids.get(word, UNKNOWN) for word in text]) for text in texts]
         word_BS = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=PAD)

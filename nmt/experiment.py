@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
-from nmt.attention.reinforce import Rewarded, Sampled
+from nmt.attention.reinforce import HardAttention, ReinforceOptions
 from nmt.config.structure import Structure, differences, dump, load_document, validate
 from nmt.core.files import replace_file
 from nmt.data.config import DataConfig
@@ -106,9 +106,9 @@ class Experiment(Structure):
     def _draws(self) -> str | None:
         """The setting by which training draws places and rewards them; None where it does not."""
         decoder, weights = self.model.decoder, self.model.attention.weights
-        if isinstance(decoder, Rewarded):
+        if isinstance(decoder, ReinforceOptions):
             return f"model.decoder.kind: {decoder.kind}"
-        return f"model.attention.weights: {weights.kind}" if isinstance(weights, Sampled) else None
+        return f"model.attention.weights: {weights.kind}" if isinstance(weights, HardAttention) else None
 
     def _check_guidance(self) -> None:
         """Raise ValueError where attention cannot learn from links."""
@@ -173,7 +173,7 @@ def save(experiment: Experiment, path: Path) -> None:
 
 def decides(key: str) -> bool:
     """False for a key of the model on which learning depends, but not what trained weights compute."""
-    return not {"dropout", "pretrained", "entropy", *Rewarded.model_fields} & {*key.split(".")}
+    return not {"dropout", "pretrained", "entropy", *ReinforceOptions.model_fields} & {*key.split(".")}
 
 
 def conflicts(old: Experiment, new: Experiment, *, extend: bool = False) -> list[str]:

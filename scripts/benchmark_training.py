@@ -39,8 +39,10 @@ from torch import nn
 import nmt
 from nmt import experiment as experiments
 from nmt import ops
+from nmt.attention.scores.additive import additive_energy
 from nmt.core import log
 from nmt.core.device import Compute, compute
+from nmt.core.operation import Operation
 from nmt.core.seed import seed_everything
 from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
@@ -198,7 +200,7 @@ def compare_compiled(
 
 def compare_textbook(update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute) -> None:
     """Target tokens per CPU second with the bodies of the operations and with the registered implementations."""
-    operations = [each for each in vars(ops).values() if isinstance(each, ops.Operation)]
+    operations = [each for each in (*vars(ops).values(), additive_energy) if isinstance(each, Operation)]
     choices = {
         "textbook": [operation.body for operation in operations],
         "registered": [operation.implementation for operation in operations],

@@ -27,12 +27,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 6400,
+    "lines of the core": 6360,
     "lines of nmt": 32215,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,
-    "frames to the score in train": 12,
+    "frames to the score in train": 13,
     "frames to the score in translate": 13,
     "lines loaded by train and translate": 9000,
 }

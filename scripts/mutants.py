@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "weights of beams go to the wrong rows",
-        "nmt.attention:_unfold_beams",
+        "nmt.attention:unfold_beams",
         "weights_BHKTS.transpose(1, 2)",
         "weights_BHKTS",
         ("tests/attention", "-k", "beam"),
@@ -79,8 +79,8 @@ MUTANTS = (
     Mutant(
         "keys are scaled before they are projected",
         "nmt.attention:Attention.memory",
-        "keys_BSA.unsqueeze",
-        "(3 * keys_BSA).unsqueeze",
+        "keys_BSK.unsqueeze",
+        "(3 * keys_BSK).unsqueeze",
         ("tests/attention", "-k", "scores or loops"),
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
     Mutant(
         "the key of a step is not rotated",
         "nmt.attention:MultiHead.attend_to_self",
-        "rotated(present.keys_BHSA, position_NT)",
+        "apply_rotary(present.keys_BHSA, angles)",
         "present.keys_BHSA",
         (MULTIHEAD, "-k", "rotary"),
     ),
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "hard attention samples positions in translation",
-        "nmt.attention:Sampled.look",
+        "nmt.attention:HardAttention.sample",
         "scores_BTS.argmax(dim=-1)",
         "scores_BTS.softmax(-1).flatten(0, 1).multinomial(1).view(scores_BTS.shape[:2])",
         contract("forced_equals_stepwise", "additive-hard"),
@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     Mutant(
         "the marginal likelihood forgets the weights",
-        "nmt.models:marginal_loss.summed",
+        "nmt.models:MarginalLikelihood.__call__.marginal",
         "log_p_X.view_as(log_weight_NS) + log_weight_NS",
         "log_p_X.view_as(log_weight_NS)",
         ("tests/models/test_marginal.py",),
@@ -368,10 +368,10 @@ MUTANTS = (
         ("tests/models/test_recompute.py",),
     ),
     Mutant(
-        "guidance is averaged over a part of the update",
-        "nmt.training:Objective.backward",
+        "guidance is averaged over tokens without links too",
+        "nmt.training:Objective._mean",
         "totals.linked",
-        "max(batch.links.targets if batch.links else 1, 1)",
+        "totals.tokens",
         ("tests/training/test_guided_attention.py", "-k", "objective"),
     ),
     Mutant(
@@ -461,7 +461,7 @@ MUTANTS = (
     ),
     Mutant(
         "a training does not lock its run directory",
-        "nmt.workflows:_alone",
+        "nmt.workflows:_exclusive_run",
         "fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
         (STOPPED, "-k", "lock"),

@@ -145,7 +145,7 @@ EQUIVALENT: Mapping[str, str] = {
     "`max(config.batch_tokens // int(lengths[begin]), 2)`": (
         "a window of 2 in place of 1, where two pairs have more tokens than a batch may have: the cut is the same"
     ),
-    "nmt/search/beam.py BeamSearch.__call__: `max(batch // LEAVE_TOGETHER, 1)` -> `max(batch * LEAVE_TOGETHER, 1)`": (
+    "nmt/search/beam.py BeamSearch.__call__: `batch * MIN_FINISHED_SHARE` -> `batch / MIN_FINISHED_SHARE`": (
         "sentences that are done stay in the batch, where they change nothing: only time"
     ),
     "nmt/data/sampling.py BpeSampler._merge: `list(range(1, len(text) + 1))` -> `list(range(1, len(text) + 2))`": (

@@ -5,7 +5,6 @@ Shapes as in ``mechanism``; V is the width of a value, N = B x beams rows, the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
-from nmt.attention.mechanism import AttentionContext, Parameter, Projections, Score, Sizes
-from nmt.attention.reinforce import Sampled, SampledPositions
+from nmt.attention.mechanism import AttentionContext, Parameter, Score, Sizes
+from nmt.attention.reinforce import HardAttention, SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
 from nmt.nn.recompute import recomputed
@@ -30,21 +29,21 @@ class AttentionMemory(BatchRecord):
     values_BSV: Tensor
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """Result of attention for N rows and T positions."""
 
     context_NTV: Tensor
     weights_NHTS: Tensor
-    """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the normalizer."""
+    """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the weighting."""
     sampled: SampledPositions | None
-    """The positions drawn in training by a normalizer that learns from a reward."""
+    """The positions drawn in training by a weighting that learns from a reward."""
 
 
 class Attention(nn.Module):
-    """context = sum over s of weight_s value_s, with weights = normalizer(score(W query, U key)).
+    """context = sum over s of weight_s value_s, with weights = weighting(score(query, key)).
 
-    Score and normalizer are chosen by the configuration; with ``key_size`` the score reads P key in place of each key.
-    A normalizer with several heads gives several sets of weights, whose contexts are fused: tanh(W [c_1; ...; c_H]).
+    Score and weighting are chosen by the configuration; with ``key_size`` the score reads P key in place of each key.
+    A weighting with several heads gives several sets of weights, whose contexts are fused: tanh(W [c_1; ...; c_H]).
     """
 
     def __init__(
@@ -62,33 +61,37 @@ class Attention(nn.Module):
         assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=config.key_size or key_size)
         self.score = config.score
-        self.normalizer = config.weights
+        self.weighting = config.weights
         self.dropout = Dropout(dropout)
         self.causal = causal
-        self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
+        self.learns_from_rewards = isinstance(config.weights, HardAttention) and not config.weights.marginalizes
         self.update = 0
         """Number of updates of training so far, for mechanisms that anneal."""
         self.key_projection_KD = None if config.key_size is None else matrix(config.key_size, key_size)
-        self.query_weight_AQ, self.key_weight_AK = _projections(config.score.projections(sizes), sizes)
         self.score_parameters = _initialised(config.score.parameters(sizes))
+        # W and U by themselves, as in checkpoints
+        self.query_weight_AQ, self.key_weight_AK = (
+            self.score_parameters.pop(name) if name in self.score_parameters else None
+            for name in ("query_weight_AQ", "key_weight_AK")
+        )
         self.weighting_parameters = _initialised(config.weights.parameters(sizes))
         heads = config.weights.heads
         self.fusion_VF = matrix(value_size, heads * value_size) if heads > 1 else None
 
     @property
     def marginalizes(self) -> bool:
-        """See ``Normalizer.marginalizes``."""
-        return self.normalizer.marginalizes
+        """See ``Weighting.marginalizes``."""
+        return self.weighting.marginalizes
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """The memory of a batch of sentences; encoder states serve as keys and as values."""
         if self.key_projection_KD is not None:
             keys_BSK = F.linear(keys_BSK, self.key_projection_KD)
         # U k does not depend on the target, so it is computed once for a sentence
-        keys_BSA = keys_BSK if self.key_weight_AK is None else F.linear(keys_BSK, self.key_weight_AK)
-        return AttentionMemory(is_pad_BS, self.score.precompute_keys(keys_BSA.unsqueeze(1)), values_BSV)
+        keys_BHSA = self.score.precompute_keys(keys_BSK.unsqueeze(1), self._parameters_of_score(keys_BSK.dtype))
+        return AttentionMemory(is_pad_BS, keys_BHSA, values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """Attends from queries (N, T, Q) at target positions (N, T).
 
         N is B or a multiple of it: the rows of a sentence share its memory, as if they were further target positions.
@@ -96,22 +99,25 @@ class Attention(nn.Module):
         # a search has several rows for a sentence, training has one
         batch, (rows, time, _) = memory.is_pad_BS.shape[0], query_NTQ.shape
         query_BTQ, position_BT = query_NTQ.reshape(batch, -1, query_NTQ.shape[2]), position_NT.reshape(batch, -1)
-        # W q
-        projected_BTA = query_BTQ if self.query_weight_AQ is None else F.linear(query_BTQ, self.query_weight_AQ)
-        keys_BHSA = memory.keys_BHSA
-        parameters = {name: value.to(keys_BHSA.dtype) for name, value in self.score_parameters.items()}
-        # e = score(W q, U k), for every pair of a query and a key
-        scores_BHTS = recomputed(self.score)(projected_BTA.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
+        # e = score(q, k), for every pair of a query and a key
+        keys_BHSA, parameters = memory.keys_BHSA, self._parameters_of_score(memory.keys_BHSA.dtype)
+        scores_BHTS = recomputed(self.score)(query_BTQ.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
         # -inf where a query may not look, so that the weight there is exactly 0
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
-        # alpha = normalizer(e), in float32 whatever the products run in: sums over long sentences need it
+        # alpha = weighting(e), in float32 whatever the products run in: sums over long sentences need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             parameters = {name: value.float() for name, value in self.weighting_parameters.items()}
-            weights_BHTS, sampled = self.normalizer(scores_BHTS, context, parameters)
+            weights_BHTS, sampled = self.weighting(scores_BHTS, context, parameters)
         # c = sum over s of alpha v; dropout is on the weights, as in Vaswani et al. 2017
         context_BTV = self._context(self.dropout(weights_BHTS.to(memory.values_BSV.dtype)), memory.values_BSV)
-        return Attended(context_BTV.reshape(rows, time, -1), _unfold_beams(weights_BHTS, rows, time), sampled)
+        return AttentionOutput(context_BTV.reshape(rows, time, -1), unfold_beams(weights_BHTS, rows, time), sampled)
+
+    def _parameters_of_score(self, dtype: torch.dtype) -> dict[str, Tensor]:
+        """The parameters of the score. Matrices are left to autocast, which casts them once for all steps."""
+        matrices = {"query_weight_AQ": self.query_weight_AQ, "key_weight_AK": self.key_weight_AK}
+        others = {name: value.to(dtype) for name, value in self.score_parameters.items()}
+        return {**{name: matrix for name, matrix in matrices.items() if matrix is not None}, **others}
 
     def _is_hidden(self, position_BT: Tensor, is_pad_BS: Tensor) -> Tensor:
         """True where a query may not look; broadcasts to (B, H, T, S)."""
@@ -142,14 +148,14 @@ class NoAttention(nn.Module):
         """The memory of a batch of sentences, with keys of width 0."""
         return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """See ``Attention.forward``."""
         rows, time, _ = query_NTQ.shape
         weights_NHTS = torch.empty(rows, 0, time, memory.is_pad_BS.shape[1], device=query_NTQ.device)
-        return Attended(query_NTQ.new_empty(rows, time, 0), weights_NHTS, None)
+        return AttentionOutput(query_NTQ.new_empty(rows, time, 0), weights_NHTS, None)
 
 
-def _unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:
+def unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:
     """Weights of a sentence's beams, from further target positions to further rows: (B, H, KT, S) to (N, H, T, S)."""
     batch, heads, _, positions = weights_BHTS.shape
     if rows == batch:
@@ -165,21 +171,16 @@ def matrix(outputs: int, inputs: int) -> nn.Parameter:
     return weight
 
 
-def _projections(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter | None, nn.Parameter | None]:
-    """W of the query and U of the key. Halves of one matrix are two tensors that are initialised as one."""
-    query, key = projections.query, projections.key
-    if projections.joint:
-        assert query is not None, "one matrix has both halves"
-        assert query == key, "one matrix has one height"
-        # W [q; k] = W_1 q + W_2 k: Glorot's width is that of the whole matrix
-        joint = matrix(query, sizes.query + sizes.key).data
-        return nn.Parameter(joint[:, : sizes.query].clone()), nn.Parameter(joint[:, sizes.query :].clone())
-    return (None if query is None else matrix(query, sizes.query), None if key is None else matrix(key, sizes.key))
-
-
-def _initialised(declared: Mapping[str, Parameter]) -> nn.ParameterDict:
+def _initialised(declared: dict[str, Parameter]) -> nn.ParameterDict:
     parameters = nn.ParameterDict()
+    if halves := {name: parameter.shape for name, parameter in declared.items() if parameter.is_half}:
+        # W [q; k] = W_1 q + W_2 k: Glorot's width is that of the whole matrix
+        rows, columns = next(iter(halves.values()))[0], [shape[1] for shape in halves.values()]
+        parts = torch.split(matrix(rows, sum(columns)).data, columns, dim=1)
+        parameters.update({name: nn.Parameter(part.clone()) for name, part in zip(halves, parts, strict=True)})
     for name, parameter in declared.items():
+        if parameter.is_half:
+            continue
         values = torch.ones(parameter.shape) if parameter.init == "ones" else torch.zeros(parameter.shape)
         if parameter.init == "xavier":
             # a vector is initialised as the one row of a matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import model_validator
 
 from nmt.attention.mechanism import Score
-from nmt.attention.registry import AnyNormalizer, AnyScoreOrNone, NoScore
+from nmt.attention.registry import AnyScoreOrNone, AnyWeighting, NoScore
 from nmt.attention.scores.additive import Additive
 from nmt.attention.weights.softmax import Softmax
 from nmt.config.structure import Structure
@@ -17,7 +17,7 @@ class AttentionConfig(Structure):
 
     score: AnyScoreOrNone = Additive()
     """How well a query of the decoder and a key, a state of the encoder, go together; ``none``: no attention."""
-    weights: AnyNormalizer = Softmax()
+    weights: AnyWeighting = Softmax()
     """Weighting function, which turns the scores of all source positions into weights."""
     key_size: Size | None = None
     """For a recurrent decoder: the width of keys W x that the score reads in place of encoder states x, which are the

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from nmt.config.structure import Structure
 
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from nmt.attention.reinforce import SampledPositions
 
 
+Parameters: TypeAlias = "Mapping[str, Tensor]"
+"""The parameters of a mechanism by name, as its formula reads them."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter that a mechanism wants: its shape and how it starts."""
 
     shape: tuple[int, ...]
     init: Literal["xavier", "zeros", "ones"] = "xavier"
+    is_half: bool = False
+    """True: it and the other half, side by side, start as one matrix."""
 
 
 @dataclass(frozen=True)
@@ -50,54 +56,48 @@ class Mechanism(Structure, ABC):
 
     kind: str
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """The parameters it needs, by name."""
         return {}
 
 
-@dataclass(frozen=True)
-class Projections:
-    """The widths A to which a score wants its query and its keys projected first, W q and U k; None: as they are.
-
-    ``Attention`` projects the keys once for each sentence.
-    """
-
-    query: int | None = None
-    key: int | None = None
-    joint: bool = False
-    """True: W and U are the two halves of one matrix over [query; key]."""
-
-    @classmethod
-    def to_one_width(cls, sizes: Sizes) -> Projections:
-        """For a score that compares query and key themselves: as they are if equally wide, else U k, U (Q, K)."""
-        return cls() if sizes.query == sizes.key else cls(key=sizes.query)
-
-
 class Score(Mechanism):
-    """Measures the match of each key with each query."""
+    """Measures the match of each key with each query.
+
+    Parameters of the names ``query_weight_AQ`` and ``key_weight_AK`` are matrices of the query and of the key. Here are
+    those of a score that compares query and key themselves: U (Q, K), with k' = U k, where their widths differ.
+    """
 
     reads_keys: ClassVar[bool] = True
     """False: the score depends on the number of keys only."""
 
-    @abstractmethod
-    def projections(self, sizes: Sizes) -> Projections:
-        """Projections of query and keys before ``__call__``; no biases."""
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
+        """U, only where the widths differ."""
+        return {} if sizes.query == sizes.key else {"key_weight_AK": Parameter((sizes.query, sizes.key))}
 
-    def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
-        """The projected keys as ``__call__`` wants them, computed once for each sentence; same shape."""
-        return keys_BHSA
+    def precompute_keys(self, keys_BHSK: Tensor, parameters: Parameters) -> Tensor:
+        """The keys as ``__call__`` reads them, computed once for each sentence; here U k, or k."""
+        weight_AK = parameters.get("key_weight_AK")
+        return keys_BHSK if weight_AK is None else linear(keys_BHSK, weight_AK)
 
     @abstractmethod
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
+    def __call__(self, query_BHTQ: Tensor, keys_BHSA: Tensor, parameters: Parameters) -> Tensor:
+        """The scores, (B, H, T, S), from a query and precomputed keys; the caller masks padding.
 
         A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end only.
         """
 
 
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """W x, for each of many vectors x."""
+    from torch.nn import functional
+
+    return functional.linear(x, weight)
+
+
 @dataclass(frozen=True)
 class AttentionContext:
-    """Inputs of a normalizer beside the scores."""
+    """Inputs of a weighting beside the scores."""
 
     query_BTQ: Tensor
     """The queries, not projected, in float32."""
@@ -109,15 +109,15 @@ class AttentionContext:
 
 
 class AttentionWeights(NamedTuple):
-    """Result of a normalizer."""
+    """Result of a weighting."""
 
     weights_BHTS: Tensor
-    """H is the number of heads of the normalizer."""
+    """H is the number of heads of the weighting."""
     sampled: SampledPositions | None = None
-    """The drawn positions, where the normalizer learns from a reward."""
+    """The drawn positions, where the weighting learns from a reward."""
 
 
-class Normalizer(Mechanism):
+class Weighting(Mechanism):
     """Turns scores into weights."""
 
     chooses: ClassVar[bool] = False
@@ -134,9 +134,7 @@ class Normalizer(Mechanism):
         return False
 
     @abstractmethod
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """Weights that sum to 1 over S, from float32 scores; where those are -inf, at the end, weights are 0."""
 
     @staticmethod

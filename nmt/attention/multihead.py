@@ -1,4 +1,4 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), with any score and normalizer inside a head.
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), with any score and weighting inside a head.
 
 head_h = attend(q W_h, k U_h, v V_h), out = [head_1; ...; head_H] W. The paper's heads, dot products under softmax, are
 computed together; with any other mechanism each head is an ``Attention`` of its own.
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attended, Attention, AttentionMemory, matrix
+from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, matrix, unfold_beams
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Score
 from nmt.attention.reinforce import SampledPositions
@@ -26,7 +26,7 @@ from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
-from nmt.nn.positions import rotated
+from nmt.nn.positions import Angles, apply_rotary
 from nmt.ops import attend
 
 
@@ -58,14 +58,14 @@ class PerHeadMemory(BatchRecord):
     heads: tuple[AttentionMemory, ...]
 
 
-class HeadsAttended(NamedTuple):
+class MultiHeadOutput(NamedTuple):
     """Result of attention by all heads."""
 
     context_NTQ: Tensor
     weights: Callable[[], Tensor]
     """Forms the weights (N, H, T, S): float32 or wider, before dropout."""
     sampled: tuple[SampledPositions, ...]
-    """One for each head whose normalizer learns from a reward."""
+    """One for each head whose weighting learns from a reward."""
 
 
 class Projection(NamedTuple):
@@ -114,7 +114,7 @@ class MultiHead(nn.Module):
         """The memory of a batch of sentences, for ``forward``."""
         return self.core.memory(self._key_values(self._project(states_BSK, self._key_value_projections())), is_pad_BS)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> HeadsAttended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> MultiHeadOutput:
         """Attends from queries (N, T, Q) at target positions (N, T) to a memory.
 
         N is B or a multiple of it; the rows of a sentence are neighbours.
@@ -124,13 +124,14 @@ class MultiHead(nn.Module):
 
     def attend_to_self(
         self, x_NTQ: Tensor, position_NT: Tensor, is_pad_NT: Tensor | None, past: KeyValues | None = None
-    ) -> tuple[HeadsAttended, KeyValues]:
+    ) -> tuple[MultiHeadOutput, KeyValues]:
         """Self-attention of T positions to themselves and to the ``past``; returns the keys and values of both."""
         query_NHTA, *others = self._project(x_NTQ, self.self_projections())
         present = self._key_values(others)
         if self.rotary:
-            query_NHTA = rotated(query_NHTA, position_NT)
-            present = KeyValues(rotated(present.keys_BHSA, position_NT), present.values_BHSA)
+            angles = Angles.of(position_NT, query_NHTA)
+            query_NHTA = apply_rotary(query_NHTA, angles)
+            present = KeyValues(apply_rotary(present.keys_BHSA, angles), present.values_BHSA)
         if past is not None:
             present, is_pad_NT = past.extended(present, position_NT)
         attended = self.core(query_NHTA, position_NT.expand(x_NTQ.shape[:2]), self.core.memory(present, is_pad_NT))
@@ -162,7 +163,7 @@ class MultiHead(nn.Module):
         # contiguous on a CPU, because that is faster than products over strides
         return [part_NHTA.contiguous() for part_NHTA in parts] if x_NTX.device.type == "cpu" else parts
 
-    def _join_heads(self, attended: HeadsAttended) -> HeadsAttended:
+    def _join_heads(self, attended: MultiHeadOutput) -> MultiHeadOutput:
         return attended._replace(context_NTQ=F.linear(attended.context_NTQ, self.out_weight_QQ, self.out_bias_Q))
 
 
@@ -193,7 +194,7 @@ class DotProductHeads(nn.Module):
         """Keys and values as they are."""
         return HeadsMemory(projected.keys_BHSA, projected.values_BHSA, is_pad_BS)
 
-    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: HeadsMemory) -> HeadsAttended:
+    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: HeadsMemory) -> MultiHeadOutput:
         """Contexts of all heads side by side, (N, T, Q)."""
         rows, heads, time, width = query_NHTA.shape
         batch, _, positions, _ = memory.keys_BHSA.shape
@@ -207,12 +208,7 @@ class DotProductHeads(nn.Module):
         context_BHTA, weights = attend(query_BHTA, memory.keys_BHSA, memory.values_BHSA, is_hidden, self.scale, factors)
         context_BHKTA = context_BHTA.view(batch, heads, beams, time, width)
         context_NTQ = context_BHKTA.permute(0, 2, 3, 1, 4).reshape(rows, time, heads * width)
-
-        def unfolded() -> Tensor:
-            weights_BHKTS = weights().view(batch, heads, beams, time, positions)
-            return weights_BHKTS.transpose(1, 2).reshape(rows, heads, time, positions)
-
-        return HeadsAttended(context_NTQ, unfolded, ())
+        return MultiHeadOutput(context_NTQ, lambda: unfold_beams(weights(), rows, time), ())
 
     def _is_hidden(self, time: int, positions: int, is_pad_BS: Tensor | None, device: torch.device) -> Tensor | None:
         """True where a query may not look; broadcasts to (B, H, T, S). None where queries see all."""
@@ -225,7 +221,7 @@ class DotProductHeads(nn.Module):
 
 
 class IndependentHeads(nn.Module):
-    """Heads that are attention of their own, of any score and normalizer."""
+    """Heads that are attention of their own, of any score and weighting."""
 
     def __init__(self, config: AttentionConfig, *, heads: int, width: int, dropout: float, causal: bool) -> None:
         super().__init__()
@@ -246,13 +242,13 @@ class IndependentHeads(nn.Module):
         ]
         return PerHeadMemory(tuple(heads))
 
-    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: PerHeadMemory) -> HeadsAttended:
+    def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: PerHeadMemory) -> MultiHeadOutput:
         """Contexts of all heads side by side, (N, T, Q)."""
-        attended: list[Attended] = [
+        attended: list[AttentionOutput] = [
             head(query_NTA, position_NT, own)
             for head, query_NTA, own in zip(self.each, query_NHTA.unbind(1), memory.heads, strict=True)
         ]
-        return HeadsAttended(
+        return MultiHeadOutput(
             torch.cat([head.context_NTV for head in attended], dim=-1),
             lambda: torch.cat([head.weights_NHTS for head in attended], dim=1),
             tuple(head.sampled for head in attended if head.sampled is not None),

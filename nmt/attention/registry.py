@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, TypeV
 from pydantic import Field
 
 from nmt.attention import scores, weights
-from nmt.attention.mechanism import Mechanism, Normalizer, Score
+from nmt.attention.mechanism import Mechanism, Score, Weighting
 from nmt.config.kinds import BareKind
 from nmt.core.errors import InputError
 
@@ -81,16 +81,16 @@ def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
 
 
 SCORES: dict[str, type[Score]] = _discover(scores, Score)  # type: ignore[type-abstract]
-WEIGHTS: dict[str, type[Normalizer]] = _discover(weights, Normalizer)  # type: ignore[type-abstract]
+WEIGHTS: dict[str, type[Weighting]] = _discover(weights, Weighting)  # type: ignore[type-abstract]
 
 if TYPE_CHECKING:
     AnyScore: TypeAlias = Score
     AnyScoreOrNone: TypeAlias = Score | NoScore
-    AnyNormalizer: TypeAlias = Normalizer
+    AnyWeighting: TypeAlias = Weighting
 else:
     _WITH_NONE = (NoScore, *SCORES.values())
     _SCORE, _OR_NONE = Union[tuple(SCORES.values())], Union[_WITH_NONE]  # noqa: UP007
-    _NORMALIZER = Union[tuple(WEIGHTS.values())]  # noqa: UP007
+    _WEIGHTING = Union[tuple(WEIGHTS.values())]  # noqa: UP007
     AnyScore = Annotated[_SCORE, Field(discriminator="kind"), BareKind]
     AnyScoreOrNone = Annotated[_OR_NONE, Field(discriminator="kind"), BareKind]
-    AnyNormalizer = Annotated[_NORMALIZER, Field(discriminator="kind"), BareKind]
+    AnyWeighting = Annotated[_WEIGHTING, Field(discriminator="kind"), BareKind]

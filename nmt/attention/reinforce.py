@@ -1,4 +1,4 @@
-"""Learning from a reward which position to choose, for the normalizers that draw one.
+"""Learning from a reward which position to choose, for the weightings that draw one.
 
 Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning"; for
 attention Mnih et al. 2014, "Recurrent Models of Visual Attention", section 3.1, and Xu et al. 2015, "Show, Attend and
@@ -10,21 +10,21 @@ the sum of R - b over them, and the sum of its squares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, Normalizer, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, Parameter, Parameters, Sizes, Weighting
 from nmt.config.structure import Structure
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Rewarded(Structure):
-    """The options of a choice that learns from a reward; see ``Sampled``."""
+class ReinforceOptions(Structure):
+    """The options of a choice that learns from a reward; see ``HardAttention``."""
 
     discount: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Weight of a later word's log-probability: 0 rewards a choice only for its own word, 1 for all later words. A
@@ -40,8 +40,8 @@ class Rewarded(Structure):
     are of use. The divided estimate is biased."""
 
 
-class Sampled(Rewarded, Normalizer):
-    """A normalizer that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
+class HardAttention(ReinforceOptions, Weighting):
+    """A weighting that looks at one position: drawn from softmax(scores) in training, the best one in decoding.
 
     A draw has no derivative, so the scores learn by REINFORCE. The reward of step t is R_t = log p(y_t) + discount x
     R_{t+1}, and the gradient's estimate is (R_t - b_t - m) times that of log softmax(scores)[chosen]. The baseline
@@ -63,12 +63,12 @@ class Sampled(Rewarded, Normalizer):
     entropy: Annotated[float, Field(ge=0.0)] = 0.01
     """Weight of the entropy bonus, per nat."""
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """w and c of the baseline."""
         return {"baseline_Q": Parameter((sizes.query,), "zeros"), "baseline_offset_1": Parameter((1,), "zeros")}
 
-    def look(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
+    def sample(
+        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters
     ) -> tuple[Tensor, SampledPositions | None]:
         """Weights of each step (B, T, S), on one position or in training the expectation, and in training the draw."""
         scores_BTS = scores_BHTS[:, 0]
@@ -103,7 +103,7 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 class SampledPositions:
     """Positions drawn for a batch of steps, of one layer and head; the glimpses of a step are neighbours along T."""
 
-    rule: Rewarded
+    rule: ReinforceOptions
     log_prob_BT: Tensor
     """Log-probability of each draw."""
     entropy_BT: Tensor
@@ -124,7 +124,3 @@ class SampledPositions:
         names = ("log_prob_BT", "entropy_BT", "baseline_BT", "is_drawn_BT")
         each = (torch.cat([getattr(sample, name) for sample in samples], dim=1) for name in names)
         return SampledPositions(samples[0].rule, *each)
-
-
-RewardSums = Callable[["Tensor"], "Tensor"]
-"""Sums over this process' part of a batch, (3,), to those over all processes' parts, (3,)."""

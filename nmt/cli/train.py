@@ -67,9 +67,9 @@ def train(
     options += ["--extend"] if extend else []
     others: AbstractContextManager[None] = nullcontext()
     if processes > 1:
-        from nmt.training.more.launch import together
+        from nmt.training.more.launch import spawn_workers
 
-        others = together(processes, ["train", *options, "--", str(config)])
+        others = spawn_workers(processes, ["train", *options, "--", str(config)])
     with others:
         with gc_paused():
             from nmt.workflows import train as workflow

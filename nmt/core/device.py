@@ -15,7 +15,7 @@ from nmt.core import log, memory
 from nmt.core.errors import InputError
 from nmt.core.memory import limit_cache_for_training
 
-CHECK_EVERY = {"cpu": 1}
+SYNC_INTERVAL = {"cpu": 1}
 """Steps of a search after which the host reads its results, by type of device; 8 for others: it waits for a GPU."""
 
 Precision: TypeAlias = Literal["float32", "tf32", "bfloat16", "float16", "int8"]
@@ -61,7 +61,7 @@ def uploaded(values: Tensor, device: torch.device) -> Tensor:
     return values if device.type == "cpu" else values.pin_memory().to(device, non_blocking=True)
 
 
-def read_together(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
+def copy_to_host(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
     """The values of tensors of one device on the host, which waits once for all of them."""
     if tensors[0].device.type == "cpu":
         return [tensor.numpy() for tensor in tensors]

@@ -12,7 +12,7 @@ import torch
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.models.feed import Feed
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
 
 
@@ -54,14 +54,10 @@ def predict(
     for rows in length_batches(lengths, batch_tokens):
         source_BS, _ = pad([sources[row] for row in rows])
         target_BT, length_B = pad([targets[row] for row in rows])
+        source, target = (torch.from_numpy(tokens_BT).to(compute.device) for tokens_BT in (source_BS, target_BT))
         with compute.autocast(), torch.random.fork_rng([compute.device] if compute.device.type == "cuda" else []):
             torch.manual_seed(rows[0])
-            loss = token_loss(
-                model,
-                torch.from_numpy(source_BS).to(compute.device),
-                torch.from_numpy(target_BT).to(compute.device),
-                feed,
-            )
+            loss = token_loss(model, source, target, feed, CrossEntropy())
         cross_entropy += loss.cross_entropy.item()
         assert loss.correct is not None, "inference counts correct tokens"
         correct += int(loss.correct.item())

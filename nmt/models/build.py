@@ -53,16 +53,16 @@ def _decoder(config: ModelConfig, embedding: Embedding, memory_size: int) -> Dec
         from nmt.models.rnn.decoder import RNNDecoder
 
         kind: type[RNNDecoder] = RNNDecoder
-        reader: Any = None
+        context_source: Any = None
         if isinstance(config.decoder, ReencodingConfig):
             from nmt.models.rnn.reencoding import SourceReader
 
-            reader = SourceReader(config.decoder, memory_size, dropout=config.dropout)
+            context_source = SourceReader(config.decoder, memory_size, dropout=config.dropout)
         elif isinstance(config.decoder, GlimpsesConfig):
             from nmt.models.rnn.glimpses import GlimpseDecoder, GlimpseSensor
 
-            kind, reader = GlimpseDecoder, GlimpseSensor(config.decoder, memory_size)
-        return kind(config.decoder, config.attention, embedding, reader=reader, **shared)
+            kind, context_source = GlimpseDecoder, GlimpseSensor(config.decoder, memory_size)
+        return kind(config.decoder, config.attention, embedding, context_source=context_source, **shared)
     from nmt.models.transformer.decoder import TransformerDecoder
 
     return TransformerDecoder(config.decoder, config.attention, embedding, **shared)

@@ -10,7 +10,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
-from nmt.models.rnn.readers_config import AnyRNNDecoder, ReaderConfig
+from nmt.models.rnn.readers_config import AnyRNNDecoder, ContextSourceConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
@@ -117,11 +117,11 @@ class ModelConfig(Structure):
                 f"decoder.start: raw (context: initial_state) needs decoder.size ({decoder.size}) to equal the width "
                 f"of an encoder state ({self.memory_size}); change a size, or use projected"
             )
-        if isinstance(decoder, ReaderConfig) and has_attention:
+        if isinstance(decoder, ContextSourceConfig) and has_attention:
             raise ValueError(
                 f"decoder.kind: {decoder.kind} needs attention.score: none, not {self.attention.score.kind}"
             )
-        if has_attention or isinstance(decoder, ReaderConfig):
+        if has_attention or isinstance(decoder, ContextSourceConfig):
             return self
         if decoder.query == "previous":
             raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")

@@ -8,9 +8,14 @@ Shapes as in ``seq2seq``; E links between target and source tokens, G of the hea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
+
+from nmt.models.loss import Criterion, TargetTokens
+from nmt.models.seq2seq import Decoded
+from nmt.nn.output import OutputLayer, TokenLoss
 
 FLOOR = 1e-30
 """The smallest weight with a gradient; smaller ones count as this one. The gradient of its logarithm is 1e30, which
@@ -41,3 +46,21 @@ class Guide:
         weights_EG = weights_BHTS[sentence_E1, self.heads_G, target_E1, source_E1]
         # - sum of A log a, with the mean of the heads as a
         return -(self.share_E * weights_EG.mean(dim=1).clamp(min=FLOOR).log()).sum()
+
+
+@dataclass(frozen=True)
+class Guided(Criterion):
+    """Another loss, and beside it that of a guide."""
+
+    other: Criterion
+    guide: Guide
+    passes: int
+    """Passes in the batch, over whose weights of attention the guide's loss is the mean: see ``nmt.models.r_drop``."""
+
+    needs_weights = True
+
+    def __call__(self, output: OutputLayer, decoded: Decoded, tokens: TargetTokens) -> TokenLoss:
+        """See ``Criterion``."""
+        loss = self.other(output, decoded, tokens)
+        guidance = [self.guide.loss(weights_BHTS) for weights_BHTS in decoded.weights_BHTS.chunk(self.passes)]
+        return replace(loss, guidance=torch.stack(guidance).mean())

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.reinforce import SampledPositions
+from nmt.core.operation import Operation
 from nmt.core.record import BatchRecord
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
-from nmt.ops import Operation, TopTokens
+from nmt.ops import TopTokens
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)

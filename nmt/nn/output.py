@@ -25,6 +25,10 @@ class TokenLoss:
     correct: Tensor | None
     """Number of gold tokens that were the most probable ones, or tied; None in training, where counting takes a further
     pass over the logits."""
+    guidance: Tensor | None = None
+    """The loss of guided attention, which ``objective`` does not include: see ``nmt.models.guidance``."""
+    risk: Tensor | None = None
+    """The risk, which training then minimises instead: see ``nmt.training.more.risk``."""
 
     @property
     def cross_entropy(self) -> Tensor:

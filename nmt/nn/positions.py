@@ -51,7 +51,7 @@ class Learned(nn.Module):
         return x_BTD + self.table_PD[position_BT.clamp(max=len(self.table_PD) - 1)].to(x_BTD.dtype)
 
 
-class Unchanged(nn.Module):
+class NoPosition(nn.Module):
     """Adds nothing: positions come in elsewhere."""
 
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
         return Learned(count, size)
     if kind == "sinusoidal_halves":
         return Sinusoidal(sinusoid_halves)
-    return Sinusoidal() if kind == "sinusoidal" else Unchanged()
+    return Sinusoidal() if kind == "sinusoidal" else NoPosition()
 
 
 class Angles(NamedTuple):
@@ -77,22 +77,18 @@ class Angles(NamedTuple):
 
     @staticmethod
     def of(position_BT: Tensor, like: Tensor) -> Angles:
-        """t / 10000^(2i / A) at position t, for vectors of the width A and type of ``like``."""
+        """t / 10000^(2i / A) at position t, for vectors of the width A and type of ``like``; ``position_BT`` may have
+        one row for all."""
         # 2i of the exponent
         even_I = torch.arange(0, like.shape[-1], 2, device=like.device, dtype=torch.float32)
         angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / like.shape[-1])
         return Angles(angle_B1TI.cos().to(like.dtype), angle_B1TI.sin().to(like.dtype))
 
 
-def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
+def apply_rotary(x_BHTA: Tensor, angles: Angles) -> Tensor:
     """Each pair of entries (2i, 2i + 1) turned by the angle t / 10000^(2i / A) (Su et al. 2021, "RoFormer", equation
     15): the inner product of two such vectors depends on the distance of their positions and not on where they are.
-    A must be even; ``position_BT`` may have one row for all."""
-    return turned(x_BHTA, Angles.of(position_BT, x_BHTA))
-
-
-def turned(x_BHTA: Tensor, angles: Angles) -> Tensor:
-    """``rotated``, by angles that are there already."""
+    A must be even."""
     # a pair of entries is a vector in a plane
     first_BHTI, second_BHTI = x_BHTA.view(*x_BHTA.shape[:-1], -1, 2).unbind(-1)
     # turning it by an angle: (x cos - y sin, x sin + y cos)

@@ -1,7 +1,6 @@
 """Operations worth accelerating. The body of each is its textbook formula.
 
-``register`` puts another implementation in the place of a body. The implementation has the same signature, decides by
-device, type and shape what it can do, and calls ``operation.body`` for the rest. Tests hold each one to its body.
+``Operation.register`` puts another implementation in the place of a body. Tests hold each one to its body.
 
 Shapes: B batch, H heads, T target positions, S source positions, A width of a query or key, D width of a readout, N
 rows, V vocabulary, K tokens of a row.
@@ -9,34 +8,14 @@ rows, V vocabulary, K tokens of a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-MAX_SCORE_ELEMENTS = 1 << 25
-"""Largest tensor B x H x T x S x A that ``additive_energy`` forms without gradients: 64 MiB in bfloat16."""
-
-
-class Operation(Generic[P, R]):
-    """A function whose body may be replaced by a faster implementation."""
-
-    def __init__(self, body: Callable[P, R]) -> None:
-        self.body = body
-        self.implementation = body
-        self.__doc__ = body.__doc__
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.implementation(*args, **kwargs)
-
-    def register(self, implementation: Callable[P, R]) -> None:
-        """Puts an implementation in the place of the body."""
-        self.implementation = implementation
+from nmt.core.operation import Operation
 
 
 class TopTokens(NamedTuple):
@@ -47,28 +26,6 @@ class TopTokens(NamedTuple):
     token_NK: Tensor
     log_normalizer_N: Tensor | None
     """log sum exp of all logits of a row in float32; None where it is not needed."""
-
-
-@Operation
-def additive_energy(
-    query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor, upper_weights_AA: Sequence[Tensor] = ()
-) -> Tensor:
-    """v . tanh(query + key) for all pairs, (B, H, T, S) (Bahdanau et al. 2015, appendix A.1.2).
-
-    Each of ``upper_weights_AA`` is a further layer before v: x becomes tanh(W x).
-    """
-    time = query_BHTA.shape[2]
-    if time > 1 and not torch.is_grad_enabled():
-        # without gradients nothing is kept, so targets can be taken some at a time
-        size = max(1, MAX_SCORE_ELEMENTS // max(1, keys_BHSA.numel()))
-        if size < time:
-            parts = torch.split(query_BHTA, size, dim=2)
-            return torch.cat([additive_energy.body(part, keys_BHSA, v_A, upper_weights_AA) for part in parts], dim=2)
-    # every query meets every key: T x S vectors of width A
-    x_BHTSA = (query_BHTA.unsqueeze(3) + keys_BHSA.unsqueeze(2)).tanh_()
-    for weight_AA in upper_weights_AA:
-        x_BHTSA = F.linear(x_BHTSA, weight_AA).tanh_()
-    return x_BHTSA @ v_A
 
 
 @Operation

@@ -15,20 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.core.device import CHECK_EVERY, read_together
+from nmt.core.device import SYNC_INTERVAL, copy_to_host
+from nmt.core.operation import Operation
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
-from nmt.ops import Operation, TopTokens, log_normalizer, top_tokens
+from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
 
-LEAVE_TOGETHER = 16
-"""Finished sentences leave a batch when at least 1 / ``LEAVE_TOGETHER`` of it is finished, so that a batch takes few
-sizes. A CPU's library prepares a kernel for each new size, which takes longer than the steps of the finished rows.
-On a GPU they leave when they are at least half of the batch: a CUDA graph for each new size takes longer still."""
+MIN_FINISHED_SHARE = 1 / 16
+"""Finished sentences leave a batch when they are at least this share of it, so that a batch takes few sizes. A CPU's
+library prepares a kernel for each new size, which takes longer than the steps of the finished rows. On a GPU they leave
+when they are at least half of the batch: a CUDA graph for each new size takes longer still."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class BeamSearch:
         # the source row of each row's sentence
         sentence_N = torch.arange(batch, device=device).repeat_interleave(beam)
         covered_N = torch.zeros_like(beams.log_prob_N)
-        source_rows, unread = list(range(batch)), list[tuple[Tensor, ...]]()
+        source_rows, pending = list(range(batch)), list[tuple[Tensor, ...]]()
         shortest = min(processors.limits)
         for time in range(max(processors.limits)):
             forward = model.step(token_N, memory, state)
@@ -244,15 +245,15 @@ class BeamSearch:
             else:
                 step = advance_unconstrained(beams, forward, beam, self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
-            unread.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
+            pending.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
             beams, parents_N = step.beams, step.parents_N
-            if (time + 1) % CHECK_EVERY.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
-                active_sentences = self._read(unread, finished, source_rows)
-                unread.clear()
+            if (time + 1) % SYNC_INTERVAL.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
+                active_sentences = self._read(pending, finished, source_rows)
+                pending.clear()
                 if not active_sentences:
                     break
                 shortest = min(processors.limits[source_rows[sentence]] for sentence in active_sentences)
-                stay = len(source_rows) - max(batch // LEAVE_TOGETHER, 1)
+                stay = len(source_rows) - max(int(batch * MIN_FINISHED_SHARE), 1)
                 if len(active_sentences) <= (stay if device.type == "cpu" else len(source_rows) // 2):
                     kept_B = torch.tensor(active_sentences, device=device)
                     row_N = (kept_B[:, None] * beam + torch.arange(beam, device=device)).flatten()
@@ -294,12 +295,12 @@ class BeamSearch:
             beams, log_probs_NV, groups=self.groups, beam=self.group_beam, eos=self.eos, diversity=self.diversity
         )
 
-    def _read(self, unread: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int]) -> list[int]:
+    def _read(self, pending: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int]) -> list[int]:
         """Adds the hypotheses that have ended in some steps to those ``finished``; returns the indices into the batch
-        of sentences that are not done. ``unread`` has of each step what has ended (see ``Advance``), the tokens of the
+        of sentences that are not done. ``pending`` has of each step what has ended (see ``Advance``), the tokens of the
         parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
         rows, group_beam = np.array(source_rows), self.group_beam
-        values = iter(read_together([tensor for step in unread for tensor in step]))
+        values = iter(copy_to_host([tensor for step in pending for tensor in step]))
         for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
             # in float64, as a hypothesis has it

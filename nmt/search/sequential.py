@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from nmt.core.device import CHECK_EVERY, read_together
+from nmt.core.device import SYNC_INTERVAL, copy_to_host
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
@@ -20,7 +20,7 @@ from nmt.search.scoring import Ranking, covered
 
 COMPACT_BELOW = 0.8
 """Finished sentences leave the batch when less than this share of it is active: leaving costs a copy of the memory,
-staying costs the steps of idle rows. On a GPU it is a half: see ``beam.LEAVE_TOGETHER``."""
+staying costs the steps of idle rows. On a GPU it is a half: see ``beam.MIN_FINISHED_SHARE``."""
 
 
 class TokenPicker(Protocol):
@@ -90,7 +90,7 @@ def greedy_or_sample(
         if attended_NS is not None:
             attended_NS[row_N] += step.weights_NHS.mean(dim=1).masked_fill(~is_active_N[:, None], 0.0)
         is_active_N = is_active_N & (token_N != eos)
-        if (time + 1) % CHECK_EVERY.get(device.type, 8):
+        if (time + 1) % SYNC_INTERVAL.get(device.type, 8):
             continue
         is_active_B = is_active_N.view(-1, count).any(dim=1).tolist()
         if not any(is_active_B):
@@ -106,7 +106,7 @@ def greedy_or_sample(
     if attended_NS is not None:
         covered_N = covered(attended_NS, (source_BS == model.pad).repeat_interleave(count, dim=0))
     hypotheses: list[Hypothesis] = []
-    read = (values.tolist() for values in read_together([tokens_NT, log_prob_N, covered_N]))
+    read = (values.tolist() for values in copy_to_host([tokens_NT, log_prob_N, covered_N]))
     for tokens, log_prob, coverage in zip(*read, strict=True):
         length = tokens.index(eos)
         hypotheses.append(Hypothesis(tuple(tokens[:length]), log_prob, ranking.score(log_prob, length + 1, coverage)))

@@ -158,7 +158,7 @@ class TrainingConfig(Structure):
     memory and more time."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the divergence between two passes with different dropout (alpha of Liang et al. 2021, who use 5); 0:
-    one pass. See ``nmt.models.likelihood``."""
+    one pass. See ``nmt.models.r_drop``."""
     guided_attention: GuidedAttentionConfig | None = None
     """Train attention on the links of data.train as well; null: do not."""
     risk: RiskConfig | None = None

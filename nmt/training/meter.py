@@ -26,12 +26,12 @@ class Meter:
         self._begin()
 
     def _begin(self) -> None:
-        self._losses = Losses()
+        self._losses = Losses(0.0, 0.0, 0.0, 0.0)
         self._totals = BatchTotals(tokens=0, sentences=0)
         self._seconds = self._peak_memory = 0.0
         self.resume()
 
-    def add(self, losses: Losses, totals: BatchTotals) -> None:
+    def add(self, losses: Losses[float], totals: BatchTotals) -> None:
         """Counts an update: its summed losses, and what they are sums over."""
         self._losses += losses
         self._totals += totals

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.attention.reinforce import RewardSums
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.likelihood import guided_loss
+from nmt.models.loss import AllReduce, Criterion, token_loss, training_criterion
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
 
 if TYPE_CHECKING:
-    from nmt.models.guidance import Guide
     from nmt.training.more.risk import MinimumRisk
+
+X = TypeVar("X", float, Tensor)
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,25 @@ class BatchTotals:
 
 
 @dataclass(frozen=True)
-class Losses:
-    """Losses of some batches, each a sum."""
+class Losses(Generic[X]):
+    """Losses of some batches, each a sum: numbers, or scalars that the host has not read yet."""
 
-    objective: float = 0.0
+    objective: X
     """The minimised loss over target tokens, without guidance; with ``training.risk`` the usual loss."""
-    cross_entropy: float = 0.0
+    cross_entropy: X
     """-log p(gold) over target tokens, without smoothing."""
-    risk: float = 0.0
+    risk: X
     """Over sentences; 0 without ``training.risk``."""
-    guidance: float = 0.0
+    guidance: X
     """Over the target tokens that have links; 0 without ``training.guided_attention``."""
 
-    def __add__(self, other: Losses) -> Losses:
-        return Losses(*map(add, astuple(self), astuple(other)))
+    @staticmethod
+    def zeros(device: torch.device) -> Losses[Tensor]:
+        """The losses of no batch, in float64."""
+        return Losses(*torch.zeros(4, dtype=torch.float64, device=device))
+
+    def __add__(self, other: Losses[X]) -> Losses[X]:
+        return Losses(*map(add, vars(self).values(), vars(other).values()))
 
 
 class Objective:
@@ -72,73 +79,83 @@ class Objective:
         self._config = config
         self._optimizer = optimizer
         self._compute = compute
+        self._passes = 2 if config.r_drop > 0.0 else 1
         self._risk: MinimumRisk | None = None
         if config.risk is not None:
             from nmt.training.more.risk import MinimumRisk
 
             self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
-        self._learns_from_rewards = any(getattr(module, "learns_from_rewards", False) for module in model.modules())
+        self._criterion = training_criterion(model, config.label_smoothing)
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
             heads = matching(model.decoder.head_names, config.guided_attention.heads)
             self._heads_G = torch.tensor(model.decoder.return_weights_of(heads), device=compute.device)
 
     def backward(
-        self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: RewardSums = lambda own_3: own_3
-    ) -> Tensor:
+        self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: AllReduce = lambda sums: sums
+    ) -> Losses[Tensor]:
         """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from; returns
-        the fields of its ``Losses``, (4,) in float64, for which nothing has waited yet.
+        its losses in float64, for which nothing has waited yet.
 
         ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
         batch this process has no rows, and still joins in that sum.
         """
-        config, device = self._config, self._compute.device
-        losses_4 = torch.zeros(4, dtype=torch.float64, device=device)
+        zeros = Losses.zeros(self._compute.device)
         if batch is None:
-            if self._learns_from_rewards:
+            if self._criterion.learns_from_rewards:
                 all_reduce(torch.zeros(3))
-            return losses_4
-        # non_blocking: the memory is pinned, see stream.py
-        source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
-        target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
-        # losses of the parts of an update are sums, so that all are divided by the same number
-        count = totals.tokens if config.normalization == "tokens" else totals.sentences
+            return zeros
+        source_BS, target_BT = self._upload(batch.source_BS), self._upload(batch.target_BT)
         if self._risk is not None:
-            with recomputing(config.recompute):
+            with recomputing(self._config.recompute):
                 loss = self._risk.loss(source_BS, target_BT)
-            # minimum risk counts sentences, the usual loss beside it counts what the configuration says
-            total = loss.risk / totals.sentences
-            if (weight := self._risk.config.cross_entropy) > 0.0:
-                total = total + weight * loss.gold.objective / count
-            self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            # stays on the device: nothing waits for it here
-            losses_4[:3] = torch.stack([loss.gold.objective, loss.gold.cross_entropy, loss.risk]).detach()
-            return losses_4
-        inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
-        # counted on the host, so that the device need not be asked
-        tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
-        with self._compute.autocast(), recomputing(config.recompute):
-            gold, guidance = guided_loss(
-                *inputs, tokens=tokens, smoothing=smoothing, r_drop=config.r_drop, summed=all_reduce
-            )
-        total = gold.objective / count
-        if config.guided_attention is not None and guidance is not None:
-            # the mean over the target tokens that have links
-            total = total + config.guided_attention.weight * guidance / totals.linked
-            losses_4[3] = guidance.detach()
-        self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-        losses_4[:2] = torch.stack([gold.objective, gold.cross_entropy]).detach()
-        return losses_4
-
-    def _guide(self, batch: Batch) -> Guide | None:
-        """The positions that the guided heads are to attend to; None where the batch has no links."""
-        links = batch.links
-        if self._heads_G is None or links is None or links.targets == 0:
-            return None
-        sentence_E, target_E, source_E, share_E = (
-            torch.from_numpy(array).to(self._compute.device, non_blocking=True)
-            for array in (links.sentence_E, links.target_E, links.source_E, links.share_E)
+        else:
+            # R-Drop's two passes are one batch, with a draw of dropout for each row
+            source_BS, target_BT = source_BS.repeat(self._passes, 1), target_BT.repeat(self._passes, 1)
+            feed, criterion = self._config.feed.at(update), self._criterion_of(batch, all_reduce)
+            # counted on the host, so that the device need not be asked
+            count = self._passes * int(batch.target_length_B.sum())
+            with self._compute.autocast(), recomputing(self._config.recompute):
+                loss = token_loss(self._model, source_BS, target_BT, feed, criterion, count=count)
+        self._optimizer.scaled(self._mean(loss, totals)).backward()  # type: ignore[no-untyped-call]
+        return Losses(
+            loss.objective.detach().double(),
+            loss.cross_entropy.double(),
+            zeros.risk if loss.risk is None else loss.risk.detach().double(),
+            zeros.guidance if loss.guidance is None else loss.guidance.detach().double(),
         )
-        from nmt.models.guidance import Guide
 
-        return Guide(self._heads_G, sentence_E, target_E, source_E, share_E)
+    def _criterion_of(self, batch: Batch, all_reduce: AllReduce) -> Criterion:
+        """The loss that the configuration, the kind of attention and the links of a batch ask for."""
+        criterion = self._criterion
+        if criterion.learns_from_rewards:
+            criterion = replace(criterion, all_reduce=all_reduce)  # type: ignore[type-var]
+        if self._config.r_drop > 0.0:
+            from nmt.models.r_drop import RDrop
+
+            criterion = RDrop(criterion, self._config.r_drop)
+        links = batch.links
+        if self._heads_G is not None and links is not None and links.targets > 0:
+            from nmt.models.guidance import Guide, Guided
+
+            arrays: tuple[npt.NDArray[Any], ...] = (links.sentence_E, links.target_E, links.source_E, links.share_E)
+            criterion = Guided(criterion, Guide(self._heads_G, *map(self._upload, arrays)), self._passes)
+        return criterion
+
+    def _upload(self, array: npt.NDArray[Any]) -> Tensor:
+        # non_blocking: the memory is pinned, see stream.py
+        return torch.from_numpy(array).to(self._compute.device, non_blocking=True)
+
+    def _mean(self, loss: TokenLoss, totals: BatchTotals) -> Tensor:
+        """The part of a batch in the loss of an update, whose batches and shares all are divided by the same number."""
+        config = self._config
+        count = totals.tokens if config.normalization == "tokens" else totals.sentences
+        if config.risk is not None and loss.risk is not None:
+            # minimum risk counts sentences, the usual loss beside it counts what the configuration says
+            weight, mean = config.risk.cross_entropy, loss.risk / totals.sentences
+            return mean + weight * loss.objective / count if weight > 0.0 else mean
+        mean = loss.objective / count
+        if config.guided_attention is not None and loss.guidance is not None:
+            # the mean over the target tokens that have links
+            mean = mean + config.guided_attention.weight * loss.guidance / totals.linked
+        return mean

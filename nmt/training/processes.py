@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Processes:
-    """The process that trains by itself: it waits for nobody. ``more.distributed.Joined`` is one of several.
+    """The process that trains by itself: it waits for nobody. ``more.distributed.ProcessGroup`` is one of several.
 
     All processes must call, in the same order, what changes a tensor or returns what others have sent. Raises
     InputError where another process is gone.
@@ -82,7 +82,7 @@ def launched(environment: Mapping[str, str]) -> Processes:
     """The processes that a launcher such as torchrun has started, by its variables; without them this process."""
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return Processes()
-    from nmt.training.more.distributed import Joined, Launch
+    from nmt.training.more.distributed import LaunchEnvironment, ProcessGroup
 
-    launch = Launch.of(environment)
-    return Joined(launch) if launch.size > 1 else Processes()
+    launch = LaunchEnvironment.of(environment)
+    return ProcessGroup(launch) if launch.size > 1 else Processes()

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import islice
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.core import cpu, log
-from nmt.core.device import CHECK_EVERY, Compute, read_together
+from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data import whole_folder
@@ -45,15 +47,15 @@ ESTIMATE_AFTER = 20
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """Results of the updates since the last ones that were read; the same in all processes."""
+class PendingUpdate:
+    """Results of an update that the host has not read yet."""
 
-    norm: float
-    """The last gradient's, before clipping."""
-    seconds: float
-    """Seconds by the clock of the first process, as in Position."""
-    signal: int
-    """The signal by which a process has been asked to stop; 0 for none."""
+    prepared: PreparedUpdate
+    totals: BatchTotals
+    losses: list[Losses[Tensor]]
+    """Of the share of this process in each batch."""
+    norm: Tensor
+    """Of the gradient of all processes, before clipping."""
 
 
 class Trainer:
@@ -102,7 +104,7 @@ class Trainer:
 
             self.ema = MovingAverage(model, config.ema)
         self.position = Position()
-        self.standing = BestValidation()
+        self.best_validation = BestValidation()
         self.interruption = Interruption()
         self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
@@ -113,11 +115,11 @@ class Trainer:
         self._announced_ties: set[str | None] = {None, config.validation.metric}
         self._started = 0.0
         self._saved_at = -1
-        self._owes_validation = validate is not None and config.validation.first == 0
+        self._validation_pending = validate is not None and config.validation.first == 0
         self._epoch_batches = 0
-        # updates whose results the host has not read: fields of ``Losses`` of each batch, and the gradient's norm
-        self._unread: list[tuple[PreparedUpdate, BatchTotals, Tensor]] = []
-        self._rate = 0.0
+        self._pending: list[PendingUpdate] = []
+        # of the last update that was made, and of the last one that was read
+        self._rate = self._norm = 0.0
 
     # ------------------------------------------------------------------------------------------- checkpoints
 
@@ -142,20 +144,20 @@ class Trainer:
             )
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
-        checkpoint.load_weights(folder, used := self.used)
+        checkpoint.load_weights(folder, used := self.eval_model)
         tensors = checkpoint.read_tensors(folder / folders.TRAINING)
         if used is not self.model:
             checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
-        self.position, self.standing = position, standing
+        self.position, self.best_validation = position, standing
         self._memory.too_large = state.get("too_large")
-        self._owes_validation = state.get("owes_validation", False)
+        self._validation_pending = state.get("owes_validation", False)
         self._saved_at = position.update
         return True
 
     @property
-    def used(self) -> Seq2Seq[Any, Any]:
+    def eval_model(self) -> Seq2Seq[Any, Any]:
         """The model to validate and to translate with: the moving average where there is one, and without adapters."""
         if self.config.lora is not None:
             from nmt.training.more.adapters import merged
@@ -172,14 +174,15 @@ class Trainer:
                 tensors = {f"optimizer/{name}": tensor for name, tensor in self.optimizer.tensors().items()}
                 states = generator_states(self.compute.device)
                 tensors |= {f"generator/{name}": state for name, state in states.items()}
-                if (used := self.used) is not self.model:
+                if (used := self.eval_model) is not self.model:
                     weights = checkpoint.named_weights(self.model)
                     tensors |= {f"weights/{name}": weight for name, weight in weights.items()}
+                best = self.best_validation
                 state = {
                     "position": asdict(self.position),
                     # apart from the figures, which earlier releases do not know
-                    "standing": {name: each for name, each in asdict(self.standing).items() if name != "figures"},
-                    "best_figures": self.standing.figures,
+                    "standing": {name: each for name, each in asdict(best).items() if name != "figures"},
+                    "best_figures": best.figures,
                     "precision": self.compute.precision,
                     "threads": torch.get_num_threads(),
                     "machine": f"{cpu.name()}, {self.compute.label}",
@@ -188,11 +191,11 @@ class Trainer:
                     "manifest": self.manifest,
                     "loss_scale": self.optimizer.loss_scale(),
                     "too_large": self._memory.too_large,
-                    "owes_validation": self._owes_validation,
+                    "owes_validation": self._validation_pending,
                 }
                 folder = checkpoint.save(self.run_folder(), update, used, tensors, state)
                 self._observe(self, "on_checkpoint", folder)
-            if self.standing.best_update == update:
+            if self.best_validation.best_update == update:
                 self.point_best()
             retain: list[Path] = []
             if self.config.average is not None:
@@ -204,7 +207,7 @@ class Trainer:
 
     def point_best(self) -> None:
         """Points ``best`` at the checkpoint, or at the average of some, whose measured metric is the best."""
-        metric, standing = self.config.validation.metric, self.standing
+        metric, standing = self.config.validation.metric, self.best_validation
         if standing.best is None:
             return
         best, of_best = folders.step(self.run_folder(), standing.best_update), standing.figures
@@ -228,10 +231,10 @@ class Trainer:
             self.processes.broadcast_parameters(list(self.ema.model.parameters()))
         meter = Meter(self.compute.device, has_risk=config.risk is not None)
         begun, self._expected_end_s = self.position, math.inf
-        total, done, owed = config.stopping.updates, self.position.update, self._owes_validation
+        total, done, owed = config.stopping.updates, self.position.update, self._validation_pending
         writer: Metrics | nullcontext[None] = nullcontext()
         if self.processes.is_first:
-            self._tidy()
+            self._restore_links()
             writer = Metrics(self.run_folder(), after=done, tensorboard=config.tensorboard, again=owed)
         with (
             interruptible() as self.interruption,
@@ -248,30 +251,42 @@ class Trainer:
                 log.info(f"training is complete at update {done}" + ("" if averaged or owed else ": nothing to do"))
                 return
             for prepared in updates:
-                tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
-                totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
-                update = prepared.following.update
-                self.model.train()
-                self.model.at_update(update - 1)
                 if not self.processes.is_first:
                     # a checkpoint has the generators of the first process; these draw the same after a resume too
-                    seed_update(self.seed, rank=self.processes.rank, update=update - 1)
-                reduces = [self.processes.batch_all_reduce() for _ in prepared.shares]
-                for attempt in self._memory.attempts(prepared.shares, update=update):
-                    losses_L4 = torch.zeros(len(prepared.shares), 4, dtype=torch.float64, device=self.compute.device)
-                    with attempt:
-                        for number, part in attempt:
-                            losses_L4[number] += self._objective.backward(
-                                part, totals, update=update, all_reduce=reduces[number]
-                            )
-                self._step(prepared, totals, losses_L4)
-                self.position = dataclasses.replace(
-                    prepared.following, tokens=self.position.tokens + tokens, seconds=self.position.seconds
-                )
+                    seed_update(self.seed, rank=self.processes.rank, update=self.position.update)
+                self.step(prepared)
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
                 if self._ends(metrics, meter, bar, begun):
                     return
+
+    def step(self, prepared: PreparedUpdate) -> None:
+        """One update, from its batches to new weights. The host does not wait for a GPU."""
+        update, config = prepared.following.update, self.config
+        # the losses are means over the tokens, or over the sentences, of all batches in all processes
+        tokens, linked = map(round, self.processes.all_reduce([prepared.tokens, prepared.linked]))
+        totals = BatchTotals(tokens, sum(map(len, prepared.pairs)), linked)
+        self.model.train()
+        self.model.at_update(update - 1)
+        # forward and backward through each batch; again in smaller parts where one does not fit into memory
+        reductions = [self.processes.batch_all_reduce() for _ in prepared.shares]
+        for attempt in self._memory.attempts(prepared.shares, update=update):
+            losses = [Losses.zeros(self.compute.device) for _ in prepared.shares]
+            with attempt:
+                for i, part in attempt:
+                    losses[i] += self._objective.backward(part, totals, update=update, all_reduce=reductions[i])
+        # the gradient of all processes, at most as long as clip_norm
+        self.processes.sum_gradients(list(self.model.parameters()))
+        self.optimizer.unscale()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm or math.inf, foreach=True)
+        # a step of the optimizer, and of the moving average
+        factor = config.schedule.factor(update, last=config.stopping.updates, plateaus=self.best_validation.plateaus)
+        self._rate = self.optimizer.step(factor)
+        if self.ema is not None:
+            self.ema.follow(update)
+        self._pending.append(PendingUpdate(prepared, totals, losses, norm))
+        done = self.position
+        self.position = dataclasses.replace(prepared.following, tokens=done.tokens + tokens, seconds=done.seconds)
 
     def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, begun: Position) -> bool:
         """Reads, logs, validates and saves after an update, what of it is due; True where it was the last one."""
@@ -279,33 +294,32 @@ class Trainer:
         validates = self._is_over() or update % config.validation.every == 0 or update == config.validation.first
         saves, logs = update % config.save_every == 0, update % config.log_every == 0
         estimates = update == begun.update + ESTIMATE_AFTER
-        reads = update % CHECK_EVERY.get(self.compute.device.type, 8) == 0
+        reads = update % SYNC_INTERVAL.get(self.compute.device.type, 8) == 0
         if not (reads or validates or saves or logs or estimates):
             return False
-        result = self._read(meter)
-        self.position = dataclasses.replace(self.position, seconds=result.seconds)
+        stop = self._read(meter)
         bar.total = self._expected_updates()
         if logs:
-            bar.set_postfix_str(self._log(metrics, meter, result))
+            bar.set_postfix_str(self._log(metrics, meter))
         validates = validates or self._is_over()  # by the clock
         if (estimates or validates) and bar.total is not None:
             self._estimate(begun, bar.total)
-        if validates or saves or result.signal:
+        if validates or saves or stop:
             meter.pause()
             if validates:
                 self._validate(metrics)
             self._save(metrics)
             meter.resume()
         if self._is_over():
-            if (count := self.standing.without_gain) >= (config.stopping.patience or math.inf):
+            if (count := self.best_validation.without_gain) >= (config.stopping.patience or math.inf):
                 log.info(f"patience ends training: {count} validations without better {config.validation.metric}")
             self._average(metrics)
             return True
-        if result.signal:
-            self._stop(result.signal)
+        if stop:
+            self._stop(stop)
         return False
 
-    def _tidy(self) -> None:
+    def _restore_links(self) -> None:
         """Brings links and files of the run directory in line with the update that training goes on from."""
         run, update = self.run_folder(), self.position.update
         if update > 0:
@@ -314,47 +328,36 @@ class Trainer:
         for folder in folders.averages(run):
             if folders.read_state(folder).get("update", 0) > update:  # of updates that will be made again
                 whole_folder.remove(folder)
-        folders.drop_snapshots(run, after=update, again=self._owes_validation)
+        folders.drop_snapshots(run, after=update, again=self._validation_pending)
         self.point_best()
 
-    def _step(self, prepared: PreparedUpdate, totals: BatchTotals, losses_L4: Tensor) -> None:
-        """One step of the optimizer, with the gradients of all processes. The host does not wait for a GPU."""
-        update = prepared.following.update
-        self.processes.sum_gradients(list(self.model.parameters()))
-        self.optimizer.unscale()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf, foreach=True)
-        self._unread.append((prepared, totals, torch.cat([losses_L4.flatten(), norm.double()[None]])))
-        factor = self.config.schedule.factor(update, last=self.config.stopping.updates, plateaus=self.standing.plateaus)
-        self._rate = self.optimizer.step(factor)
-        if self.ema is not None:
-            self.ema.follow(update)
-
-    def _read(self, meter: Meter) -> StepResult:
-        """Reads the results of all updates since the last call, for which the host waits for a GPU once. A loss or
+    def _read(self, meter: Meter) -> int:
+        """Reads the results of all updates since the last call, for which the host waits for a GPU once, and the clock
+        of the first process. Returns the signal by which a process has been asked to stop, 0 for none. A loss or
         gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
         number = self.interruption.signal()  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
-        read = [values.tolist() for values in read_together([results_X for *_, results_X in self._unread])]
         # the losses are those of this process, the norms those of all
-        summed = self.processes.all_reduce(
-            [now, number == signal.SIGTERM, number == signal.SIGINT, *(loss for *losses, _ in read for loss in losses)]
+        losses = [loss for update in self._pending for losses in update.losses for loss in vars(losses).values()]
+        read = [float(value) for value in copy_to_host([*losses, *(update.norm for update in self._pending)])]
+        now, terminates, interrupts, *summed = self.processes.all_reduce(
+            [now, number == signal.SIGTERM, number == signal.SIGINT, *read[: len(losses)]]
         )
-        now, terminates, interrupts, *_ = summed
-        rest = iter(summed[3:])
-        for (prepared, totals, _), (*_, norm) in zip(self._unread, read, strict=True):
-            pairs, update = prepared.pairs, prepared.following.update
-            losses = [Losses(*islice(rest, 4)) for _ in pairs]
-            for pairs_B, of_batch in zip(pairs, losses, strict=True):
+        each_loss = iter(summed)
+        for pending, norm in zip(self._pending, read[len(losses) :], strict=True):
+            pairs, update = pending.prepared.pairs, pending.prepared.following.update
+            batches = [Losses(*islice(each_loss, 4)) for _ in pairs]
+            for pairs_B, of_batch in zip(pairs, batches, strict=True):
                 self._check_finite("loss", of_batch.objective, update, [pairs_B])
-            total = sum(losses, start=Losses())
+            total = reduce(add, batches)
             self._check_finite("risk", total.risk, update, pairs)
             self._check_finite("guidance", total.guidance, update, pairs)
-            meter.add(total, totals)
+            meter.add(total, pending.totals)
             if not self.optimizer.skips_overflow:
                 self._check_finite("gradient", norm, update, pairs)
-        self._unread.clear()
-        stop = signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
-        return StepResult(norm, seconds=now, signal=stop)
+        self._pending.clear()
+        self._norm, self.position = norm, dataclasses.replace(self.position, seconds=now)
+        return signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
 
     def _check_finite(self, name: str, value: float, update: int, batches: Sequence[Indices]) -> None:
         if not math.isfinite(value):
@@ -373,10 +376,10 @@ class Trainer:
                 lines.setdefault(corpus, []).append(line)
         return "; ".join(f"{corpus} lines {', '.join(map(str, sorted(of)))}" for corpus, of in lines.items())
 
-    def _log(self, metrics: Metrics | None, meter: Meter, result: StepResult) -> str:
+    def _log(self, metrics: Metrics | None, meter: Meter) -> str:
         """Writes the figures since the last log step; returns a summary for the progress bar."""
         update = self.position.update
-        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": result.norm}
+        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": self._norm}
         if (probability := self.config.feed.gold_probability(update)) < 1.0:
             figures["gold_probability"] = probability
         if metrics is not None:
@@ -392,7 +395,7 @@ class Trainer:
             or (stopping.updates is not None and position.update >= stopping.updates)
             or (stopping.epochs is not None and position.epoch >= stopping.epochs)
             or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
-            or self.standing.without_gain >= (stopping.patience or math.inf)
+            or self.best_validation.without_gain >= (stopping.patience or math.inf)
         )
 
     def _estimate(self, begun: Position, total: int) -> None:
@@ -433,26 +436,26 @@ class Trainer:
         if metrics is not None:
             try:
                 with self.interruption.at_once():
-                    figures = self.validate(copy.deepcopy(self.used), folders.snapshot(self.run_folder(), update))
+                    figures = self.validate(copy.deepcopy(self.eval_model), folders.snapshot(self.run_folder(), update))
             except Stopped:
                 number = self.interruption.signal()
             else:
-                self._note(figures, metrics)
-        own: dict[str, Any] = {"standing": asdict(self.standing), "seconds": time.monotonic() - self._started}
+                self._record_validation(figures, metrics)
+        own: dict[str, Any] = {"standing": asdict(self.best_validation), "seconds": time.monotonic() - self._started}
         first = self.processes.broadcast({**own, "signal": number})
         self.position = dataclasses.replace(self.position, seconds=first["seconds"])
-        self._owes_validation = first["signal"] != 0
-        if self._owes_validation:
+        self._validation_pending = first["signal"] != 0
+        if self._validation_pending:
             self._save(metrics)
             self._stop(first["signal"])
-        self.standing = BestValidation(**first["standing"])
+        self.best_validation = BestValidation(**first["standing"])
 
-    def _note(self, figures: Mapping[str, float], metrics: Metrics) -> None:
+    def _record_validation(self, figures: Mapping[str, float], metrics: Metrics) -> None:
         """Compares a validation with those before it, and reports it."""
         config, update = self.config.validation, self.position.update
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
-        instead = self.standing.tie_break(figures, config.metric)
-        self.standing = self.standing.after(figures, update, metric=config.metric, patience=patience)
+        instead = self.best_validation.tie_break(figures, config.metric)
+        self.best_validation = self.best_validation.after(figures, update, metric=config.metric, patience=patience)
         metrics.write("valid", update, figures)
         self._observe(self, "on_validation", figures)
         if instead not in self._announced_ties:

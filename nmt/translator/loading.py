@@ -16,6 +16,7 @@ from nmt.core import log
 from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
+from nmt.core.operation import Operation
 from nmt.data.context import BREAK, context_tokens
 from nmt.data.pieces import Lengths, left_blank
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
@@ -23,7 +24,6 @@ from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops import Operation
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of, target_language

@@ -20,9 +20,9 @@ from nmt.experiment import Experiment
 from nmt.models.seq2seq import Seq2Seq
 
 if TYPE_CHECKING:
-    from nmt.training.more.table import Table
     from nmt.translator.loading import TrainedModel
     from nmt.translator.segmentation import Markup
+    from nmt.translator.validation_table import Table
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Validation:
             bleu, chrf = scores(*pairs, metrics=("bleu", "chrf"))
             by_direction["-".join(languages or ())] = {"bleu": bleu.value, "chrf": chrf.value}
         if self.table is not None:
-            from nmt.training.more.table import Example
+            from nmt.translator.validation_table import Example
 
             middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
             self.table.example = Example(sources[middle], references[middle], hypotheses[middle])

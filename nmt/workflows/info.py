@@ -18,7 +18,7 @@ from nmt.core.files import read_json, refuse_special
 from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
 from nmt.models.names import count
-from nmt.models.rnn.readers_config import ReaderConfig
+from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.training import folders
 from nmt.training import metrics as metrics_files
 from nmt.training.validation import deciding_metric
@@ -194,7 +194,7 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     rows = f"{vocabulary.source:,}" if len(sizes) == 1 else f"{vocabulary.source:,} and {vocabulary.target:,}"
     shared = {"none": "", "output": ", the target's is the output layer too", "all": ", one for source, target, output"}
     heads = len(model.head_names)
-    is_reader = isinstance(model.decoder, ReaderConfig)
+    is_reader = isinstance(model.decoder, ContextSourceConfig)
     kind = model.decoder.kind if is_reader else f"{model.attention.score.kind}, {model.attention.weights.kind}"
     words = {
         "embedding": f"{rows} x {model.embedding.size}{shared[model.embedding.tie]}",

@@ -43,8 +43,8 @@ from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
 if TYPE_CHECKING:
-    from nmt.training.more.table import Table
     from nmt.translator.segmentation import Markup
+    from nmt.translator.validation_table import Table
 
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
@@ -86,7 +86,7 @@ def train(
             f"search.to: {to}: data.train is into {', '.join(languages) or 'no named language'}; leave it out"
         )
     make_folder(run, option="run:")
-    with _alone(run) if processes.is_first else nullcontext(lambda: run) as directory:
+    with _exclusive_run(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
             folders.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
@@ -147,7 +147,7 @@ def _trainer(
     lengths = Lengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
     if log.is_watched():
-        from nmt.training.more.table import Table
+        from nmt.translator.validation_table import Table
 
         table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None
@@ -194,7 +194,7 @@ def _trainer(
 
 
 @contextmanager
-def _alone(run: Path) -> Iterator[Callable[[], Path]]:
+def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
     """Keeps a second training out of the run directory for as long as this one lives: the kernel takes the locks from a
     process that ends, however it ends. Locks the directory, and a file in it where the file system locks no directory.
     Yields a function that returns the path and raises InputError where another directory, or none, has it by now."""
@@ -269,7 +269,7 @@ def _observe(
     if event == "on_validation":
         place = trainer.position
         epoch = place.epoch + (place.batch > 0)  # of the last update
-        is_best = trainer.standing.best_update == place.update
+        is_best = trainer.best_validation.best_update == place.update
         log.info(announce(validation.Validated(place.update, epoch, place.seconds / 60, result, is_best)), styled=True)
     for callback in callbacks:
         getattr(callback, event, lambda *_: None)(trainer, result)
@@ -376,7 +376,7 @@ def _summary(
 
 def _outcome(trainer: Trainer) -> list[str]:
     """Lines that tell what was reached, how long it took, and where the model is."""
-    standing, position = trainer.standing, trainer.position
+    standing, position = trainer.best_validation, trainer.position
     time = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates"
     if standing.best is None:
         return [time, f"model      {trainer.run_folder() / 'latest'}"]

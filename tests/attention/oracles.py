@@ -216,7 +216,7 @@ def attend(
     attention: Attention, query_Q: Tensor, position: int, keys_SK: Tensor, values_SV: Tensor
 ) -> tuple[list[Floats], Floats]:
     """The weights of each head and the context of one query when decoding, over a sentence without padding."""
-    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.normalizer
+    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.weighting
     scores = [oracle(attention, query_Q, key_K, place).item() for place, key_K in enumerate(keys_SK)]
     parameters = dict(attention.weighting_parameters)
     heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, Asking(query_Q.tolist(), position))
@@ -237,8 +237,8 @@ def attend(
 def reinforce(
     choices: Sequence[SampledPositions], log_p: list[list[float]], is_pad: list[list[bool]]
 ) -> tuple[Tensor, dict[tuple[int, int, int], float]]:
-    """What the docstring of ``Sampled`` says of a loss, and the advantage of each draw by layer or head, sentence and
-    step."""
+    """What the docstring of ``HardAttention`` says of a loss, and the advantage of each draw by layer or head, sentence
+    and step."""
     rule = choices[0].rule
     steps = [(b, t) for b, row in enumerate(is_pad) for t, padding in enumerate(row) if not padding]
     rewards = {

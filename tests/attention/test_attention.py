@@ -44,7 +44,7 @@ def test_every_score_with_every_weighting_equals_plain_loops(score: str, weights
     attention = make(score, weights)
     query_NTQ, position_NT, keys_BSK, values_BSV = inputs(B * beams)
     attended = attention(query_NTQ, position_NT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    heads = attention.normalizer.heads
+    heads = attention.weighting.heads
     assert attended.weights_NHTS.shape == (B * beams, heads, T, S)
     assert attended.weights_NHTS.dtype == torch.float32
     assert attended.context_NTV.shape == (B * beams, T, VALUE)

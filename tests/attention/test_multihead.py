@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import DotProductHeads, HeadsAttended, IndependentHeads, KeyValues, MultiHead
+from nmt.attention.multihead import DotProductHeads, IndependentHeads, KeyValues, MultiHead, MultiHeadOutput
 from nmt.attention.registry import SCORES
 from tests.attention.oracles import WEIGHTINGS, Floats, attend, attention_config
 
@@ -90,7 +90,7 @@ def plain(attention: MultiHead, config: AttentionConfig, query_Q: Tensor, positi
     return Plain(weights, (attention.out_weight_QQ @ torch.tensor(contexts, dtype=torch.float64)).tolist())
 
 
-def assert_plain(attended: HeadsAttended, n: int, t: int, expected: Plain, positions: int) -> None:
+def assert_plain(attended: MultiHeadOutput, n: int, t: int, expected: Plain, positions: int) -> None:
     """With weights of exactly 0 on all positions after those that the query sees."""
     ours = attended.weights()[n, :, t].tolist()
     assert len(ours) == len(expected.weights_HS)
@@ -215,7 +215,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
 # ---- one way against the other
 
 
-def results(attention: MultiHead, kind: str) -> tuple[HeadsAttended, list[Tensor]]:
+def results(attention: MultiHead, kind: str) -> tuple[MultiHeadOutput, list[Tensor]]:
     """What heads give, and what its gradient is to be taken of."""
     if kind == "itself":
         x_BTQ, _, _ = inputs()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.mechanism import Score
 
 
 class Mine(Score):
@@ -31,9 +31,6 @@ class Mine(Score):
     kind: Literal["mine"] = "mine"
     strength: float = 2.0
 
-    def projections(self, sizes: Sizes) -> Projections:
-        return Projections()
-
     def __call__(self, query_BHTA, keys_BHSA, parameters):
         return 0 * query_BHTA @ keys_BHSA.mT
 '''
@@ -43,10 +40,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionWeights, Weighting
 
 
-class Even(Normalizer):
+class Even(Weighting):
     """All alike."""
 
     formula: ClassVar[str] = "1 / S"

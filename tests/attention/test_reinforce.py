@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention.mechanism import AttentionContext
-from nmt.attention.reinforce import RewardSums, Sampled, SampledPositions
+from nmt.attention.reinforce import HardAttention, SampledPositions
 from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import attention_config, reinforce, softmax
 
@@ -27,13 +27,13 @@ def rule(
     kind: str = "hard",
     expected: float = 0.0,
     variance_normalization: bool = False,
-) -> Sampled:
+) -> HardAttention:
     text = (
         f"{{kind: {kind}, discount: {discount}, entropy: {entropy}, expected: {expected}, "
         f"variance_normalization: {str(variance_normalization).lower()}}}"
     )
     made = attention_config(weights=text).weights
-    assert isinstance(made, Sampled)
+    assert isinstance(made, HardAttention)
     return made
 
 
@@ -50,7 +50,7 @@ def log_p(sentence: int, first: Sequence[int], second: Sequence[int]) -> tuple[f
 
 
 def choices_of(
-    made_by: Sampled, scores_CTS: Tensor, draws_CBT: Any, baseline_BT: Tensor | None = None
+    made_by: HardAttention, scores_CTS: Tensor, draws_CBT: Any, baseline_BT: Tensor | None = None
 ) -> tuple[SampledPositions, ...]:
     """As if the draws had come from softmax(scores), the same for all sentences."""
     log_p_CTS = scores_CTS.log_softmax(-1)
@@ -102,7 +102,7 @@ PADDED = torch.tensor([[False] * 5, [False, False, True, True, True], [False, Tr
 SOME_DRAWN = torch.tensor([[True, False, True, True, False], [True, True, False, True, False], [True] * 5])
 
 
-def random_choice(made_by: Sampled, is_drawn_BT: Tensor | None = None) -> tuple[SampledPositions, Tensor]:
+def random_choice(made_by: HardAttention, is_drawn_BT: Tensor | None = None) -> tuple[SampledPositions, Tensor]:
     """Leaves for all that a loss may reach, and log-probabilities of gold tokens."""
     draw = torch.Generator().manual_seed(13)
 
@@ -144,10 +144,10 @@ def test_parts_that_know_each_others_sums_are_one_batch(normalized: bool) -> Non
     choice, log_p_BT = random_choice(made_by, SOME_DRAWN)
     whole = torch.autograd.grad(reinforce_loss([choice], log_p_BT, PADDED), choice.log_prob_BT)[0]
 
-    def part(rows: slice, summed: RewardSums) -> Tensor:
+    def part(rows: slice, all_reduce: Callable[[Tensor], Tensor]) -> Tensor:
         fields = (choice.log_prob_BT, choice.entropy_BT, choice.baseline_BT, choice.is_drawn_BT)
         own = SampledPositions(made_by, *(field[rows] for field in fields))
-        return reinforce_loss([own], log_p_BT[rows], PADDED[rows], summed=summed)
+        return reinforce_loss([own], log_p_BT[rows], PADDED[rows], all_reduce=all_reduce)
 
     shares, own_sums = (slice(0, 1), slice(1, 3)), []
     for rows in shares:
@@ -214,7 +214,7 @@ def test_the_entropy_bonus_pulls_towards_even_weights(kind: str) -> None:
     scores_11TS = start[None, None].clone().requires_grad_()
     context = AttentionContext(torch.zeros(1, 2, 3), torch.zeros(1, 2), True, 0)
     parameters = {"baseline_Q": torch.zeros(3), "baseline_offset_1": torch.zeros(1)}
-    _, choice = made_by.look(scores_11TS, context, parameters)
+    _, choice = made_by.sample(scores_11TS, context, parameters)
     assert choice is not None
     # rewards of 0 leave nothing for the draws
     loss = reinforce_loss([choice], torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))

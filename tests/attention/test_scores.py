@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention, AttentionMemory
-from nmt.attention.mechanism import Parameter, Projections, Sizes
+from nmt.attention.mechanism import Parameter, Sizes
 from nmt.attention.registry import SCORES
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
@@ -138,17 +138,23 @@ def test_beams_share_their_sentences_memory(score: str) -> None:
     torch.testing.assert_close(attended.context_NTV, context_NTV, atol=1e-6, rtol=1e-5)
 
 
+def parameters_of(attention: Attention) -> dict[str, Tensor]:
+    """Those of its score, by the names of its formula."""
+    matrices = {name: getattr(attention, name) for name in ("query_weight_AQ", "key_weight_AK")}
+    return {**{name: each for name, each in matrices.items() if each is not None}, **attention.score_parameters}
+
+
 @every_score
 def test_heads_are_scored_apart(score: str) -> None:
-    """The formula over (B, H, T, A) and (B, H, S, A) is the formula over each head."""
+    """The formula over (B, H, T, Q) and (B, H, S, A) is the formula over each head."""
     attention = make(score, SIZES["equal"])
-    rule = attention.score
-    query_BHTA = torch.randn(2, 3, T, rule.projections(Sizes(4, 4)).query or 4, dtype=torch.float64)
-    keys_BHSA = rule.precompute_keys(torch.randn(2, 3, S, rule.projections(Sizes(4, 4)).key or 4, dtype=torch.float64))
-    together = rule(query_BHTA, keys_BHSA, attention.score_parameters)
+    rule, parameters = attention.score, parameters_of(attention)
+    query_BHTQ = torch.randn(2, 3, T, 4, dtype=torch.float64)
+    keys_BHSA = rule.precompute_keys(torch.randn(2, 3, S, 4, dtype=torch.float64), parameters)
+    together = rule(query_BHTQ, keys_BHSA, parameters)
     for head in range(3):
         part = slice(head, head + 1)
-        apart = rule(query_BHTA[:, part], keys_BHSA[:, part], attention.score_parameters)
+        apart = rule(query_BHTQ[:, part], keys_BHSA[:, part], parameters)
         torch.testing.assert_close(together[:, part], apart)
 
 
@@ -209,9 +215,11 @@ def test_keys_are_projected_apart_from_values(score: str, key_size: int) -> None
 @pytest.mark.parametrize("kind", ["additive", "concat"])
 def test_one_layer_has_the_parameters_of_before(kind: str) -> None:
     """And a deeper score is initialised by Glorot & Bengio 2010 in each layer."""
-    assert dict(SCORES[kind]().parameters(Sizes(4, 6))) == {"v_A": Parameter((4,))}
-    deeper = attention_config(f"{{kind: {kind}, layers: 3}}").score.parameters(Sizes(4, 6))
-    assert dict(deeper) == {"v_A": Parameter((4,)), "W2_AA": Parameter((4, 4)), "W3_AA": Parameter((4, 4))}
+    shapes = {"query_weight_AQ": (5, 4), "key_weight_AK": (5, 6), "v_A": (5,)}
+    for layers, upper in ((1, {}), (3, {"W2_AA": (5, 5), "W3_AA": (5, 5)})):
+        parameters = SCORES[kind](size=5, layers=layers).parameters(Sizes(4, 6))  # type: ignore[call-arg]
+        assert {name: each.shape for name, each in parameters.items()} == shapes | upper
+        assert {each.init for each in parameters.values()} == {"xavier"}
 
 
 def test_cosine_does_not_see_how_long_a_vector_is() -> None:
@@ -245,10 +253,9 @@ def test_cosine_of_a_zero_vector_is_zero_and_has_a_gradient() -> None:
 def test_cosine_starts_as_sharp_as_configured() -> None:
     attention = Attention(attention_config("{kind: cosine, sharpness: 4}"), query_size=3, key_size=3, value_size=3)
     parameters = dict(attention.score_parameters)
-    same_11TA = torch.tensor([[[[0.0, 2.0, 0.0]]]])
-    assert attention.score(same_11TA, attention.score.precompute_keys(same_11TA), parameters).item() == pytest.approx(
-        4.0
-    )
+    same_11TQ = torch.tensor([[[[0.0, 2.0, 0.0]]]])
+    keys_11TQ = attention.score.precompute_keys(same_11TQ, parameters)
+    assert attention.score(same_11TQ, keys_11TQ, parameters).item() == pytest.approx(4.0)
 
 
 def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None:
@@ -287,8 +294,8 @@ def test_a_width_inside_a_score_is_configurable() -> None:
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine", "gaussian"])
 def test_nothing_is_projected_that_needs_no_projection(name: str) -> None:
     rule = SCORES[name]()
-    assert rule.projections(Sizes(query=4, key=4)) == Projections()
-    assert rule.projections(Sizes(query=4, key=6)) == Projections(key=4)
+    assert "key_weight_AK" not in rule.parameters(Sizes(query=4, key=4))
+    assert rule.parameters(Sizes(query=4, key=6))["key_weight_AK"] == Parameter((4, 6))
 
 
 # ---- the Gaussian score is kernel regression

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Mechanism, Normalizer, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Mechanism, Parameter, Sizes, Weighting
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import (
@@ -32,11 +32,11 @@ LENGTH_B = torch.tensor([6, 4, 1, 2])
 every_normalizer = pytest.mark.parametrize("text", WEIGHTINGS)
 
 
-def normalizer(text: str) -> Normalizer:
+def normalizer(text: str) -> Weighting:
     return attention_config(weights=text).weights
 
 
-def parameters_of(rule: Normalizer, *, seed: int = 4) -> dict[str, Tensor]:
+def parameters_of(rule: Weighting, *, seed: int = 4) -> dict[str, Tensor]:
     """What it asks for, drawn so that no two queries get the same of it."""
     draw = torch.Generator().manual_seed(seed)
 

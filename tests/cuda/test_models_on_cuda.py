@@ -11,9 +11,10 @@ from torch import Tensor
 import nmt
 from nmt import ops
 from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.attention.scores.additive import additive_energy
 from nmt.core.device import Compute, compute
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from tests.cuda.on_device import BOTH, DEVICE, IS_GPU, THERE, close, draw_on_the_host, each_side, only_on_a_gpu, pair_of
@@ -41,7 +42,7 @@ def losses_and_gradients(model: Any, feed: Any = TEACHER, *, precision: Any = "f
     torch.manual_seed(1)
     model.zero_grad()
     with Compute(device, precision).autocast():
-        loss = token_loss(model, SOURCE_BS.to(device), TARGET_BT.to(device), feed, smoothing=0.1)
+        loss = token_loss(model, SOURCE_BS.to(device), TARGET_BT.to(device), feed, training_criterion(model, 0.1))
     loss.objective.backward()
     found = {f"gradient of {name}": each.grad for name, each in model.named_parameters() if each.grad is not None}
     return {"objective": loss.objective.detach(), "cross entropy": loss.cross_entropy, **found}
@@ -109,7 +110,7 @@ def test_a_loss_that_is_still_held_is_in_no_graphs_way(config: dict[str, Any]) -
     for each in there.modules():
         if isinstance(each, Dropout):
             each.threshold = 0
-    held = token_loss(there, SOURCE_BS.to(THERE), TARGET_BT.to(THERE), TEACHER, smoothing=0.1)
+    held = token_loss(there, SOURCE_BS.to(THERE), TARGET_BT.to(THERE), TEACHER, CrossEntropy(0.1))
     expected, *_, found = [losses_and_gradients(there) for _ in range(4)]
     all_close(found, {name: each.cpu() for name, each in expected.items()})
     assert held.objective.requires_grad
@@ -181,7 +182,7 @@ def test_additive_energy(records: bool, layers: int) -> None:
     tensors = [both(*shape, dtype=torch.float32) for shape in ((2, 1, 4, 24), (2, 1, 5, 24), (24,))]
     upper = [both(24, 24, dtype=torch.float32, factor=0.2) for _ in range(layers)]
     results = []
-    for side, energy in enumerate((ops.additive_energy.body, ops.additive_energy)):
+    for side, energy in enumerate((additive_energy.body, additive_energy)):
         inputs, weights = [pair[side] for pair in tensors], [pair[side] for pair in upper]
         with torch.set_grad_enabled(records):
             energy_BHTS = energy(*inputs, weights)

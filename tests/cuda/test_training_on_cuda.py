@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.core.device import CHECK_EVERY, Compute
+from nmt.core.device import SYNC_INTERVAL, Compute
 from nmt.core.errors import InputError
 from nmt.training import metrics, objective
 from nmt.training.config import OptimizerConfig
-from nmt.training.more.distributed import Joined, Launch
+from nmt.training.more.distributed import LaunchEnvironment, ProcessGroup
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from tests.cuda.on_device import (
@@ -96,7 +96,7 @@ UNFIT = {("transformer", "hard attention"), ("transformer", "gumbel attention")}
 def test_two_updates_are_those_of_the_cpu(kind: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the draws of the same generator."""
     draw_on_the_host(monkeypatch)
-    monkeypatch.setitem(CHECK_EVERY, "cpu", 8)  # draws depend on the rows that are still there
+    monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
     settings = [*SIDES[kind], *OBJECTIVES[name]]
     if name == "lora":
         train_in(folder, *SIDES[kind], "run=base", updates=2, device="cpu")
@@ -204,7 +204,7 @@ def test_every_precision_learns_and_translates(kind: str, precision: str, folder
 @contextmanager
 def little_memory(patch: pytest.MonkeyPatch, *, tokens: int, is_real: bool, parts: list[int]) -> Iterator[None]:
     """Losses of more target tokens than that do not fit: PyTorch says so itself, or (not ``is_real``) a stand-in."""
-    loss, each = objective.guided_loss, 1 << 22
+    loss, each = objective.token_loss, 1 << 22
     if is_real:
         torch.zeros(1, device=THERE)
         _, whole = torch.cuda.mem_get_info(THERE)
@@ -222,7 +222,7 @@ def little_memory(patch: pytest.MonkeyPatch, *, tokens: int, is_real: bool, part
         return loss(model, source_BS, target_BT, *rest, **options)
 
     with patch.context() as inner:
-        inner.setattr(objective, "guided_loss", limited)
+        inner.setattr(objective, "token_loss", limited)
         try:
             yield
         finally:
@@ -268,7 +268,9 @@ def test_a_world_of_one_process_learns_what_a_process_by_itself_does(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     plain = train_in(folder, "run=torchrun", updates=3)
-    monkeypatch.setattr("nmt.workflows.train.launched", lambda environment: Joined(Launch.of(environment)))
+    monkeypatch.setattr(
+        "nmt.workflows.train.launched", lambda environment: ProcessGroup(LaunchEnvironment.of(environment))
+    )
     joined = train_in(folder, "run=joined", updates=3)
     for run in (plain, joined):
         # each update is seeded anew only in processes other than the first
@@ -280,7 +282,7 @@ def test_collective_operations_of_one_process(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
-    processes = Joined(Launch())
+    processes = ProcessGroup(LaunchEnvironment())
     parameters = [torch.nn.Parameter(torch.randn(3, 4, device=THERE)) for _ in range(3)]
     for each in parameters[:2]:
         each.grad = torch.randn_like(each)
@@ -308,7 +310,7 @@ def test_more_processes_than_gpus_are_refused_in_one_line(folder: Path) -> None:
     assert sum(line.startswith("error: ") for line in lines) == 1
     assert not any("Traceback" in line for line in lines)
     with pytest.raises(InputError, match="is one GPU for 2 processes"):
-        Launch(0, 2, 0, 2).device("cuda:0")
+        LaunchEnvironment(0, 2, 0, 2).device("cuda:0")
 
 
 def test_two_processes_on_the_cpu_of_a_machine_with_a_gpu(folder: Path) -> None:

@@ -19,7 +19,7 @@ import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
-from nmt.core.device import CHECK_EVERY, Compute, compute
+from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
@@ -29,7 +29,7 @@ from nmt.extras.accel.cuda_graphs import Graphs
 from nmt.extras.streaming.wait_k import WaitKModel
 from nmt.extras.word_aligner import layer as alignment_layer
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.nn.output import OutputLayer, rows_together
@@ -140,8 +140,8 @@ def test_the_device_counts_what_a_host_waits_for(kind: str, inference: bool) -> 
 def test_a_wait_names_our_line() -> None:
     model = on_cuda(make(RNN))
     with pretended() as device:
-        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing())
-    assert any("nmt/models/likelihood.py:" in wait for wait in device.waits)
+        token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing(), CrossEntropy())
+    assert any("nmt/models/loss.py:" in wait for wait in device.waits)
 
 
 @pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
@@ -154,7 +154,7 @@ def test_a_model_learns_and_translates_as_on_the_cpu(config: dict[str, Any]) -> 
             torch.manual_seed(1)
             model.zero_grad()
             source_BS, target_BT = SOURCE_BS.to(device), TARGET_BT.to(device)
-            token_loss(model, source_BS, target_BT, feed, smoothing=0.1).objective.backward()
+            token_loss(model, source_BS, target_BT, feed, training_criterion(model, 0.1)).objective.backward()
             return [parameter.grad for parameter in model.parameters()]
 
         expected = gradients(model, CPU.device)
@@ -360,7 +360,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 @each_side
 @pytest.mark.parametrize("kind", list(OBJECTIVES))
 def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CHECK_EVERY, "cpu", 8)  # draws depend on the rows that are still there
+    monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
     model, there = pair_of(make(config).train())
 
     def gradients(model: Any, compute: Compute) -> list[Tensor]:

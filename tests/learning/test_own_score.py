@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
+from nmt.attention.mechanism import Parameter, Score, Sizes, linear
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,17 +35,17 @@ class BilinearTanh(Score):
     factor: float = 5.0
     """What b starts at."""
 
-    def projections(self, sizes: Sizes) -> Projections:
-        """W."""
-        return Projections(key=sizes.query)
-
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """b over where it starts."""
-        return {"b_1": Parameter((1,), "ones")}
+        """W, and b over where it starts."""
+        return {"key_weight_AK": Parameter((sizes.query, sizes.key)), "b_1": Parameter((1,), "ones")}
 
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def precompute_keys(self, keys_BHSK: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """W k."""
+        return linear(keys_BHSK, parameters["key_weight_AK"])
+
+    def __call__(self, query_BHTQ: Tensor, keys_BHSQ: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         """For all pairs."""
-        return (query_BHTA @ keys_BHSA.mT).tanh() * parameters["b_1"] * self.factor
+        return (query_BHTQ @ keys_BHSQ.mT).tanh() * parameters["b_1"] * self.factor
 '''
 
 CONFIG = """\

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
@@ -206,7 +206,7 @@ def test_saved_and_loaded_weights_are_the_same_bits(config: dict[str, Any], tmp_
 def test_every_parameter_learns(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0).train()
     for _ in range(3):  # one draw of hard attention may be right by chance
-        token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing()).objective.backward()  # type: ignore[no-untyped-call]
+        token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), training_criterion(model)).objective.backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
@@ -215,10 +215,10 @@ def test_every_parameter_learns(config: dict[str, Any]) -> None:
 @each_kind
 def test_bfloat16_gives_about_the_same_loss(config: dict[str, Any]) -> None:
     model = make(config, scale=1.0)
-    exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
+    exact = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), CrossEntropy(0.1))
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
-        trained = token_loss(model.train(), SOURCE_BS, TARGET_BT, TeacherForcing(), smoothing=0.1)
+        rounded = token_loss(model, SOURCE_BS, TARGET_BT, TeacherForcing(), CrossEntropy(0.1))
+        trained = token_loss(model.train(), SOURCE_BS, TARGET_BT, TeacherForcing(), training_criterion(model, 0.1))
         trained.objective.backward()  # type: ignore[no-untyped-call]
     assert rounded.objective.item() == pytest.approx(exact.objective.item(), rel=0.05)
     assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import DecoderInputPolicy, Feed, FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Decoded, Seq2Seq
 from tests.models.variants import make, tree
@@ -231,11 +231,11 @@ def test_gradients_in_bfloat16_are_those_of_forcing(tie: str) -> None:
     source_BS, target_BT = SOURCE_BS.repeat(4, 1), TARGET_BT.repeat(4, 1)
     feed = Recorded(ScheduledSampling(0.5))
     with torch.autocast("cpu", torch.bfloat16):
-        sampled = token_loss(model, source_BS, target_BT, feed).objective
+        sampled = token_loss(model, source_BS, target_BT, feed, CrossEntropy()).objective
     mine = torch.autograd.grad(sampled, parameters, allow_unused=True)
     played_back = Given(torch.stack(feed.chosen, dim=1))
     exact = torch.autograd.grad(
-        token_loss(model, source_BS, target_BT, played_back).objective, parameters, allow_unused=True
+        token_loss(model, source_BS, target_BT, played_back, CrossEntropy()).objective, parameters, allow_unused=True
     )
     for (name, _), one, other in zip(model.named_parameters(), mine, exact, strict=True):
         if one is None or other is None:
@@ -250,7 +250,7 @@ def test_the_loss_is_that_of_the_gold_tokens() -> None:
     model = make(tree())
     feed = Recorded(ScheduledSampling(0.4, guess="sample"))
     torch.manual_seed(3)
-    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed)
+    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, CrossEntropy())
     expected = 0.0
     for row, gold in enumerate(TARGET_BT.tolist()):
         memory = model.encode(SOURCE_BS[row : row + 1])

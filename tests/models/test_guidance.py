@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
-from nmt.models.guidance import FLOOR, Guide
-from nmt.models.likelihood import guided_loss, token_loss
+from nmt.models.guidance import FLOOR, Guide, Guided
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.names import matching
+from nmt.models.r_drop import RDrop
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, WIRINGS, make, tree
@@ -65,8 +67,11 @@ def by_loops(model: Seq2Seq[Any, Any], pattern: str) -> Tensor:
     return total
 
 
-def guided(model: Seq2Seq[Any, Any], guide: Guide, feed: Feed | None = None, **settings: Any) -> Any:
-    return guided_loss(model, padded(SOURCES), padded(TARGETS), feed or TeacherForcing(), guide, **settings)
+def guided(model: Seq2Seq[Any, Any], guide: Guide, feed: Feed | None = None) -> tuple[TokenLoss, Tensor]:
+    criterion = Guided(CrossEntropy(), guide, passes=1)
+    loss = token_loss(model, padded(SOURCES), padded(TARGETS), feed or TeacherForcing(), criterion)
+    assert loss.guidance is not None
+    return loss, loss.guidance
 
 
 @pytest.mark.parametrize(("kind", "pattern"), CASES)
@@ -82,7 +87,7 @@ def test_loss_and_gradient_equal_plain_loops(kind: str, pattern: str) -> None:
     for parameter, *both in zip(parameters, own, gradients, strict=True):
         one, other = (torch.zeros_like(parameter) if each is None else each for each in both)
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, check_dtype=False)
-    usual = token_loss(model_of(kind).train(), padded(SOURCES), padded(TARGETS), TeacherForcing())
+    usual = token_loss(model_of(kind).train(), padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
     assert loss.objective.item() == pytest.approx(usual.objective.item(), rel=1e-6)
 
 
@@ -113,7 +118,7 @@ def test_training_returns_the_weights_of_guided_heads_only() -> None:
             guide_of(model, pattern)
         decoded = model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES)))
         assert decoded.weights_BHTS.shape[1] == (pattern is not None)
-        loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
+        loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
         results.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
     assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
@@ -123,7 +128,9 @@ def test_r_drop_has_the_mean_of_both_passes(kind: str) -> None:
     model = make({**MODELS[kind], "dropout": {"embedding": 0.3, "layers": 0.3}}).train()
     guide = guide_of(model, "*")
     torch.manual_seed(3)
-    _, found = guided(model, guide, r_drop=2.0)
+    criterion = Guided(RDrop(CrossEntropy(), 2.0), guide, passes=2)
+    found = token_loss(model, padded(SOURCES * 2), padded(TARGETS * 2), TeacherForcing(), criterion).guidance
+    assert found is not None
     torch.manual_seed(3)
     twice = model.decode(padded(TARGETS * 2), model.encode(padded(SOURCES * 2)), TeacherForcing())
     one, other = (guide.loss(each).item() for each in twice.weights_BHTS.chunk(2))

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.position_losses import MarginalLikelihood
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
 from tests.attention.oracles import SCORE_ORACLES
@@ -88,7 +89,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_enumeration(case: str, smoo
     """In a batch of sentences of different lengths; autograd through the enumeration gives the gradients."""
     model = CASES[case]()
     named = dict(model.named_parameters())
-    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=smoothing)
+    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), MarginalLikelihood(smoothing))
     smoothed: list[Tensor] = []
     plain: list[Tensor] = []
     correct = 0
@@ -115,7 +116,7 @@ def test_the_sum_differs_from_the_likelihood_of_the_mean_context() -> None:
     """The loss is a mixture of likelihoods, not the likelihood of a mixture."""
     model = model_of()
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
-    marginal = token_loss(model, source_BS, target_BT, TeacherForcing())
+    marginal = token_loss(model, source_BS, target_BT, TeacherForcing(), MarginalLikelihood())
     decoded = model.teacher_forced(target_BT, model.encode(source_BS))
     gold_N = target_BT[target_BT != 0]
     mixed = model.output.loss(decoded.readout_BTR[target_BT != 0], gold_N)
@@ -127,7 +128,7 @@ def test_more_padding_changes_nothing() -> None:
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
     wide_BS, long_BT = (torch.nn.functional.pad(each, (0, 3)) for each in (source_BS, target_BT))
     losses = [
-        token_loss(model, source, target, TeacherForcing(), smoothing=0.1)
+        token_loss(model, source, target, TeacherForcing(), MarginalLikelihood(0.1))
         for source, target in ((source_BS, target_BT), (wide_BS, long_BT))
     ]
     one, other = (torch.autograd.grad(each.objective, list(model.parameters())) for each in losses)
@@ -140,7 +141,7 @@ def test_more_padding_changes_nothing() -> None:
 def test_without_training_the_best_position_alone_counts() -> None:
     """As in decoding: the loss of a validation is that of the model that translates."""
     model = model_of().eval()
-    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
+    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
     found: list[float] = []
     for source, target in zip(SOURCES, TARGETS, strict=True):
         decoded = model.teacher_forced(torch.tensor([target]), model.encode(torch.tensor([source])))
@@ -158,7 +159,7 @@ def test_training_towards_the_sum_raises_it() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(30):
-        loss = token_loss(model, source_BS, target_BT, TeacherForcing())
+        loss = token_loss(model, source_BS, target_BT, TeacherForcing(), MarginalLikelihood())
         optimizer.zero_grad()
         loss.objective.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

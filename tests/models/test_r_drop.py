@@ -13,7 +13,8 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.r_drop import RDrop
 from nmt.training import metrics
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -47,7 +48,8 @@ def loss_by_loops(model: Any, alpha: float, smoothing: float) -> tuple[float, li
 def test_the_loss_equals_the_papers(kind: str, alpha: float, smoothing: float) -> None:
     model = make({**MODELS[kind], "dropout": {"embedding": 0.3, "layers": 0.3}}).train()
     torch.manual_seed(3)
-    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=smoothing, r_drop=alpha)
+    criterion = RDrop(CrossEntropy(smoothing), alpha)
+    loss = token_loss(model, padded(SOURCES * 2), padded(TARGETS * 2), TeacherForcing(), criterion)
     torch.manual_seed(3)
     expected, cross_entropies = loss_by_loops(model, alpha, smoothing)
     assert loss.objective.item() == pytest.approx(expected, rel=1e-4)
@@ -59,8 +61,8 @@ def test_without_dropout_both_passes_agree(kind: str) -> None:
     """Then it is the plain loss, gradients included."""
     model = make({**MODELS[kind], "dropout": {"embedding": 0.0, "layers": 0.0}}).double().train()
     found = []
-    for alpha in (0.0, 5.0):
-        loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1, r_drop=alpha)
+    for passes, criterion in ((1, CrossEntropy(0.1)), (2, RDrop(CrossEntropy(0.1), 5.0))):
+        loss = token_loss(model, padded(SOURCES * passes), padded(TARGETS * passes), TeacherForcing(), criterion)
         found.append((loss.objective, *torch.autograd.grad(loss.objective, list(model.parameters()))))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.position_losses import reinforce_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recompute import recomputing
@@ -191,6 +191,6 @@ def test_reading_again_in_little_memory_gives_the_same_gradients() -> None:
     gradients = []
     for on in (False, True):
         with recomputing(on):
-            loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
+            loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
             gradients.append(torch.autograd.grad(loss.objective, list(model.parameters())))
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))

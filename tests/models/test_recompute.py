@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import token_loss, training_criterion
 from nmt.nn.recompute import recomputing
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, kinds, make, tree
@@ -31,7 +31,7 @@ def learnt(config: dict[str, Any], on: bool, *, feed: Any = None, long: int = 1)
     torch.manual_seed(1)
     source, target = padded(SOURCES).repeat(1, long), padded(TARGETS).repeat(1, long)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda each: each), recomputing(on):
-        loss = token_loss(model, source, target, feed or TeacherForcing(), smoothing=0.1)
+        loss = token_loss(model, source, target, feed or TeacherForcing(), training_criterion(model, 0.1))
     loss.objective.backward()  # type: ignore[no-untyped-call]
     return [loss.objective, *(each.grad for each in model.parameters())], sum(kept.values())
 

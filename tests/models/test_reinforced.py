@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.position_losses import Reinforce
 from nmt.models.seq2seq import Seq2Seq
 from tests.attention.oracles import reinforce
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -44,7 +45,7 @@ def test_the_objective_equals_plain_loops(kind: str, wiring: dict[str, Any], fee
     model = model_of(kind, wiring)
     source_BS, target_BT = padded(SOURCES), padded(TARGETS)
     torch.manual_seed(4)
-    loss = token_loss(model, source_BS, target_BT, feed, smoothing=0.1)
+    loss = token_loss(model, source_BS, target_BT, feed, Reinforce(CrossEntropy(0.1)))
     torch.manual_seed(4)
     decoded = model.decode(target_BT, model.encode(source_BS), feed)
     assert len(decoded.sampled) == 1
@@ -65,7 +66,7 @@ def test_the_objective_equals_plain_loops(kind: str, wiring: dict[str, Any], fee
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_training_it_is_cross_entropy_alone(kind: str) -> None:
     model = model_of(kind, WIRINGS["feeding"]).eval()
-    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing())
+    loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
     assert loss.objective.item() == pytest.approx(loss.cross_entropy.item())
     assert model.teacher_forced(padded(TARGETS), model.encode(padded(SOURCES))).sampled == ()
 
@@ -80,7 +81,7 @@ def test_the_scores_learn_from_the_reward_alone_where_a_draw_has_no_derivative(k
     readout_NR = decoded.readout_BTR[target_BT != 0]
     cross_entropy = model.output.loss(readout_NR, target_BT[target_BT != 0]).objective
     assert (torch.autograd.grad(cross_entropy, weight)[0] == 0).all()
-    objective = token_loss(model, source_BS, target_BT, TeacherForcing()).objective
+    objective = token_loss(model, source_BS, target_BT, TeacherForcing(), Reinforce(CrossEntropy())).objective
     assert torch.autograd.grad(objective, weight)[0].abs().max() > 1e-3
 
 
@@ -114,7 +115,7 @@ def test_over_all_draws_the_gradient_is_unbiased_where_the_reward_holds_all_that
         p = decoded.sampled[0].log_prob_BT.sum().exp()
         expected = expected + p * log_p_BTV.gather(2, target_BT[:, :, None]).sum()
         drawn[:] = [draws_BT.flatten()] if at_once else [*draws_BT.T]
-        objective = token_loss(model, source_BS, target_BT, TeacherForcing()).objective
+        objective = token_loss(model, source_BS, target_BT, TeacherForcing(), Reinforce(CrossEntropy())).objective
         gradients = torch.autograd.grad(objective, parameters, allow_unused=True)
         found = [sum_ + p.item() * (0.0 if each is None else each) for sum_, each in zip(found, gradients, strict=True)]
     exact = torch.autograd.grad(expected, parameters, allow_unused=True)

@@ -14,17 +14,17 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
 from nmt.models.config import ModelConfig
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Encoded, Seq2Seq
-from nmt.models.transformer.block import Entrance
+from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.config import ROTATING, TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.nn.positions import rotated, sinusoids
+from nmt.nn.positions import Angles, apply_rotary, sinusoids
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -172,10 +172,14 @@ def test_sinusoids_are_the_papers(size: int) -> None:
     assert found_BTD[0].flatten().tolist() == pytest.approx([v for t in range(4) for v in sinusoid(t, size)], abs=1e-6)
 
 
-def entrance_of(width: int, **options: Any) -> tuple[TransformerConfig, Entrance]:
+def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
+    return apply_rotary(x_BHTA, Angles.of(position_BT, x_BHTA))
+
+
+def entrance_of(width: int, **options: Any) -> tuple[TransformerConfig, EmbeddingLayer]:
     config = TransformerConfig.model_validate({"size": 6, "heads": 1, **options})
     torch.manual_seed(1)
-    return config, Entrance(config, width=width, dropout=DropoutConfig(embedding=0.0)).double()
+    return config, EmbeddingLayer(config, width=width, dropout=DropoutConfig(embedding=0.0)).double()
 
 
 @pytest.mark.parametrize("width", [6, 4], ids=["as wide", "narrower"])
@@ -475,7 +479,7 @@ def test_dropout_in_a_layer_is_on_what_a_block_adds() -> None:
 def test_the_choices_of_every_layer_and_head_enter_the_objective(weights: Any, feed: Any) -> None:
     model = make(settings(weights=weights, layers=3)).double().train()
     torch.manual_seed(4)
-    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, smoothing=0.1)
+    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, training_criterion(model, 0.1))
     torch.manual_seed(4)
     decoded = model.decode(TARGET_BT, model.encode(SOURCE_BS), feed)
     assert len(decoded.sampled) == 3 * 2

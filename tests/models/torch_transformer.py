@@ -17,7 +17,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from nmt.attention.multihead import MultiHead
-from nmt.models.transformer.block import Entrance
+from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.config import TransformerConfig
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
@@ -42,7 +42,7 @@ def turned(x_A: Sequence[float], position: int) -> list[float]:
     return found
 
 
-def entered(config: TransformerConfig, entrance: Entrance, embedded_BTE: Tensor) -> Tensor:
+def entered(config: TransformerConfig, entrance: EmbeddingLayer, embedded_BTE: Tensor) -> Tensor:
     """What the bottom layer reads."""
     rows = []
     for embedded_TE in embedded_BTE:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 import nmt
 from nmt import ops
+from nmt.attention.scores.additive import additive_energy
 from nmt.ops import Operation
 
 OPERATIONS: list[Operation[Any, Any]] = [each for each in vars(ops).values() if isinstance(each, Operation)]
@@ -41,7 +42,7 @@ def random(*shape: int) -> Tensor:
 @pytest.mark.parametrize("elements", [1 << 25, 1, 120], ids=["whole", "one position", "two positions"])
 def test_additive_energy(elements: int, layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without gradients it is formed for some positions at a time."""
-    monkeypatch.setattr(ops, "MAX_SCORE_ELEMENTS", elements)
+    monkeypatch.setattr("nmt.attention.scores.additive.MAX_SCORE_ELEMENTS", elements)
     query, keys, v = random(2, 2, 3, 5), random(2, 2, 3, 5), random(5)
     upper = [random(5, 5) for _ in range(layers - 1)]
 
@@ -60,9 +61,9 @@ def test_additive_energy(elements: int, layers: int, monkeypatch: pytest.MonkeyP
     ]
     with torch.no_grad():
         torch.testing.assert_close(
-            ops.additive_energy.body(query, keys, v, upper), torch.tensor(expected, dtype=torch.float64)
+            additive_energy.body(query, keys, v, upper), torch.tensor(expected, dtype=torch.float64)
         )
-    assert torch.autograd.gradcheck(lambda q, k, v, *w: ops.additive_energy.body(q, k, v, w), (query, keys, v, *upper))
+    assert torch.autograd.gradcheck(lambda q, k, v, *w: additive_energy.body(q, k, v, w), (query, keys, v, *upper))
 
 
 @pytest.mark.parametrize("drops", [False, True])
@@ -150,8 +151,8 @@ def test_a_registered_implementation_replaces_the_body_and_calls_it() -> None:
 def test_accelerated_additive_energy(records: bool, heads: int, dtype: torch.dtype) -> None:
     tensors = [random(*shape).to(dtype) for shape in ((3, heads, 4, 40), (3, heads, 5, 40), (40,))]
     with torch.set_grad_enabled(records):
-        assert_is_body(ops.additive_energy, *tensors, **PRECISIONS[dtype])
-        assert_is_body(ops.additive_energy, *tensors, [random(40, 40).to(dtype)], **PRECISIONS[dtype])
+        assert_is_body(additive_energy, *tensors, **PRECISIONS[dtype])
+        assert_is_body(additive_energy, *tensors, [random(40, 40).to(dtype)], **PRECISIONS[dtype])
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 import torch
 
-from nmt.core.device import CHECK_EVERY, Compute
+from nmt.core.device import SYNC_INTERVAL, Compute
 from nmt.extras.constraints.search import ConstrainedBeamSearch
 from nmt.nn import output
 from nmt.search.beam import BeamSearch
@@ -84,7 +84,7 @@ def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
         return SEARCHES[kind](model, padded(SOURCES), processors)
 
     expected = search()
-    monkeypatch.setitem(CHECK_EVERY, "cpu", 3)  # fewer checks, as on a GPU
+    monkeypatch.setitem(SYNC_INTERVAL, "cpu", 3)  # fewer checks, as on a GPU
     monkeypatch.setattr(output, "MAX_LOGITS", 8)
     assert len(output.row_parts(torch.zeros(3), 6)) == 3  # one row, or one sentence, at a time
     for hypotheses, others in zip(search(), expected, strict=True):

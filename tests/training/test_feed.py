@@ -15,7 +15,7 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.experiment import load
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.likelihood import guided_loss
+from nmt.models.loss import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.config import TrainingConfig
@@ -201,10 +201,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
         def spy(model: Any, source_BS: Any, target_BT: Any, feed: Any, *rest: Any, **options: Any) -> Any:
             seen.append((type(feed), getattr(feed, "gold_probability", None)))
-            return guided_loss(model, source_BS, target_BT, feed, *rest, **options)
+            return token_loss(model, source_BS, target_BT, feed, *rest, **options)
 
         with monkeypatch.context() as patched:
-            patched.setattr("nmt.training.objective.guided_loss", spy)
+            patched.setattr("nmt.training.objective.token_loss", spy)
             experiment = load(tmp_path / "config.yaml", ["training.validation.bleu=false", *settings])
             train(experiment, device="cpu", precision="float32")
         lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

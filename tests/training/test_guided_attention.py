@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.data.token_links import token_links
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.training import metrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
@@ -62,9 +64,11 @@ def objective_of(model: Any, **settings: Any) -> Objective:
     return Objective(model, config, NamedOptimizer(model, OptimizerConfig(), CPU), CPU, lambda _: "")
 
 
-def gradients(model: Any, objective: Objective, batches: list[Batch]) -> tuple[Losses, list[torch.Tensor]]:
+def gradients(
+    model: Any, objective: Objective, batches: list[Batch]
+) -> tuple[Losses[torch.Tensor], list[torch.Tensor]]:
     model.zero_grad(set_to_none=True)
-    losses = sum((Losses(*objective.backward(each, TOTALS, update=1).tolist()) for each in batches), start=Losses())
+    losses = reduce(add, [objective.backward(each, TOTALS, update=1) for each in batches])
     return losses, [torch.zeros_like(each) if each.grad is None else each.grad.clone() for each in model.parameters()]
 
 
@@ -76,7 +80,7 @@ def test_the_objective_is_the_usual_one_and_the_mean_over_linked_tokens(
     """As one batch, in halves as where memory is short, and as batches of their own of one update."""
     expected_model = model_of(kind)
     guidance = by_loops(expected_model.eval(), heads)
-    usual = token_loss(expected_model.train(), padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1)
+    usual = token_loss(expected_model.train(), padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1))
     count = TOTALS.tokens if normalization == "tokens" else TOTALS.sentences
     total = usual.objective / count + 0.7 * guidance / len(TOKEN_LINKS)
     expected = torch.autograd.grad(total, list(expected_model.parameters()))
@@ -86,8 +90,8 @@ def test_the_objective_is_the_usual_one_and_the_mean_over_linked_tokens(
     first, second = halves(batch_of())
     for batches in ([batch_of()], [first, second], [first, *halves(second)]):
         losses, found = gradients(model, own, batches)
-        assert losses.guidance == pytest.approx(guidance.item(), rel=1e-5)
-        assert losses.objective == pytest.approx(usual.objective.item(), rel=1e-5)
+        assert losses.guidance.item() == pytest.approx(guidance.item(), rel=1e-5)
+        assert losses.objective.item() == pytest.approx(usual.objective.item(), rel=1e-5)
         for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, check_dtype=False)
 
@@ -99,14 +103,14 @@ def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
 
     model.zero_grad(set_to_none=True)
     for attempt in OutOfMemoryRetry(model, CPU.device, lambda _: "").attempts([batch_of()], update=1):
-        losses_4 = torch.zeros(4, dtype=torch.float64)
+        losses = Losses.zeros(CPU.device)
         with attempt:
             for _, part in attempt:
                 assert part is not None
                 if len(part.pairs_B) > 1:
                     raise MemoryError
-                losses_4 += own.backward(part, TOTALS, update=1)
-    assert losses_4[3].item() == pytest.approx(whole.guidance, rel=1e-5)
+                losses += own.backward(part, TOTALS, update=1)
+    assert losses.guidance.item() == pytest.approx(whole.guidance.item(), rel=1e-5)
     for parameter, other in zip(model.parameters(), expected, strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad, other, atol=1e-5, rtol=1e-4)

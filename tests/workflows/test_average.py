@@ -22,7 +22,7 @@ from nmt.data.batching import collate, epoch_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.training import folders
 from nmt.training.interruption import Interruption
 from nmt.translator.loading import build_model, load_trained
@@ -430,7 +430,7 @@ def loss_of_first_batch(model: str, run: Path) -> float:
     trained = load_trained(model, device="cpu", precision="float32", prepare=lambda built, _: built.eval())
     source_BS, target_BT = torch.from_numpy(batch.source_BS), torch.from_numpy(batch.target_BT)
     smoothing = experiment.training.label_smoothing
-    loss = token_loss(trained.model, source_BS, target_BT, TeacherForcing(), smoothing=smoothing)
+    loss = token_loss(trained.model, source_BS, target_BT, TeacherForcing(), CrossEntropy(smoothing))
     return loss.objective.item() / int(batch.target_length_B.sum())
 
 

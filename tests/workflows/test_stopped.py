@@ -339,7 +339,7 @@ def test_the_lock_goes_with_its_process(here: Path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with workflow._alone(Path("run")):
+        with workflow._exclusive_run(Path("run")):
             os.write(writing, b"locked")
             wait_long()
     try:
@@ -362,7 +362,7 @@ def test_a_file_system_without_locks_is_warned_of(
 
     monkeypatch.setattr(fcntl, "flock", refused)
     Path("run").mkdir()
-    with workflow._alone(Path("run")):
+    with workflow._exclusive_run(Path("run")):
         pass
     assert capfd.readouterr().err == (
         "warning: run: cannot be locked (No locks available): see to it that no other training uses it\n"

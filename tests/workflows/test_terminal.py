@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from nmt.core import log
-from nmt.training.more.table import Example, Table
 from nmt.training.validation import Validated, line
+from nmt.translator.validation_table import Example, Table
 from tests.workflows.runs import nmt
 
 ROOT = Path(__file__).parents[2]

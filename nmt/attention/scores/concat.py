@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Sizes
+from nmt.attention.mechanism import Parameter, Sizes
 from nmt.attention.scores.additive import Additive
 
 
@@ -24,6 +24,7 @@ class Concat(Additive):
 
     kind: Literal["concat"] = "concat"  # type: ignore[assignment]
 
-    def projections(self, sizes: Sizes) -> Projections:
-        """The halves of W."""
-        return replace(super().projections(sizes), joint=True)
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
+        """The halves of W, and v."""
+        halves = ("query_weight_AQ", "key_weight_AK")
+        return {name: replace(each, is_half=name in halves) for name, each in super().parameters(sizes).items()}

@@ -6,12 +6,11 @@ Graves, Wayne & Danihelka 2014, "Neural Turing Machines", section 3.3.1, equatio
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import Parameter, Projections, Score, Sizes
+from nmt.attention.mechanism import Parameter, Parameters, Score, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +24,7 @@ class Cosine(Score):
 
     A cosine lies between -1 and 1, too close together for a softmax to choose; so the paper multiplies by a key
     strength b, which its controller emits at each step. Here b is one learnt number. Where the widths differ the key is
-    first projected, k' = W k.
+    first projected, k' = U k.
     """
 
     formula: ClassVar[str] = "b cos(q, k), b learnt"
@@ -35,22 +34,20 @@ class Cosine(Score):
     sharpness: Annotated[float, Field(gt=0.0)] = 10.0
     """Initial value of b."""
 
-    def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
-        return Projections.to_one_width(sizes)
-
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """theta, so that b stays positive."""
-        return {"log_sharpness_1": Parameter((1,), "zeros")}
+        return {**super().parameters(sizes), "log_sharpness_1": Parameter((1,), "zeros")}
 
-    def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
+    def precompute_keys(self, keys_BHSK: Tensor, parameters: Parameters) -> Tensor:
         """Keys of length 1."""
-        return _unit(keys_BHSA)
+        return _unit(super().precompute_keys(keys_BHSK, parameters))
 
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def __call__(self, query_BHTQ: Tensor, keys_BHSQ: Tensor, parameters: Parameters) -> Tensor:
         """b cos(query, key) for all pairs."""
+        # b = sharpness x exp(theta)
         strength_1 = (parameters["log_sharpness_1"] + math.log(self.sharpness)).exp()
-        return (_unit(query_BHTA) * strength_1) @ keys_BHSA.mT
+        # b q . k / (|q| |k|)
+        return (_unit(query_BHTQ) * strength_1) @ keys_BHSQ.mT
 
 
 def _unit(x: Tensor) -> Tensor:

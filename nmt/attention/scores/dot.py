@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.mechanism import Parameters, Score
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class Dot(Score):
-    """score = q . k. No parameters where query and key are equally wide; else the key is first projected, k' = W k."""
+    """score = q . k. No parameters where query and key are equally wide; else the key is first projected, k' = U k."""
 
     formula: ClassVar[str] = "q·k"
     source: ClassVar[str] = "Luong et al. 2015"
 
     kind: Literal["dot"] = "dot"
 
-    def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
-        return Projections.to_one_width(sizes)
-
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def __call__(self, query_BHTQ: Tensor, keys_BHSQ: Tensor, parameters: Parameters) -> Tensor:
         """query . key for all pairs."""
-        return query_BHTA @ keys_BHSA.mT
+        # q . k
+        return query_BHTQ @ keys_BHSQ.mT

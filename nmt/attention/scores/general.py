@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.mechanism import Parameter, Parameters, Score, Sizes, linear
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,10 +18,15 @@ class General(Score):
 
     kind: Literal["general"] = "general"
 
-    def projections(self, sizes: Sizes) -> Projections:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """W (Q, K)."""
-        return Projections(key=sizes.query)
+        return {"key_weight_AK": Parameter((sizes.query, sizes.key))}
 
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def precompute_keys(self, keys_BHSK: Tensor, parameters: Parameters) -> Tensor:
+        """W k."""
+        return linear(keys_BHSK, parameters["key_weight_AK"])
+
+    def __call__(self, query_BHTQ: Tensor, keys_BHSQ: Tensor, parameters: Parameters) -> Tensor:
         """query . (W key) for all pairs."""
-        return query_BHTA @ keys_BHSA.mT
+        # q . W k
+        return query_BHTQ @ keys_BHSQ.mT

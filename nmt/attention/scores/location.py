@@ -5,10 +5,9 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.mechanism import Parameter, Parameters, Score, Sizes, linear
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
@@ -27,14 +26,16 @@ class Location(Score):
     positions: Size = 100
     """Number of source positions that it can attend to, in subwords."""
 
-    def projections(self, sizes: Sizes) -> Projections:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """W; keys are not looked at."""
-        return Projections(query=self.positions)
+        return {"query_weight_AQ": Parameter((self.positions, sizes.query))}
 
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The first S of the query's scores; -inf past the last."""
+    def __call__(self, query_BHTQ: Tensor, keys_BHSK: Tensor, parameters: Parameters) -> Tensor:
+        """The first S of W q; -inf past the last."""
         from torch.nn import functional
 
-        positions = keys_BHSA.shape[2]
+        positions = keys_BHSK.shape[2]
+        # W q
+        scores_BHTA = linear(query_BHTQ, parameters["query_weight_AQ"])
         # -inf past the positions that W has, then cut to the length of this source
-        return functional.pad(query_BHTA, (0, positions), value=float("-inf"))[..., :positions]
+        return functional.pad(scores_BHTA, (0, positions), value=float("-inf"))[..., :positions]

@@ -6,10 +6,9 @@ Vaswani et al. 2017, "Attention Is All You Need", equation 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import Projections, Score, Sizes
+from nmt.attention.mechanism import Parameters, Score
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 class ScaledDot(Score):
     """score = q . k / sqrt(Q): of two vectors with independent entries of variance 1 it has variance 1 at any width.
 
-    Without parameters where query and key are equally wide; else the key is first projected, k' = W k.
+    Without parameters where query and key are equally wide; else the key is first projected, k' = U k.
     """
 
     formula: ClassVar[str] = "q·k / √d"
@@ -26,10 +25,7 @@ class ScaledDot(Score):
 
     kind: Literal["scaled_dot"] = "scaled_dot"
 
-    def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
-        return Projections.to_one_width(sizes)
-
-    def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def __call__(self, query_BHTQ: Tensor, keys_BHSQ: Tensor, parameters: Parameters) -> Tensor:
         """query . key / sqrt(width) for all pairs."""
-        return (query_BHTA / math.sqrt(query_BHTA.shape[-1])) @ keys_BHSA.mT
+        # q . k / sqrt(Q)
+        return (query_BHTQ / math.sqrt(query_BHTQ.shape[-1])) @ keys_BHSQ.mT

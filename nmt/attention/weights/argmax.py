@@ -5,16 +5,15 @@ Bengio, Léonard & Courville 2013, "Estimating or Propagating Gradients Through 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Argmax(Normalizer):
+class Argmax(Weighting):
     """All weight on s = argmax(scores); the gradient is that of softmax(scores) (straight-through estimator)."""
 
     formula: ClassVar[str] = "one-hot, s = argmax(scores)"
@@ -23,9 +22,7 @@ class Argmax(Normalizer):
 
     kind: Literal["argmax"] = "argmax"
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """One-hot weights; padding, at -inf, is never the best and gets no gradient."""
         if not context.is_training:
             return AttentionWeights(one_hot(scores_BHTS))

@@ -5,19 +5,18 @@ Mnih et al. 2014, "Recurrent Models of Visual Attention", section 2 and figure 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights
-from nmt.attention.reinforce import Sampled
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters
+from nmt.attention.reinforce import HardAttention
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Glimpse(Sampled):
+class Glimpse(HardAttention):
     """Head k weighs alike the words within 2^k - 1 of a position: 1, 3, 7 ... words, sharp at the centre and blurred
     around it, as the paper's sensor takes ever larger patches at the resolution of the smallest. The contexts of all
     heads are fused, tanh(W [c_1; ...; c_H]).
@@ -40,12 +39,10 @@ class Glimpse(Sampled):
         """One for each window."""
         return self.scales
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """Windows stop at the sentence's ends: every weight is 1 over the number of words in its window. Of an
         expectation over positions it is the expected weight."""
-        look_BTP, sampled = self.look(scores_BHTS, context, parameters)
+        look_BTP, sampled = self.sample(scores_BHTS, context, parameters)
         is_word_BS = scores_BHTS[:, 0, 0].isfinite()  # the same for every step: what is forbidden is the sentence's end
         place_S = is_word_BS[0].new_ones(is_word_BS.shape[1]).cumsum(dim=0)
         # scale k sees 2^k - 1 words: 0, 1, 3 ... to either side

@@ -5,12 +5,11 @@ Jang, Gu & Poole 2017, "Categorical Reparameterization with Gumbel-Softmax".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 from nmt.attention.weights.argmax import one_hot
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class Gumbel(Normalizer):
+class Gumbel(Weighting):
     """All weight on s = argmax(scores + g), g ~ Gumbel(0, 1), which is a draw from softmax(scores).
 
     The gradient is that of softmax((scores + g) / temperature) (straight-through, section 2.2). The temperature falls
@@ -42,9 +41,7 @@ class Gumbel(Normalizer):
         """start x (end / start)^(update / updates), then end."""
         return self.start * float((self.end / self.start) ** min(1.0, update / self.updates))
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """One-hot weights; padding, at -inf, is never drawn and gets no gradient."""
         if not context.is_training:
             return AttentionWeights(one_hot(scores_BHTS))

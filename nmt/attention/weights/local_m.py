@@ -5,17 +5,16 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalMonotonic(Normalizer):
+class LocalMonotonic(Weighting):
     """softmax of the scores in the window |s - p_t| <= width round p_t = t; past the sentence's end p_t stays there."""
 
     formula: ClassVar[str] = "softmax(scores) in |s - t| ≤ D"
@@ -25,9 +24,7 @@ class LocalMonotonic(Normalizer):
     width: Size = 10
     """D, half the window's width, in subwords."""
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """The window always holds p_t, which may be looked at, so something is left to weigh."""
         # p_t = t, or the last word where the target is longer than the source
         centre_BT1 = context.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)

@@ -5,17 +5,16 @@ Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Mach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer, Parameter, Sizes
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Parameters, Sizes, Weighting
 from nmt.nn.config import Size
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LocalPredictive(Normalizer):
+class LocalPredictive(Weighting):
     """p = S sigmoid(v . tanh(W q)) (equation 9), S the sentence's length; in the window |s - p| <= D the softmax of the
     scores is multiplied by exp(-(s - p)^2 / (2 (D / 2)^2)) (equation 10), through which p learns.
 
@@ -30,13 +29,11 @@ class LocalPredictive(Normalizer):
     width: Size = 10
     """D, half the window's width, in subwords."""
 
-    def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
+    def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """W and v."""
         return {"W_QQ": Parameter((sizes.query, sizes.query)), "v_Q": Parameter((sizes.query,))}
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """The product of softmax and Gaussian is the softmax of the sum of their exponents."""
         # v . tanh(W q)
         raw_BT = (context.query_BTQ @ parameters["W_QQ"].mT).tanh() @ parameters["v_Q"]

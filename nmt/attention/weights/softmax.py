@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Softmax(Normalizer):
+class Softmax(Weighting):
     """weight_j = exp(score_j) / sum over k of exp(score_k)."""
 
     formula: ClassVar[str] = "softmax(scores)"
@@ -19,8 +18,6 @@ class Softmax(Normalizer):
 
     kind: Literal["softmax"] = "softmax"
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """exp(-inf) = 0: padding gets exactly 0."""
         return AttentionWeights(scores_BHTS.softmax(dim=-1))

@@ -5,16 +5,15 @@ Martins & Astudillo 2016, "From Softmax to Sparsemax: A Sparse Model of Attentio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Normalizer
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameters, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Sparsemax(Normalizer):
+class Sparsemax(Weighting):
     """weights = argmin over p in the simplex of |p - scores|^2 = max(scores - tau, 0), with the tau that makes them
     sum to 1 (algorithm 1)."""
 
@@ -23,9 +22,7 @@ class Sparsemax(Normalizer):
 
     kind: Literal["sparsemax"] = "sparsemax"
 
-    def __call__(
-        self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
-    ) -> AttentionWeights:
+    def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """Autograd through tau gives the Jacobian of equation 9; a score of -inf is below every tau."""
         # weights do not change if all scores do by as much; near 0 they are rounded least
         scores_BHTS = scores_BHTS - scores_BHTS.amax(dim=-1, keepdim=True).detach()

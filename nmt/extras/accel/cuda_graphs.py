@@ -31,7 +31,7 @@ from nmt.attention.multihead import KeyValues
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord, shared
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.models.likelihood import decode
+from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Seq2Seq, Step, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder, TransformerState
@@ -120,7 +120,7 @@ def _dtype() -> torch.dtype | None:
 def graphed_decode(
     model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, needs_weights: bool
 ) -> Decoded:
-    """``nmt.models.likelihood.decode``, in training on CUDA by a graph. Its body runs where a pass is not a function of
+    """``nmt.models.loss.decode``, in training on CUDA by a graph. Its body runs where a pass is not a function of
     tokens, weights and the generator alone, and where there are gradients already, which may be those of this graph."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     graph = None
@@ -133,7 +133,7 @@ def graphed_decode(
         and not is_recomputing()
         and all(parameter.grad is None for parameter in trained)
         and isinstance(model.decoder, RNNDecoder | TransformerDecoder)
-        and all(isinstance(each.normalizer, Softmax) for each in model.modules() if isinstance(each, Attention))
+        and all(isinstance(each.weighting, Softmax) for each in model.modules() if isinstance(each, Attention))
     ):
         graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
         graph = graphs.of(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nmt import ops
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
+from nmt.attention.scores.additive import additive_energy
 from nmt.core.device import FASTEST, Compute
 from nmt.extras.accel import native
 from nmt.extras.accel.attention import fused_attend
@@ -22,7 +23,7 @@ from nmt.extras.accel.precision import fastest_on_cpu
 from nmt.extras.accel.product import pack
 from nmt.extras.accel.recurrent import Int8RecurrentStack
 from nmt.extras.accel.transformer_decoder import FastTransformerDecoder
-from nmt.models.likelihood import decode
+from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq, decoder_step
@@ -34,7 +35,7 @@ from nmt.translator.loading import for_inference
 
 def register() -> None:
     """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
-    ops.additive_energy.register(_additive_energy)
+    additive_energy.register(_additive_energy)
     ops.attend.register(fused_attend)
     ops.cross_entropy.register(fused_cross_entropy)
     ops.log_normalizer.register(kernel_log_normalizer)
@@ -103,6 +104,6 @@ def _additive_energy(
 ) -> Tensor:
     kernels = native.kernels(keys_BHSA)
     if kernels is None or keys_BHSA.shape[1] != 1 or upper_weights_AA:
-        return ops.additive_energy.body(query_BHTA, keys_BHSA, v_A, upper_weights_AA)
+        return additive_energy.body(query_BHTA, keys_BHSA, v_A, upper_weights_AA)
     query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
     return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)

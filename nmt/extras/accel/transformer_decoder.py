@@ -23,10 +23,10 @@ from nmt.core.record import BatchRecord, shared
 from nmt.extras.accel import native
 from nmt.extras.accel.product import Product
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
-from nmt.models.transformer.block import Entrance
+from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
-from nmt.nn.positions import Angles, Unchanged, turned
+from nmt.nn.positions import Angles, NoPosition, apply_rotary
 from nmt.nn.precision import compute_dtype
 
 
@@ -107,13 +107,13 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
 
 
 class _EmbedStep:
-    """``Entrance`` for one position; the vectors of many positions are formed at once."""
+    """``EmbeddingLayer`` for one position; the vectors of many positions are formed at once."""
 
-    def __init__(self, embedding: Embedding, entrance: Entrance) -> None:
+    def __init__(self, embedding: Embedding, entrance: EmbeddingLayer) -> None:
         self._table_VE = embedding.weight_VD.detach()
         self._scale = entrance.scale
         self._widen = None if entrance.widen is None else Product.of(entrance.widen)
-        self._positions = None if isinstance(entrance.positions, Unchanged) else entrance.positions
+        self._positions = None if isinstance(entrance.positions, NoPosition) else entrance.positions
         self._vectors_TD: Tensor | None = None
 
     def __call__(self, token_N: Tensor, time: int) -> Tensor:
@@ -151,7 +151,7 @@ class _LayerStep:
         self._source: DotProductHeads = source.core
         self._rise, self._activated, self._fall = Product.of(inside.rise), inside.activated, Product.of(inside.fall)
         residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
-        self._is_first = residuals[0].is_first
+        self._is_pre_norm = residuals[0].is_pre_norm
         self._norms = [_norm(residual.norm) for residual in residuals]
 
     def __call__(
@@ -159,14 +159,14 @@ class _LayerStep:
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
         """The next states, written over ``x_ND``, the ``past`` with this step, and the weights on demand."""
         norm_self, norm_source, norm_inside = self._norms
-        is_first = self._is_first
-        x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_first else x_ND, angles, past, backpointer_NT)
-        x_ND = x_ND if is_first else norm_self(x_ND)
-        x_ND, weights = self._attend_to_source(x_ND, norm_source(x_ND) if is_first else x_ND, memory)
-        x_ND = x_ND if is_first else norm_source(x_ND)
-        read_ND = norm_inside(x_ND) if is_first else x_ND
+        is_pre_norm = self._is_pre_norm
+        x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_pre_norm else x_ND, angles, past, backpointer_NT)
+        x_ND = x_ND if is_pre_norm else norm_self(x_ND)
+        x_ND, weights = self._attend_to_source(x_ND, norm_source(x_ND) if is_pre_norm else x_ND, memory)
+        x_ND = x_ND if is_pre_norm else norm_source(x_ND)
+        read_ND = norm_inside(x_ND) if is_pre_norm else x_ND
         x_ND = self._fall.onto(x_ND, self._activated(self._rise(read_ND)))
-        return x_ND if is_first else norm_inside(x_ND), kept, weights
+        return x_ND if is_pre_norm else norm_inside(x_ND), kept, weights
 
     def _attend_to_self(
         self, x_ND: Tensor, read_ND: Tensor, angles: Angles | None, past: tuple[Tensor, ...], backpointer_NT: Tensor
@@ -175,7 +175,7 @@ class _LayerStep:
         parts_N3H1A = present_NX.view(len(x_ND), 3, self._heads, 1, self.width)
         query_NH1A = parts_N3H1A[:, 0]
         if angles is not None:
-            both_N2H1A = turned(parts_N3H1A[:, :2], angles)
+            both_N2H1A = apply_rotary(parts_N3H1A[:, :2], angles)
             query_NH1A = both_N2H1A[:, 0]
             present_NX = torch.cat([both_N2H1A[:, 1:], parts_N3H1A[:, 2:]], dim=1).flatten(1)
         kept = (*past, present_NX)

@@ -21,7 +21,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from nmt.core.device import read_together
+from nmt.core.device import copy_to_host
 from nmt.data.vocabulary import EOS
 from nmt.extras.constraints.phrases import PhraseAutomaton, shortest
 from nmt.search.beam import Advance, Beams, BeamSearch, first_rows
@@ -67,7 +67,7 @@ class ConstrainedBeamSearch(BeamSearch):
             for values, shape in ((starts, (-1,)), (steps_left, (-1, 1)), (totals, (-1, 1)))
         )
         state_N = start_B.repeat_interleave(beam) if beams.constraint_N is None else beams.constraint_N
-        reached = [] if automaton.is_complete else read_together([state_N])[0].tolist()
+        reached = [] if automaton.is_complete else copy_to_host([state_N])[0].tolist()
         transitions = automaton.transitions(device, reached)
         at_N = state_N if transitions.state_N is None else transitions.state_N
 

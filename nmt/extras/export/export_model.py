@@ -26,7 +26,7 @@ from nmt.experiment import Experiment
 from nmt.extras.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.export.engine import CTranslate2Engine
 from nmt.extras.export.session import OnnxSession
-from nmt.models.rnn.readers_config import ReaderConfig
+from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import OwnEngine
 from nmt.search.scoring import max_lengths
@@ -171,7 +171,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
     trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
     decoder = trained.experiment.model.decoder
-    if isinstance(decoder, ReaderConfig) and chosen.greedy is not None:
+    if isinstance(decoder, ContextSourceConfig) and chosen.greedy is not None:
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
     chosen.check(trained.experiment)
     folder = output or export_folder(trained, to)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attended, Attention, AttentionMemory, NoAttention
+from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, NoAttention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
@@ -59,7 +59,7 @@ class _Step(NamedTuple):
     """Result of one step."""
 
     readout_NR: Tensor
-    attended: Attended
+    attended: AttentionOutput
     state: RNNState
 
 
@@ -88,9 +88,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         memory_size: int,
         readout_size: int,
         dropout: DropoutConfig,
-        reader: NoAttention | None = None,
+        context_source: NoAttention | None = None,
     ) -> None:
-        """``reader`` gives the contexts where the score of ``attention`` is none."""
+        """``context_source`` gives the contexts where the score of ``attention`` is none."""
         super().__init__()
         self.readout_size = readout_size
         self.query = config.query
@@ -101,8 +101,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
-        self.attention: Attention | NoAttention = reader or NoAttention()
-        context_size = 0 if reader is None else reader.context_size
+        self.attention: Attention | NoAttention = context_source or NoAttention()
+        context_size = 0 if context_source is None else context_source.context_size
         if not attention.is_none:
             self.attention = Attention(
                 attention,
@@ -165,7 +165,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         if self.query == "previous":
             # Bahdanau: c_t = attend(s_{t-1})
             query_NQ = self._query(state.stack.top_BD, embedded_NE)
-            attended: Attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
+            attended: AttentionOutput = self.attention(query_NQ[:, None], position_N1, memory.attention)
             stack = self.stack.step(
                 torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, factors.layers
             )
@@ -193,7 +193,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         position_BT = torch.arange(steps, device=input_BT.device).expand(rows, steps)
         inputs_BTE = torch.cat([embedded_BTE, self._sentence(memory, position_BT)], dim=-1)
         top_BTD = self.stack(inputs_BTE, self.start(memory).stack, self.dropout)
-        attended: Attended = self.attention(self._query(top_BTD, embedded_BTE), position_BT, memory.attention)
+        attended: AttentionOutput = self.attention(self._query(top_BTD, embedded_BTE), position_BT, memory.attention)
         readout_BTR = self.dropout(self._readout(top_BTD, attended.context_NTV, embedded_BTE))
         marginal = self._marginal_readouts(embedded_BTE, top_BTD, attended, memory) if self.marginalizes else None
         sampled = () if attended.sampled is None else (attended.sampled,)
@@ -266,7 +266,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         return self.training and self.attention.marginalizes
 
     def _marginal_readouts(
-        self, embedded_BTE: Tensor, top_BTD: Tensor, attended: Attended, memory: RNNMemory
+        self, embedded_BTE: Tensor, top_BTD: Tensor, attended: AttentionOutput, memory: RNNMemory
     ) -> MarginalReadouts:
         """The readout with the value of each source position as the context: W [s; v] = W_s s + W_v v."""
         values_BSV = memory.attention.values_BSV

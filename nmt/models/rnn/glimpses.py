@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attended, AttentionMemory, NoAttention, matrix
+from nmt.attention.attention import AttentionMemory, AttentionOutput, NoAttention, matrix
 from nmt.attention.reinforce import SampledPositions
 from nmt.models.rnn.decoder import RNNDecoder, RNNMemory, RNNState, _Factors, _Step
 from nmt.models.rnn.readers_config import GlimpsesConfig
@@ -29,7 +29,7 @@ class GlimpseSensor(NoAttention):
     Between two words a window is the mixture of those round either: word i weighs clamp(2^k - |i - l|, 0, 1), before
     all are divided by their sum. A place outside the sentence is its first or last word. W_l reads 2 l / S - 1.
 
-    The policy learns by REINFORCE (see ``Sampled``), with the baseline w' . s + b': the log-density of l has a
+    The policy learns by REINFORCE (see ``HardAttention``), with the baseline w' . s + b': the log-density of l has a
     gradient, the draw has none. A step that looks through the expectation takes the mean, which has a derivative.
     """
 
@@ -44,12 +44,12 @@ class GlimpseSensor(NoAttention):
         self.place = nn.Linear(1, config.size)
         self.glimpse = nn.Linear(2 * config.size, config.size)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """See ``Attention.forward``. The context is g; the one head of weights is the mean of the windows."""
         values_BSV, is_pad_BS, (rows, time, width) = memory.values_BSV, memory.is_pad_BS, query_NTQ.shape
         length_B1 = (~is_pad_BS).sum(dim=1, keepdim=True)
         with torch.autocast(query_NTQ.device.type, enabled=False):
-            place_BT, sampled = self._look(query_NTQ.reshape(len(values_BSV), -1, width).float(), length_B1)
+            place_BT, sampled = self._sample(query_NTQ.reshape(len(values_BSV), -1, width).float(), length_B1)
             # a place outside of the sentence is its first or last word
             place_BT = place_BT.clamp(min=0.0).minimum(length_B1 - 1.0)
             source_S = torch.arange(values_BSV.shape[1], device=place_BT.device)
@@ -67,9 +67,9 @@ class GlimpseSensor(NoAttention):
         hidden_BTX = torch.cat([self.windows(rho_BTX), self.place(relative_BT1)], dim=-1).relu()
         # g
         glimpse_NTV = self.glimpse(hidden_BTX).relu().view(rows, time, -1)
-        return Attended(glimpse_NTV, window_BTKS.mean(dim=2).view(rows, 1, time, -1), sampled)
+        return AttentionOutput(glimpse_NTV, window_BTKS.mean(dim=2).view(rows, 1, time, -1), sampled)
 
-    def _look(self, query_BTQ: Tensor, length_B1: Tensor) -> tuple[Tensor, SampledPositions | None]:
+    def _sample(self, query_BTQ: Tensor, length_B1: Tensor) -> tuple[Tensor, SampledPositions | None]:
         """The places l (B, T), and in training the draws."""
         policy_2Q, offset_2 = self.policy_2Q.float(), self.policy_offset_2.float()
         # mean = S sigmoid(w . s + b)
@@ -102,4 +102,5 @@ class GlimpseDecoder(RNNDecoder):
             steps.append(super()._step(embedded_NE, memory, state, factors))
             state = replace(state, stack=steps[-1].state.stack)
         seen, weights, draws = zip(*(step.attended for step in steps), strict=True)
-        return steps[-1]._replace(attended=Attended(seen[-1], torch.cat(weights, 1), SampledPositions.joined(draws)))
+        output = AttentionOutput(seen[-1], torch.cat(weights, 1), SampledPositions.joined(draws))
+        return steps[-1]._replace(attended=output)

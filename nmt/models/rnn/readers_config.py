@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nmt.attention.reinforce import Rewarded
+from nmt.attention.reinforce import ReinforceOptions
 from nmt.models.rnn.config import RNNDecoderConfig
 
 
-class ReaderConfig(RNNDecoderConfig):
+class ContextSourceConfig(RNNDecoderConfig):
     """A recurrent decoder that looks at the source in a way of its own, with ``attention.score: none``."""
 
     query: Literal["previous"] = "previous"
@@ -19,13 +19,13 @@ class ReaderConfig(RNNDecoderConfig):
     input_feeding: bool = False
 
 
-class ReencodingConfig(ReaderConfig):
+class ReencodingConfig(ContextSourceConfig):
     """A recurrent decoder whose state starts another encoder at each step, which reads the whole source again."""
 
     kind: Literal["reencoding"] = "reencoding"  # type: ignore[assignment]
 
 
-class GlimpsesConfig(ReaderConfig, Rewarded):
+class GlimpsesConfig(ContextSourceConfig, ReinforceOptions):
     """The recurrent attention model (Mnih et al. 2014): a decoder that takes glimpses of places that it draws."""
 
     kind: Literal["glimpses"] = "glimpses"  # type: ignore[assignment]

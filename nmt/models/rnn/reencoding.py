@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nmt.attention.attention import Attended, AttentionMemory, NoAttention
+from nmt.attention.attention import AttentionMemory, AttentionOutput, NoAttention
 from nmt.models.rnn.config import RNNDecoderConfig
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
@@ -27,7 +27,7 @@ class SourceReader(NoAttention):
         sizes = {"input_size": memory_size, "size": config.size, "layers": config.layers}
         self.stack = RecurrentStack(config.cell, **sizes, residual=config.residual)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
+    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """See ``Attention.forward``; T is 1. All rows, those of a beam too, are read at once."""
         rows, sentences = query_NTQ.shape[0], memory.is_pad_BS.shape[0]
         source = memory if rows == sentences else memory.repeat(rows // sentences)

@@ -21,7 +21,7 @@ from nmt.nn.positions import absolute_positions
 from nmt.nn.precision import compute_dtype
 
 
-class Entrance(nn.Module):
+class EmbeddingLayer(nn.Module):
     """Input of the bottom layer: embeddings, by default times sqrt(E), made as wide as a state; positions; dropout."""
 
     def __init__(self, config: TransformerConfig, *, width: int, dropout: DropoutConfig) -> None:
@@ -60,19 +60,19 @@ class Residual(nn.Module):
     def __init__(self, config: TransformerConfig, dropout: DropoutConfig) -> None:
         super().__init__()
         self.norm = LayerNorm(config.size)
-        self.is_first = config.norm == "pre"
+        self.is_pre_norm = config.norm == "pre"
         self.dropout = Dropout(dropout.layers)
 
     def read(self, x_BTD: Tensor) -> Tensor:
         """The input of the block."""
-        input_BTD: Tensor = self.norm(x_BTD) if self.is_first else x_BTD
+        input_BTD: Tensor = self.norm(x_BTD) if self.is_pre_norm else x_BTD
         return input_BTD
 
     def add(self, x_BTD: Tensor, output_BTD: Tensor) -> Tensor:
         """``x_BTD`` with the output of the block added."""
         # dropout on the output of the block alone: the path through the sum stays whole
         sum_BTD: Tensor = x_BTD + self.dropout(output_BTD)
-        return sum_BTD if self.is_first else self.norm(sum_BTD)
+        return sum_BTD if self.is_pre_norm else self.norm(sum_BTD)
 
 
 def last_norm(config: TransformerConfig) -> nn.Module:

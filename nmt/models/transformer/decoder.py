@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.multihead import HeadsAttended, KeyValues, MultiHead
+from nmt.attention.multihead import KeyValues, MultiHead, MultiHeadOutput
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
-from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
+from nmt.models.transformer.block import EmbeddingLayer, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
 from nmt.nn.config import DropoutConfig
 from nmt.nn.embedding import Embedding
@@ -48,7 +48,7 @@ class LayerOutput(NamedTuple):
     """Result of a layer."""
 
     x_NTD: Tensor
-    attended: HeadsAttended
+    attended: MultiHeadOutput
     """Attention to the source."""
     key_values: KeyValues
     """Keys and values of self-attention, including those of earlier steps."""
@@ -85,7 +85,7 @@ class DecoderLayer(nn.Module):
         )
         # words so far, then the source, then each position by itself
         x_NTD = self.self_attention_residual.add(x_NTD, to_self.context_NTQ)
-        attended: HeadsAttended = self.attention(self.attention_residual.read(x_NTD), position_NT, memory)
+        attended: MultiHeadOutput = self.attention(self.attention_residual.read(x_NTD), position_NT, memory)
         x_NTD = self.attention_residual.add(x_NTD, attended.context_NTQ)
         output_NTD = self.feed_forward(self.feed_forward_residual.read(x_NTD))
         return LayerOutput(self.feed_forward_residual.add(x_NTD, output_NTD), attended, key_values)
@@ -108,7 +108,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         super().__init__()
         self.readout_size = readout_size
         self.embedding = embedding
-        self.entrance = Entrance(config, width=width, dropout=dropout)
+        self.entrance = EmbeddingLayer(config, width=width, dropout=dropout)
         self.layers = nn.ModuleList(
             DecoderLayer(config, attention, dropout, memory_size=memory_size) for _ in range(config.layers)
         )

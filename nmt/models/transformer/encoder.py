@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.seq2seq import Encoded, Encoder, mean_state
-from nmt.models.transformer.block import Entrance, Residual, feed_forward, last_norm, self_attention
+from nmt.models.transformer.block import EmbeddingLayer, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerEncoderConfig
 from nmt.nn.config import DropoutConfig
 from nmt.nn.embedding import Embedding
@@ -40,7 +40,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         self.size = config.size
         self.embedding = embedding
-        self.entrance = Entrance(config, width=width, dropout=dropout)
+        self.entrance = EmbeddingLayer(config, width=width, dropout=dropout)
         self.layers = nn.ModuleList(EncoderLayer(config, dropout) for _ in range(config.layers))
         self.norm = last_norm(config)
 

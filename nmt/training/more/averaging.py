@@ -166,7 +166,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     if not is_noted:  # the last step: whatever is cut off before is done again
         metrics.write("average", update, {"checkpoints": len(members), **figures})
     updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)
-    metric, best = config.validation.metric, trainer.standing
+    metric, best = config.validation.metric, trainer.best_validation
     result = "not measured: data.valid is not set"
     if best.best is not None and metric in figures:
         name = best.tie_break(figures, metric) or metric

@@ -47,7 +47,7 @@ _BUCKET = 1 << 23
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchEnvironment:
     """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
 
     rank: int = 0
@@ -60,11 +60,11 @@ class Launch:
     """Number of processes on its machine, as far as is known."""
 
     @staticmethod
-    def of(environment: Mapping[str, str]) -> Launch:
+    def of(environment: Mapping[str, str]) -> LaunchEnvironment:
         """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
         of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
-            return Launch()
+            return LaunchEnvironment()
         if missing := [name for name in _VARIABLES if not environment.get(name)]:
             there = "RANK" if "RANK" in environment else "WORLD_SIZE"
             raise InputError(
@@ -79,7 +79,7 @@ class Launch:
         if port >= 1 << 16:
             raise InputError(f"environment: MASTER_PORT={port} is not a port, which are below 65536")
         there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers say so
-        return Launch(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
+        return LaunchEnvironment(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
 
     def device(self, name: str) -> str:
         """The device for ``compute`` that this process takes where the user said ``name``: its own GPU where there are
@@ -97,10 +97,10 @@ class Launch:
         return f"cuda:{self.local_rank}"
 
 
-class Joined(Processes):
+class ProcessGroup(Processes):
     """One of several processes, over torch's process group. Sums are the same bits in all of them."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchEnvironment) -> None:
         self.rank, self.size = launch.rank, launch.size
         self._launch = launch
 
@@ -115,7 +115,7 @@ class Joined(Processes):
         _gather(self._launch, device)
         try:
             yield
-        except LostTouch:
+        except PeerLost:
             raise  # taking leave of a process that is gone may wait for it
         except BaseException:
             distributed.destroy_process_group()
@@ -194,17 +194,17 @@ class Joined(Processes):
         try:
             yield
         except RuntimeError as error:
-            raise LostTouch(
+            raise PeerLost(
                 f"process {self.rank} of {self.size}: lost touch with the others: one has ended, and its own message "
                 f"says why, or cannot be reached; the same command goes on from the last checkpoint ({_reason(error)})"
             ) from None
 
 
-class LostTouch(InputError):
+class PeerLost(InputError):
     """Another process has ended or cannot be reached."""
 
 
-def _gather(launch: Launch, device: torch.device) -> None:
+def _gather(launch: LaunchEnvironment, device: torch.device) -> None:
     job = os.environ.get("TORCHELASTIC_RUN_ID", "")
     names = [f"nmt/{job}/{rank}" for rank in range(launch.size)]
     try:
@@ -226,7 +226,7 @@ def _gather(launch: Launch, device: torch.device) -> None:
         raise InputError(f"processes compute on {' and '.join(kinds)}: give all the same --device, cpu or cuda")
 
 
-def _store(launch: Launch) -> Any:
+def _store(launch: LaunchEnvironment) -> Any:
     """The store of notes between processes: torchrun's own, or one in the first process."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return next(rendezvous("env://", timeout=GATHERING))[0]

@@ -33,12 +33,12 @@ LAST_WORDS = 10.0
 """Seconds that the others have to say why they end, after this process has missed one of them."""
 
 _PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.more.launch as launch
-_thread.start_new_thread(launch.follow, ())
+_thread.start_new_thread(launch.watch_parent, ())
 app.main()"""
 
 
 @contextmanager
-def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
+def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
     """Starts ``count`` - 1 further processes of ``nmt`` with ``arguments``, this one being the first of all, in the way
     of torchrun: by environment variables. The machine's cores are shared out as OMP_NUM_THREADS, unless that is set.
     Must be entered before torch is imported, which reads the number of threads.
@@ -80,9 +80,9 @@ def together(count: int, arguments: Sequence[str]) -> Iterator[None]:
             patience = FAREWELL
             raise
         except InputError as error:
-            from nmt.training.more.distributed import LostTouch
+            from nmt.training.more.distributed import PeerLost
 
-            if isinstance(error, LostTouch):
+            if isinstance(error, PeerLost):
                 _wait(others, LAST_WORDS)
                 _show(others, str(error))
                 error = InputError(_killed(others) or str(error))
@@ -121,7 +121,7 @@ class _Other:
         self.process.wait()
 
 
-def follow() -> None:
+def watch_parent() -> None:
     """Ends a further process once the first has died, which holds the other end of stdin; stdout is its stderr."""
     os.read(0, 1)
     if os.environ["RANK"] == "1":

@@ -23,16 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from nmt.core.device import CHECK_EVERY, Compute, read_together
+from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
 from nmt.data.batching import length_batches, pad
 from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.models.loss import TargetTokens
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
@@ -44,16 +45,6 @@ COMPACT_BELOW = 0.8
 PART = 2
 """Largest batch of hypotheses, in sizes of the batch of sentence pairs. Larger ones have more padding,
 measured half of it all in a single one; smaller ones keep a GPU less busy."""
-
-
-@dataclass(frozen=True)
-class RiskLoss:
-    """The losses of a batch."""
-
-    risk: Tensor
-    """A scalar with a gradient: summed over the sentences."""
-    gold: TokenLoss
-    """The usual loss of the references, under the same draw of dropout; with a gradient only where it counts."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +82,9 @@ class MinimumRisk:
         self._smoothing = smoothing
         self._reward = reward(config.reward)
 
-    def loss(self, source_BS: Tensor, target_BT: Tensor) -> RiskLoss:
-        """The risk and the usual loss, from one pass over all distinct hypotheses and the references."""
+    def loss(self, source_BS: Tensor, target_BT: Tensor) -> TokenLoss:
+        """The usual loss of the references, and the risk, summed over the sentences, from one pass over all distinct
+        hypotheses and the references."""
         model, config = self._model, self.config
         # in an autocast of its own: not all versions of torch cast a weight anew that was cast without a gradient
         with _evaluating(model), self._compute.autocast():
@@ -119,7 +111,7 @@ class MinimumRisk:
                 gold = model.output.loss(
                     tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self._smoothing
                 )
-        return RiskLoss(risk_B.sum(), gold)
+        return replace(gold, risk=risk_B.sum())
 
 
 def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor:
@@ -178,7 +170,7 @@ def sample(
         token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
         drawn_NT[row_N, time] = token_N
         active_N = token_N != EOS
-        if (time + 1) % CHECK_EVERY.get(device.type, 8):
+        if (time + 1) % SYNC_INTERVAL.get(device.type, 8):
             continue
         active_B = active_N.view(-1, samples).any(dim=1).tolist()
         if not any(active_B):
@@ -206,7 +198,7 @@ def candidates(
     references: list[list[int]] = []
     others: list[list[int]] = []
     cell_M = [row * cells for row in range(sentences)]
-    both = (tokens.tolist() for tokens in read_together([target_BT, drawn_BKT]))
+    both = (tokens.tolist() for tokens in copy_to_host([target_BT, drawn_BKT]))
     for row, (target, hypotheses) in enumerate(zip(*both, strict=True)):
         # tokens before the first end-of-sentence
         gold, *drawn_K = (tuple(tokens[: tokens.index(EOS)]) for tokens in (target, *hypotheses))
@@ -254,11 +246,10 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
         assert decoded.marginal is None, "a sum over all positions has no single readout"
         assert not decoded.sampled, "attention that draws positions learns from gold words only"
-        tokens = sum(pool.length_M[row] for row in rows)
         # the number of tokens is known, so the device need not be asked for it
-        place_W = (target_PT != model.pad).flatten().nonzero_static(size=tokens)[:, 0]
-        readout_WR = decoded.readout_BTR.flatten(0, 1).index_select(0, place_W)
-        parts.append((readout_WR, target_PT.flatten()[place_W], row_P[place_W // target_PT.shape[1]]))
+        tokens = TargetTokens.of(target_PT, model.pad, sum(pool.length_M[row] for row in rows))
+        row_W = row_P[tokens.token_index_N // target_PT.shape[1]]
+        parts.append((tokens.rows(decoded.readout_BTR), tokens.gold_N, row_W))
     readouts, tokens_W, hypotheses = zip(*parts, strict=True)
     return _Tokens(torch.cat(readouts), torch.cat(tokens_W), torch.cat(hypotheses))
 

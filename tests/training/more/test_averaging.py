@@ -18,7 +18,7 @@ from nmt.data.batching import Batch, collate
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.training.config import TrainingConfig
 from nmt.training.more.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.objective import Objective
@@ -160,9 +160,8 @@ def test_the_loss_of_an_update_is_the_mean_over(
     total, tokens = torch.zeros(()), 0
     for pair in pairs:
         batch = collate(data.train, np.array([pair]))
-        loss = token_loss(
-            model, torch.from_numpy(batch.source_BS), torch.from_numpy(batch.target_BT), TeacherForcing(), smoothing=0.1
-        )
+        source_BS, target_BT = torch.from_numpy(batch.source_BS), torch.from_numpy(batch.target_BT)
+        loss = token_loss(model, source_BS, target_BT, TeacherForcing(), CrossEntropy(0.1))
         total = total + loss.objective
         tokens += int(batch.target_length_B[0])
     assert lines[0]["loss"] == pytest.approx(total.item() / tokens, rel=1e-4)  # for people always one of a token

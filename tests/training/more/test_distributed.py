@@ -30,7 +30,7 @@ from nmt.data.batching import epoch_batches
 from nmt.experiment import load
 from nmt.training.checkpoint import read_tensors
 from nmt.training.more import distributed
-from nmt.training.more.distributed import Launch, shares
+from nmt.training.more.distributed import LaunchEnvironment, shares
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
@@ -77,9 +77,13 @@ WHOLE = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "loca
 
 
 def test_the_environment_says_which_process_this_is() -> None:
-    assert Launch.of({}) == Launch.of({"MASTER_ADDR": "localhost"}) == Launch(rank=0, size=1, local_rank=0)
-    assert Launch.of(WHOLE) == Launch(rank=1, size=2, local_rank=1, local_size=1)
-    assert Launch.of({**WHOLE, "LOCAL_WORLD_SIZE": "2"}).local_size == 2
+    assert (
+        LaunchEnvironment.of({})
+        == LaunchEnvironment.of({"MASTER_ADDR": "localhost"})
+        == LaunchEnvironment(rank=0, size=1, local_rank=0)
+    )
+    assert LaunchEnvironment.of(WHOLE) == LaunchEnvironment(rank=1, size=2, local_rank=1, local_size=1)
+    assert LaunchEnvironment.of({**WHOLE, "LOCAL_WORLD_SIZE": "2"}).local_size == 2
 
 
 @pytest.mark.parametrize(
@@ -95,20 +99,20 @@ def test_the_environment_says_which_process_this_is() -> None:
 def test_an_environment_that_makes_no_sense_is_refused(change: dict[str, str | None], says: str) -> None:
     environment = {name: value for name, value in (WHOLE | change).items() if value is not None}
     with pytest.raises(InputError, match=says) as refused:
-        Launch.of(environment)
+        LaunchEnvironment.of(environment)
     assert "\n" not in str(refused.value)
 
 
 def test_each_process_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    second = Launch(rank=3, size=4, local_rank=1)
+    second = LaunchEnvironment(rank=3, size=4, local_rank=1)
     assert [second.device(name) for name in ("auto", "cuda", "cpu")] == ["cuda:1", "cuda:1", "cpu"]
-    assert Launch().device("cuda:1") == "cuda:1"
+    assert LaunchEnvironment().device("cuda:1") == "cuda:1"
     with pytest.raises(InputError, match="--device cuda:1: is one GPU for 4 processes"):
         second.device("cuda:1")
     with pytest.raises(InputError, match="more processes than GPUs"):
-        Launch(rank=2, size=4, local_rank=2).device("auto")
+        LaunchEnvironment(rank=2, size=4, local_rank=2).device("auto")
 
 
 # ------------------------------------------------------------------------------------------------ processes
@@ -351,12 +355,12 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
     """However many parts this process makes of its share: they do not know how many."""
     asked: list[Sequence[float]] = []
 
-    def total(self: distributed.Joined, values: Sequence[float]) -> list[float]:
+    def total(self: distributed.ProcessGroup, values: Sequence[float]) -> list[float]:
         asked.append(values)
         return [value + 10.0 for value in values]
 
-    monkeypatch.setattr(distributed.Joined, "all_reduce", total)
-    summed = distributed.Joined(Launch(0, 2)).batch_all_reduce()
+    monkeypatch.setattr(distributed.ProcessGroup, "all_reduce", total)
+    summed = distributed.ProcessGroup(LaunchEnvironment(0, 2)).batch_all_reduce()
     assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
     assert asked == [[1.0, 2.0]]
 
@@ -364,9 +368,9 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
 def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
     """Leaves behind what this process has summed, and what it was told that all have."""
     asked: list[dict[str, list[float]]] = []
-    batch_all_reduce = distributed.Joined.batch_all_reduce
+    batch_all_reduce = distributed.ProcessGroup.batch_all_reduce
 
-    def noting(self: distributed.Joined) -> Callable[[torch.Tensor], torch.Tensor]:
+    def noting(self: distributed.ProcessGroup) -> Callable[[torch.Tensor], torch.Tensor]:
         summed = batch_all_reduce(self)
 
         def noted(own_N: torch.Tensor) -> torch.Tensor:
@@ -376,7 +380,7 @@ def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings
 
         return noted
 
-    distributed.Joined.batch_all_reduce = noting  # type: ignore[method-assign]
+    distributed.ProcessGroup.batch_all_reduce = noting  # type: ignore[method-assign]
     try:
         _process(folder, rank, environment, settings)
     finally:
@@ -546,10 +550,10 @@ def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.M
     monkeypatch.setattr(launch, "_Other", _Ended)
     for given_threads, expected in (("", "3"), ("5", "5")):
         monkeypatch.setenv("OMP_NUM_THREADS", given_threads)
-        with launch.together(2, ["train"]):
-            assert Launch.of(os.environ) == Launch(0, 2, 0, 2)
+        with launch.spawn_workers(2, ["train"]):
+            assert LaunchEnvironment.of(os.environ) == LaunchEnvironment(0, 2, 0, 2)
             assert os.environ["OMP_NUM_THREADS"] == expected
-        assert Launch.of(os.environ) == Launch()
+        assert LaunchEnvironment.of(os.environ) == LaunchEnvironment()
         assert os.environ["OMP_NUM_THREADS"] == given_threads
 
 
@@ -586,7 +590,7 @@ def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypa
 
     monkeypatch.setattr(launch, "_Other", Running)
     monkeypatch.setattr(launch, "FAREWELL", 0.1)
-    with pytest.raises(KeyboardInterrupt), launch.together(3, ["train"]):
+    with pytest.raises(KeyboardInterrupt), launch.spawn_workers(3, ["train"]):
         pass
     assert killed == [1]
 

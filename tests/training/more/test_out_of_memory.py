@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.core.errors import InputError
 from nmt.data.batching import Batch, halves, pad
 from nmt.experiment import load
-from nmt.models.likelihood import guided_loss
+from nmt.models.loss import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
 from nmt.training.more.out_of_memory import OutOfMemoryRetry
@@ -26,6 +26,7 @@ from nmt.training.objective import Losses
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 
+NO_LOSS = Losses(0.0, 0.0, 0.0, 0.0)
 CPU = torch.device("cpu")
 
 
@@ -65,30 +66,30 @@ class Small:
         self.tried: list[list[int]] = []
         self.numbers: list[int] = []
 
-    def backward(self, batch: Batch | None, number: int) -> Losses:
+    def backward(self, batch: Batch | None, number: int) -> Losses[float]:
         """Its gradient is the sum of the pairs' numbers, half of which is there when memory ends."""
         self.numbers.append(number)
         if batch is None:
-            return Losses()
+            return NO_LOSS
         self.tried.append(sorted(batch.pairs_B.tolist()))
         fits = batch.source_BS.size + batch.target_BT.size <= self.limit
         (self.weight(torch.ones(1, 1)) * float(batch.pairs_B.sum()) * (1.0 if fits else 0.5)).sum().backward()
         if not fits:
             raise self.error
-        return Losses(float(batch.pairs_B.sum()), float(len(batch.pairs_B)))
+        return Losses(float(batch.pairs_B.sum()), float(len(batch.pairs_B)), 0.0, 0.0)
 
 
 def learn(
     retry: OutOfMemoryRetry,
     batches: Sequence[Batch | None],
-    backward: Callable[[Batch | None, int], Losses],
+    backward: Callable[[Batch | None, int], Losses[float]],
     *,
     update: int = 1,
-) -> list[Losses]:
+) -> list[Losses[float]]:
     """The losses of each batch, as the trainer sums them."""
-    losses: list[Losses] = []
+    losses: list[Losses[float]] = []
     for attempt in retry.attempts(batches, update=update):
-        losses = [Losses()] * len(batches)
+        losses = [NO_LOSS] * len(batches)
         with attempt:
             for number, part in attempt:
                 losses[number] += backward(part, number)
@@ -100,7 +101,7 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
     retry = OutOfMemoryRetry(small.weight, CPU, lambda _: "somewhere")
     batches = [batch_of((2, 2)), batch_of(*[(4, 4)] * 4), None]
     losses = learn(retry, batches, small.backward, update=7)
-    assert losses == [Losses(100.0, 1.0), Losses(406.0, 4.0), Losses()]
+    assert losses == [Losses(100.0, 1.0, 0.0, 0.0), Losses(406.0, 4.0, 0.0, 0.0), NO_LOSS]
     assert small.weight.weight.grad is not None
     assert small.weight.weight.grad.item() == 506.0  # of each pair once, nothing of what failed
     assert small.tried == [[100], [100, 101, 102, 103], [100], [100, 101], [102, 103]]
@@ -116,7 +117,7 @@ def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFix
 def test_parts_of_parts_down_to_single_pairs() -> None:
     small = Small(limit=12)
     losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 5)], small.backward)
-    assert losses == [Losses(510.0, 5.0)]
+    assert losses == [Losses(510.0, 5.0, 0.0, 0.0)]
     assert sorted(small.tried[-5:]) == [[100], [101], [102], [103], [104]]
 
 
@@ -135,19 +136,19 @@ def test_parts_of_parts_down_to_single_pairs() -> None:
 def test_lack_of_memory_has_many_names(error: Exception) -> None:
     small = Small(limit=12, error=error)
     losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 2)], small.backward)
-    assert losses == [Losses(201.0, 2.0)]
+    assert losses == [Losses(201.0, 2.0, 0.0, 0.0)]
 
 
 def test_what_failed_has_drawn_nothing() -> None:
     """So that the parts draw what they would draw if their size had been known before."""
     drawn: list[float] = []
 
-    def backward(batch: Batch | None, number: int) -> Losses:
+    def backward(batch: Batch | None, number: int) -> Losses[float]:
         assert batch is not None
         drawn.append(torch.rand(()).item())
         if len(batch.pairs_B) > 1:
             raise MemoryError
-        return Losses()
+        return NO_LOSS
 
     retry = OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: "")
     for seed in (0, 0):  # the second time it is known
@@ -167,7 +168,7 @@ def test_a_pair_that_does_not_fit_is_named() -> None:
 
 @pytest.mark.parametrize("text", ["shapes cannot be multiplied", "could not create a primitive descriptor for a sum"])
 def test_other_errors_are_not_taken_for_a_lack_of_memory(text: str) -> None:
-    def fails(batch: Batch | None, number: int) -> Losses:
+    def fails(batch: Batch | None, number: int) -> Losses[float]:
         raise RuntimeError(text)
 
     with pytest.raises(RuntimeError, match=text):
@@ -185,9 +186,9 @@ def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pyt
         parts.append(len(target_BT))
         if parts_only and target_BT.numel() > 30:
             raise MemoryError
-        return guided_loss(model, source_BS, target_BT, *rest, **options)
+        return token_loss(model, source_BS, target_BT, *rest, **options)
 
-    monkeypatch.setattr("nmt.training.objective.guided_loss", spy)
+    monkeypatch.setattr("nmt.training.objective.token_loss", spy)
     weights = []
     for parts_only in (False, True):
         overrides = [
@@ -213,7 +214,7 @@ from nmt.experiment import load
 from nmt.training import objective
 from nmt.workflows.train import train
 
-real, held = objective.guided_loss, []
+real, held = objective.token_loss, []
 
 def limited(model, source_BS, target_BT, *rest, **options):
     if not held:  # all is loaded by now
@@ -223,7 +224,7 @@ def limited(model, source_BS, target_BT, *rest, **options):
     held.append(target_BT.shape[0])
     return real(model, source_BS, target_BT, *rest, **options)
 
-objective.guided_loss = limited
+objective.token_loss = limited
 train(load(Path("config.yaml")), device="cpu", precision="float32")
 print(held)
 """

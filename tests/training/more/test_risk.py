@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,14 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
-from nmt.models.likelihood import token_loss
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
 from nmt.training import checkpoint, folders, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
 from nmt.training.more import risk
 from nmt.training.more.risk import MinimumRisk, max_lengths, reward, sample
-from nmt.training.objective import BatchTotals, Losses, Objective
+from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -103,7 +106,7 @@ def minimum_risk(model: Seq2Seq[Any, Any], compute: Compute = FLOAT32, **setting
     return MinimumRisk(model, RiskConfig.model_validate(settings), compute, text, smoothing=0.1)
 
 
-def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> risk.RiskLoss:
+def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> TokenLoss:
     """The loss of SOURCES and TARGETS with given hypotheses."""
     monkeypatch.setattr(risk, "sample", lambda *_, **__: filled(drawn))
     return found.loss(padded(SOURCES), padded(TARGETS))
@@ -147,12 +150,12 @@ def test_with_all_hypotheses_and_alpha_1_it_is_the_expected_cost(name: str, monk
 
 def test_the_gold_loss_is_the_usual_one_and_has_a_gradient_where_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(MODELS["rnn"]).train()
-    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1)
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1))
     usual_gradients = torch.autograd.grad(usual.objective, list(model.parameters()))
     for weight in (0.0, 0.5):
         for include_reference in (True, False):
             own = minimum_risk(model, cross_entropy=weight, include_reference=include_reference)
-            gold = found_with(monkeypatch, DRAWN, own).gold
+            gold = found_with(monkeypatch, DRAWN, own)
             assert gold.objective.item() == pytest.approx(usual.objective.item(), rel=1e-5)
             assert gold.cross_entropy.item() == pytest.approx(usual.cross_entropy.item(), rel=1e-5)
             assert gold.objective.requires_grad == (weight > 0.0)
@@ -251,7 +254,7 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
     without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
     assert torch.equal(seen[0][1], without_dropout)
     again = minimum_risk(model.train()).loss(padded(SOURCES), padded(TARGETS))
-    assert first.gold.objective.item() != pytest.approx(again.gold.objective.item(), rel=1e-4)
+    assert first.objective.item() != pytest.approx(again.objective.item(), rel=1e-4)
 
 
 def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +295,7 @@ def test_in_bfloat16_every_weight_has_its_gradient() -> None:
         torch.manual_seed(2)
         own = minimum_risk(model, Compute(torch.device("cpu"), precision), alpha=0.5, cross_entropy=1.0)
         found = own.loss(padded(SOURCES), padded(TARGETS))
-        total = found.risk + found.gold.objective
+        total = found.risk + found.objective
         gradients.append(torch.autograd.grad(total, list(model.parameters()), allow_unused=True))
     for one, other in zip(*gradients, strict=True):
         assert (one is None) == (other is None)
@@ -362,12 +365,12 @@ def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pyt
     for parts in ([batch], list(halves(batch))):
         model.zero_grad(set_to_none=True)
         each = [objective.backward(part, BatchTotals(tokens, len(SOURCES)), update=1) for part in parts]
-        losses.append(Losses(*sum(each).tolist()))
+        losses.append(reduce(add, each))
         gradients.append([parameter.grad for parameter in model.parameters()])
-    assert losses[0].risk == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
-    assert losses[1].risk == pytest.approx(losses[0].risk, rel=1e-5)
-    assert losses[1].objective == pytest.approx(losses[0].objective, rel=1e-5)
-    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), smoothing=0.1).objective
+    assert losses[0].risk.item() == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
+    assert losses[1].risk.item() == pytest.approx(losses[0].risk.item(), rel=1e-5)
+    assert losses[1].objective.item() == pytest.approx(losses[0].objective.item(), rel=1e-5)
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1)).objective
     count = tokens if normalization == "tokens" else len(SOURCES)
     total = risk_by_loops(model, DRAWN, 0.5) / len(SOURCES) + 0.2 * usual / count
     expected = torch.autograd.grad(total, list(model.parameters()))

@@ -24,7 +24,7 @@ from nmt.extras.inspect.report.record import Origin, Part
 from nmt.models.config import AnyDecoder, AnyEncoder, EmbeddingsEncoderConfig, ModelConfig
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNEncoderConfig
-from nmt.models.rnn.readers_config import ReaderConfig
+from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.training import folders
 from nmt.training.validation import deciding_metric, rank
 
@@ -57,7 +57,7 @@ def model_in_words(model: ModelConfig) -> str:
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder))
     )
     if model.attention.is_none:
-        reader = model.decoder.kind if isinstance(model.decoder, ReaderConfig) else "no attention"
+        reader = model.decoder.kind if isinstance(model.decoder, ContextSourceConfig) else "no attention"
         return f"{encoder}, {decoder}, {reader}"
     return f"{encoder}, {decoder}, {model.attention.score.kind} attention by {model.attention.weights.kind}"
 
@@ -127,7 +127,7 @@ def _sizes(side: AnyEncoder | AnyDecoder) -> tuple[str, ...]:
 def _attention(model: ModelConfig) -> tuple[str, ...]:
     heads = len(model.head_names)
     head_count = f"{heads} head{'s' if heads > 1 else ''}"
-    if isinstance(model.decoder, ReaderConfig):
+    if isinstance(model.decoder, ContextSourceConfig):
         return (model.decoder.kind, head_count) if heads else (model.decoder.kind,)
     if model.attention.is_none:
         return ()
