@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import device as Device
 
     from nmt.api import align, evaluate, load, train
-    from nmt.extras.glossary.glossary import Glossary
+    from nmt.extras.documents.glossary import Glossary
     from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
     from nmt.search.hypothesis import Constraint, Search
@@ -74,10 +74,10 @@ def load_translator(
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``target_language`` is one
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.decoding.wait_k``. ``target_language`` is one
     of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
-    ``glossary``, an object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with
-    errors in words of Python.
+    ``glossary``, an object or a file; see ``nmt.extras.documents.glossary``. Raises InputError; ``nmt.load`` is the
+    same, with errors in words of Python.
     """
     import torch
 
@@ -97,7 +97,7 @@ def load_translator(
     )
     searcher: Engine
     if engine == "ctranslate2":
-        from nmt.extras.export.export_model import exported_engine
+        from nmt.extras.exchange.export.export_model import exported_engine
 
         searcher = exported_engine(trained, device=device, precision=precision)
     else:
@@ -105,20 +105,20 @@ def load_translator(
         searcher = own_engine(trained, others, constrained_search)
     translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
     if glossary is not None:
-        from nmt.extras.glossary.terminology import with_glossary
+        from nmt.extras.documents.terminology import with_glossary
 
         translator = with_glossary(translator, glossary)
     if wait is None:
         return translator
-    from nmt.extras.streaming.wait_k import waiting
+    from nmt.extras.decoding.wait_k import waiting
 
     return waiting(translator, wait)
 
 
 def accelerate() -> None:
-    """Registers the implementations of ``nmt.extras.accel``; without that package the textbook bodies run."""
+    """Registers the implementations of ``nmt.extras.speed``; without that package the textbook bodies run."""
     if find_spec("nmt.extras") is not None:
-        from nmt.extras.accel.optimize import register
+        from nmt.extras.speed.optimize import register
 
         register()
 
@@ -129,7 +129,7 @@ def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:
         from contextlib import nullcontext
 
         return nullcontext(False)
-    from nmt.extras.accel.threads import on_idle_cores as threads
+    from nmt.extras.speed.threads import on_idle_cores as threads
 
     return threads(before)
 
@@ -138,20 +138,20 @@ def constrained_search(
     config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
 ) -> Search:
     """The search of ``nmt.extras`` for translations that contain phrases."""
-    from nmt.extras.constraints.search import constrained_search as search
+    from nmt.extras.decoding.constrained_search import constrained_search as search
 
     return search(config, phrases, follows_word_V)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:
     """The markup transfer of ``nmt.extras``, for ``search.markup``."""
-    from nmt.extras.markup.transfer import transferred_line
+    from nmt.extras.documents.transfer import transferred_line
 
     return transferred_line(line, stand_in)
 
 
 def learnt_aligner(trained: TrainedModel) -> LearntAligner:
     """The word aligner of ``nmt.extras``, for method ``trained``."""
-    from nmt.extras.word_aligner.model_aligner import load_model_aligner
+    from nmt.extras.aligner.model_aligner import load_model_aligner
 
     return load_model_aligner(trained)

@@ -104,9 +104,9 @@ def align(
     `nmt align --learn`. Give two lists, or pairs alone: a list, a generator or a data set of Hugging Face. Words are
     parted by white space, with ``text`` as in ordinary text; links have ``min_probability`` at least. Raises InputError
     for what is not pairs and where a side has no words."""
-    from nmt.extras.word_aligner.align import TextAligner
-    from nmt.extras.word_aligner.aligner import RULE
-    from nmt.extras.word_aligner.learn_text import learn_word_aligner
+    from nmt.extras.aligner.align import TextAligner
+    from nmt.extras.aligner.aligner import RULE
+    from nmt.extras.aligner.learn_text import learn_word_aligner
 
     pairs = pairs_of(sources, targets)
     rule = RULE if min_probability is None else Grow(threshold=min_probability)

@@ -200,7 +200,7 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
     import sentencepiece
 
     from nmt import experiment as experiments
-    from nmt.extras.export.engine import BATCH_TOKENS
+    from nmt.extras.exchange.export.engine import BATCH_TOKENS
     from nmt.translator.find_run import find_checkpoint, run_of
 
     run = run_of(find_checkpoint(model))

@@ -27,7 +27,7 @@ Weights: TypeAlias = NDArray[np.floating]
 
 Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"]
 """The source of a soft alignment: the model's attention when it produces a word, or once it has read it, gradients (see
-`nmt.alignment.gradient`), or an aligner that was learnt for the model (see `nmt.extras.word_aligner`)."""
+`nmt.alignment.gradient`), or an aligner that was learnt for the model (see `nmt.extras.aligner`)."""
 
 GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
 

@@ -99,7 +99,7 @@ class Alignment:
     def plot(self, path: str | Path | None = None) -> Any:
         """The heatmap as a figure of matplotlib, which a notebook shows; also written to a path that ends in .png or
         .svg. Raises InputError for another path."""
-        pictures = import_module("nmt.extras.inspect.plot")  # an extra, which a program that draws nothing may lack
+        pictures = import_module("nmt.extras.pages.plot")  # an extra, which a program that draws nothing may lack
         return pictures.plot_alignment(self, None if path is None else Path(path))
 
     def scored_links(self) -> list[tuple[Link, float | None]]:

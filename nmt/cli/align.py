@@ -40,7 +40,7 @@ def align(options: AlignOptions) -> None:
     inputs = AlignmentInputs(options.source, options.target, options.gold, options.gold_base or 0, options.text)
     outputs = _outputs(options)
     if options.aligner is not None or options.learn:
-        from nmt.extras.word_aligner.align import align_learned
+        from nmt.extras.aligner.align import align_learned
 
         align_learned(options.aligner, inputs, outputs, min_probability=options.min_probability)
     elif options.links is not None:
@@ -120,17 +120,17 @@ def _outputs(options: AlignOptions) -> AlignmentOutputs:
 
     reports: list[ReportOptions] = []
     if options.lexicon is not None:
-        from nmt.extras.inspect.corpus_reports import LexiconOptions
+        from nmt.extras.pages.corpus_reports import LexiconOptions
 
         examples = 3 if options.examples is None else options.examples
         reports.append(LexiconOptions(options.lexicon, options.min_count or 1, options.lowercase, examples))
     if options.terms is not None:
-        from nmt.extras.inspect.corpus_reports import TermsOptions
+        from nmt.extras.pages.corpus_reports import TermsOptions
 
         reports.append(TermsOptions(options.terms, options.min_count or TermsOptions.min_count, options.lowercase))
     if options.suspects is not None:
-        from nmt.extras.inspect.corpus_filter import MIN_SCORE
-        from nmt.extras.inspect.corpus_reports import SuspectsOptions
+        from nmt.extras.pages.corpus_filter import MIN_SCORE
+        from nmt.extras.pages.corpus_reports import SuspectsOptions
 
         min_score = MIN_SCORE if options.min_score is None else options.min_score
         if not isfinite(min_score):
@@ -154,15 +154,15 @@ def _writer(options: AlignOptions) -> OpenWriter:
     on_terminal = options.output is None and options.base is None and sys.stdout.isatty()
     format_ = options.format_ or ("heatmap" if on_terminal else "pharaoh")
     if format_ == "html":
-        from nmt.extras.inspect.viewer import open_page
+        from nmt.extras.pages.viewer import open_page
 
         return open_page
     if format_ == "png" or format_ == "svg":
-        from nmt.extras.inspect.plot import PictureWriter
+        from nmt.extras.pages.plot import PictureWriter
 
         return file(lambda path, header: PictureWriter(path, header.gold, languages=header.languages, format=format_))
     if format_ == "heatmap":
-        from nmt.extras.inspect.heatmap import HeatmapWriter
+        from nmt.extras.pages.heatmap import HeatmapWriter
 
         return lines(HeatmapWriter)
     from nmt.alignment.formats import LineWriter, NpzWriter, gold_line, jsonl_line, pharaoh_line

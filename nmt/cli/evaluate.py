@@ -158,13 +158,13 @@ def evaluate(options: EvaluateOptions) -> None:
         check_model(options.model, options.changes, needs_language=options.source is not None)
     plot = None
     if options.plot is not None:
-        from nmt.extras.inspect.score_plot import check_plot, plot_by_length
+        from nmt.extras.pages.score_plot import check_plot, plot_by_length
 
         check_plot(options.plot)  # before minutes of translation
         plot = partial(plot_by_length, path=options.plot)
     glossary = term_recall = None
     if options.glossary is not None:
-        from nmt.extras.glossary import glossary as terms
+        from nmt.extras.documents import glossary as terms
 
         glossary = terms.read_glossary(options.glossary)
         term_recall = partial(terms.term_recall, glossary)
@@ -174,7 +174,7 @@ def evaluate(options: EvaluateOptions) -> None:
     wait_scores = None
     if options.wait is not None:
         from nmt.evaluation.by_length import parse_edges
-        from nmt.extras.streaming import wait_k
+        from nmt.extras.decoding import wait_k
 
         wait_scores = partial(wait_k.wait_scores, waits=parse_edges(options.wait, "--wait"))
     workflow.evaluate(

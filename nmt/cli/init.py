@@ -82,7 +82,7 @@ def init(
         files = (source, target, valid_source, valid_target, test_source, test_target)
         if any(option is not None for option in (*files, valid_pairs, test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
-        from nmt.extras.example import write_example
+        from nmt.extras.corpus.example import write_example
         from nmt.workflows.init_config import Parts, places, size_of_run
 
         name = name or "example"
@@ -112,7 +112,7 @@ def init(
 
         cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
         parts = Parts(train, valid, test, valid_pairs, test_pairs)
-    from nmt.extras.word_aligner.align import write_links
+    from nmt.extras.aligner.align import write_links
     from nmt.workflows.init_config import init_config
 
     init_config(

@@ -31,7 +31,7 @@ def prepare(
 
     cluster = None
     if ray is not None:
-        from nmt.extras.ray.cluster import connected
+        from nmt.extras.cluster.cluster import connected
 
         cluster = partial(connected, ray)
     workflow.prepare(settings.data, run=settings.folder, seed=settings.seed, force=force, cluster=cluster)

@@ -218,13 +218,13 @@ def translate(options: TranslateOptions) -> None:
         check_model(other, [])
     glossary = None
     if options.glossary is not None:
-        from nmt.extras.glossary.glossary import read_glossary
+        from nmt.extras.documents.glossary import read_glossary
 
         refuse_overwriting(options.output, options.glossary)
         glossary = read_glossary(options.glossary)
     limit_caches_for_translation()
     if options.ray is not None and options.input_ is not None and options.output is not None:
-        from nmt.extras.ray.translate_shards import translate_shards
+        from nmt.extras.cluster.translate_shards import translate_shards
 
         translate_shards(
             options.model,

@@ -56,7 +56,7 @@ class OwnEngine:
     model: StepModel[Any, Any]
     compute: Compute
     constrained_search: ConstrainedSearch | None = None
-    """Needed for constraints; ``nmt.extras.constraints`` has one."""
+    """Needed for constraints; ``nmt.extras.decoding`` has one."""
     follows_word_V: torch.Tensor | None = None
     """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None

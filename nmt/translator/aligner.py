@@ -200,7 +200,7 @@ class Aligner:
     @cached_property
     def _learnt_aligner(self) -> LearntAligner:
         if self._learnt is None:
-            raise InputError("--method trained: needs nmt.extras.word_aligner; load the model with nmt.load")
+            raise InputError("--method trained: needs nmt.extras.aligner; load the model with nmt.load")
         return self._learnt(self.trained)
 
     def _alignment(

@@ -107,14 +107,14 @@ class Translator:
     heads: str | None = None
     """Heads to align by, a pattern over their names; None: those of the configuration."""
     terminology: Terminology | None = None
-    """Puts terms into translations; ``nmt.extras.glossary`` has one."""
+    """Puts terms into translations; ``nmt.extras.documents.glossary`` has one."""
 
     def __repr__(self) -> str:
         return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
 
     def __post_init__(self) -> None:
         if self.search.markup and self.markup is None:
-            raise InputError("search.markup: needs nmt.extras.markup; load the model with nmt.load")
+            raise InputError("search.markup: needs nmt.extras.documents.markup; load the model with nmt.load")
         if not self.trained.experiment.model.head_names:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(self.search, key):
@@ -157,7 +157,7 @@ class Translator:
     def save(self, output: str | Path) -> None:
         """Writes the model into a folder to hand on, or an archive where the name ends in .zip, as
         `nmt export --to nmt` does. Raises InputError for a folder that holds anything else."""
-        import_module("nmt.extras.export.export_model").save(
+        import_module("nmt.extras.exchange.export.export_model").save(
             self.trained, Path(output)
         )  # an extra, as alignment.plot is
 

@@ -86,7 +86,7 @@ class Speed:
 
 
 WriteLinks: TypeAlias = Callable[[CorpusConfig, Path], None]
-"""Aligns the words of a corpus, as ``nmt.extras.word_aligner.align.write_links`` does."""
+"""Aligns the words of a corpus, as ``nmt.extras.aligner.align.write_links`` does."""
 
 Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
 """Measures the training of a configuration on some of its pairs, as ``nmt.workflows.training_time`` does."""

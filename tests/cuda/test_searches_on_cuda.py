@@ -17,8 +17,8 @@ from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
-from nmt.extras.streaming.wait_k import WaitKModel
-from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.extras.aligner import layer as alignment_layer
+from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.models.ensemble import Ensemble
 from nmt.search.config import ConsensusConfig, SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine

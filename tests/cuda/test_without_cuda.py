@@ -25,9 +25,9 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.experiment import load
-from nmt.extras.accel.cuda_graphs import Graphs
-from nmt.extras.streaming.wait_k import WaitKModel
-from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.extras.aligner import layer as alignment_layer
+from nmt.extras.decoding.wait_k import WaitKModel
+from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.likelihood import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling

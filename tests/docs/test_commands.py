@@ -63,7 +63,7 @@ NOT_RUN = {
     "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
-    "--ray": "needs Ray; tests/extras/ray/test_ray.py runs it",
+    "--ray": "needs Ray; tests/extras/cluster/test_ray.py runs it",
     "compare_attention.py": "takes hours; tests/scripts/test_compare_attention.py",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "srun ": "needs SLURM; torchrun is run by itself",
@@ -75,7 +75,9 @@ if importlib.util.find_spec("eflomal") is None:
 
 if importlib.util.find_spec("py3langid") is None:
     NOT_RUN["--faults"] = "runs nmt languages"
-    NOT_RUN["nmt languages"] = "needs the extra language-id; tests/extras/languages runs it with a model of its own"
+    NOT_RUN["nmt languages"] = (
+        "needs the extra language-id; tests/extras/corpus/languages runs it with a model of its own"
+    )
 
 
 OUTLINES = {
