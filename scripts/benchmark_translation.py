@@ -163,15 +163,13 @@ def _own(
 ) -> Translate:
     """What ``nmt translate`` does."""
     import nmt
-    from nmt.translator.translator import EngineName
     from nmt.translator.windows import OutputOptions, Window
     from nmt.translator.workers import LoadOptions, Workers
     from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
 
-    engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
-    if engine not in engines:
+    if engine not in ("nmt", "ctranslate2"):
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
-    translator = nmt.load(model, device=device, precision=precision, overrides=overrides, engine=engines[engine])
+    translator = nmt.load(model, device=device, precision=precision, overrides=overrides, engine=engine)
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":

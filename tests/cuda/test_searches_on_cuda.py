@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
@@ -47,7 +46,7 @@ SEARCHES = {
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    engine = OwnEngine(model, compute, constrained_search=nmt.constrained_search)
+    engine = OwnEngine(model, compute)
     hypotheses = engine.translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-3, nan_ok=True)) for of_one in hypotheses for each in of_one]
 

@@ -84,9 +84,7 @@ def pair_of(model: nn.Module) -> tuple[Any, Any]:
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    hypotheses = OwnEngine(model, compute, constrained_search=nmt.constrained_search).translate_ids(
-        SOURCES, config, **restrictions
-    )
+    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
 

@@ -75,6 +75,16 @@ def align_learned(
     )
 
 
+def align_pairs(
+    sources: Sequence[str], targets: Sequence[str], text: bool, min_probability: float | None
+) -> list[Alignment]:
+    """Aligns pairs by an aligner that is learnt from them. Raises InputError where one side holds no words."""
+    from nmt.extras.aligner.learn_text import learn_word_aligner
+
+    rule = RULE if min_probability is None else Grow(threshold=min_probability)
+    return TextAligner(learn_word_aligner(sources, targets), text, rule).align(sources, targets)
+
+
 def write_links(corpus: CorpusConfig, path: Path) -> None:
     """Learns an aligner from the pairs of a corpus, all in memory, and writes their links, a Pharaoh line for each; no
     links of pairs too long to align. Raises InputError where one side holds no words."""

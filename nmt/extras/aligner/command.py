@@ -37,7 +37,7 @@ def aligner(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the alignment layer. Default: 1.")
+        int | None, typer.Option(metavar="N", min=0, help="Seed of the alignment layer. Default: 1.")
     ] = None,
     to: options.To = None,
     device: options.Device = "auto",

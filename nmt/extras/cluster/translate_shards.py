@@ -24,7 +24,7 @@ from nmt.extras.cluster.records import ShardOptions, Tally, translate_shard
 from nmt.extras.cluster.shards import Shard, check_output, check_wanted, find_shards
 from nmt.training import folders
 from nmt.translator.find_run import find_checkpoint, run_of
-from nmt.translator.translator import EngineName, Translator
+from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions
 
 FIELD = "text"
@@ -40,7 +40,7 @@ class Job:
     weights: tuple[str, ...]
     """A hash of the weights of each."""
     overrides: tuple[str, ...]
-    engine: EngineName
+    engine: str
     device: str
     precision: str
     wanted: OutputOptions
@@ -61,7 +61,7 @@ def translate_shards(
     ensemble: Sequence[str],
     format: OutputFormat,
     alignment: bool,
-    engine: EngineName,
+    engine: str,
     device: str,
     precision: str,
     ray: str,

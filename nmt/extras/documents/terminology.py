@@ -52,7 +52,7 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
     """The translator with the terms of a glossary, or of the file of one; ``max_loss`` in nats per token. Raises
     InputError for an engine or a search that does not support constraints."""
     engine = translator.engine
-    if not isinstance(engine, OwnEngine) or engine.constrained_search is None:
+    if not isinstance(engine, OwnEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
     if (key := constrains(translator.search)) is not None:
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")

@@ -23,63 +23,40 @@ _limits = partial(typer.Option, rich_help_panel="Limits")
 class ServeOptions(ModelOptions):
     """The options of `nmt serve`."""
 
-    host: Annotated[
-        str, _network("--host", metavar="HOST", help="Address to listen at; 0.0.0.0 is every address of this machine.")
-    ] = "127.0.0.1"
-    port: Annotated[
-        int, _network("--port", metavar="N", min=0, max=65535, help="Port to listen at; 0 is any free one.")
-    ] = 8000
-    batch_sentences: Annotated[
-        int, _batches("--batch-sentences", metavar="N", min=1, help="Maximum sentences per batch.")
-    ] = 32
-    batch_characters: Annotated[
-        int, _batches("--batch-characters", metavar="N", min=1, help="Maximum characters per batch.")
-    ] = 8000
-    wait: Annotated[
-        float, _batches("--wait", metavar="MS", min=0, help="Milliseconds that a request waits for others to join it.")
-    ] = 5.0
-    queue: Annotated[
-        int, _batches("--queue", metavar="N", min=1, help="Maximum waiting sentences; others get status 429.")
-    ] = 1024
-    timeout: Annotated[
-        float, _limits("--timeout", metavar="S", min=0.001, help="Seconds for each of reading, answering and sending.")
-    ] = 60.0
-    grace: Annotated[
-        float, _limits("--grace", metavar="S", min=0, help="Seconds to finish the queue when the server is stopped.")
-    ] = 30.0
-    idle: Annotated[
-        int, _limits("--idle", metavar="S", min=1, help="Seconds that a connection may take to send a request.")
-    ] = 15
-    max_connections: Annotated[
-        int, _limits("--max-connections", metavar="N", min=1, help="Maximum connections; ulimit -n may lower it.")
-    ] = 1000
-    max_client_connections: Annotated[
-        int | None,
-        _limits(
-            "--max-client-connections", metavar="N", min=1, help="Maximum connections from one address. Default: half."
-        ),
-    ] = None
-    allowed_hosts: Annotated[
-        list[str] | None, _network("--allowed-hosts", metavar="NAMES", help="Further names of this server; *: any.")
-    ] = None
-    api_key_file: Annotated[
-        Path | None, _network("--api-key-file", metavar="FILE", help="Key that clients need; or set NMT_API_KEY.")
-    ] = None
-    max_body: Annotated[int, _limits("--max-body", metavar="BYTES", min=1, help="Maximum bytes of a request.")] = (
-        1 << 20
-    )
-    max_sentences: Annotated[int, _limits("--max-sentences", metavar="N", min=1, help="Maximum texts per request.")] = (
-        256
-    )
-    max_characters: Annotated[
-        int, _limits("--max-characters", metavar="N", min=1, help="Maximum characters, and subwords, per text.")
-    ] = 2000
-    ensemble: Annotated[
-        list[str] | None,
-        search_option(
-            "--ensemble", metavar="MODEL", help="Another model that translates together with MODEL; repeatable."
-        ),
-    ] = None
+    host: Annotated[str, _network(metavar="HOST")] = "127.0.0.1"
+    """Address to listen at; 0.0.0.0 is every address of this machine."""
+    port: Annotated[int, _network(metavar="N", min=0, max=65535)] = 8000
+    """Port to listen at; 0 is any free one."""
+    batch_sentences: Annotated[int, _batches(metavar="N", min=1)] = 32
+    """Maximum sentences per batch."""
+    batch_characters: Annotated[int, _batches(metavar="N", min=1)] = 8000
+    """Maximum characters per batch."""
+    wait: Annotated[float, _batches(metavar="MS", min=0)] = 5.0
+    """Milliseconds that a request waits for others to join it."""
+    queue: Annotated[int, _batches(metavar="N", min=1)] = 1024
+    """Maximum waiting sentences; others get status 429."""
+    timeout: Annotated[float, _limits(metavar="S", min=0.001)] = 60.0
+    """Seconds for each of reading, answering and sending."""
+    grace: Annotated[float, _limits(metavar="S", min=0)] = 30.0
+    """Seconds to finish the queue when the server is stopped."""
+    idle: Annotated[int, _limits(metavar="S", min=1)] = 15
+    """Seconds that a connection may take to send a request."""
+    max_connections: Annotated[int, _limits(metavar="N", min=1)] = 1000
+    """Maximum connections; ulimit -n may lower it."""
+    max_client_connections: Annotated[int | None, _limits(metavar="N", min=1)] = None
+    """Maximum connections from one address. Default: half."""
+    allowed_hosts: Annotated[list[str] | None, _network(metavar="NAMES")] = None
+    """Further names of this server; *: any."""
+    api_key_file: Annotated[Path | None, _network(metavar="FILE")] = None
+    """Key that clients need; or set NMT_API_KEY."""
+    max_body: Annotated[int, _limits(metavar="BYTES", min=1)] = 1 << 20
+    """Maximum bytes of a request."""
+    max_sentences: Annotated[int, _limits(metavar="N", min=1)] = 256
+    """Maximum texts per request."""
+    max_characters: Annotated[int, _limits(metavar="N", min=1)] = 2000
+    """Maximum characters, and subwords, per text."""
+    ensemble: Annotated[list[str] | None, search_option(metavar="MODEL")] = None
+    """Another model that translates together with MODEL; repeatable."""
 
 
 @with_options(ServeOptions, ())

@@ -72,17 +72,35 @@ def test_commands_of_extras_are_left_out(slim: Slim) -> None:
     assert not any(command in listed for command in ("serve", "export", "aligner"))
 
 
+def test_options_of_extras_are_left_out(slim: Slim) -> None:
+    page = slim.run("translate", "--help")
+    assert "--beam" in page
+    assert not any(option in page for option in ("--ray", "--glossary", "--wait", "ctranslate2"))
+    page = slim.run("align", "--help")
+    assert not any(option in page for option in ("--learn", "--lexicon", "--view", "html", "heatmap", "nmt aligner"))
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "reason"),
     [
-        ("translate", "run", "--precision", "int8"),
-        ("translate", "run", "--engine", "ctranslate2"),
-        ("align", "run", "-s", "test.de", "-t", "test.en", "--method", "trained"),
+        (
+            ("translate", "run", "--precision", "int8"),
+            "needs a part of nmt that is not installed; use another precision",
+        ),
+        (
+            ("translate", "run", "--set", "search.markup=true"),
+            "search.markup: needs a part of nmt that is not installed",
+        ),
+        (("translate", "run", "--engine", "ctranslate2"), "--engine ctranslate2: use one of nmt (see"),
+        (
+            ("align", "run", "-s", "test.de", "-t", "test.en", "--method", "trained"),
+            "--method trained: use one of attention, shifted-attention, gradient, input-x-gradient (see",
+        ),
     ],
-    ids=lambda arguments: arguments[-1],
 )
-def test_options_of_extras_are_refused_in_one_line(slim: Slim, arguments: tuple[str, ...]) -> None:
+def test_options_of_extras_are_refused_in_one_line(slim: Slim, arguments: tuple[str, ...], reason: str) -> None:
     done = slim.nmt(*arguments)
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[-1].startswith("error: ")
-    assert "not installed" in done.stderr.decode()
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert reason in last

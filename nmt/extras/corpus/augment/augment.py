@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 import nmt
 from nmt import experiment as experiments
@@ -38,8 +37,9 @@ from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.whole_folder import locked
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
+from nmt.extras.corpus.augment.command import AugmentOptions
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
-from nmt.extras.corpus.augment.pairs import Kind, Method, with_round_trip, write_pairs
+from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
 from nmt.extras.corpus.augment.steps import Step, hash_of
 from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
 from nmt.training.folders import MODEL
@@ -47,38 +47,19 @@ from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows import train, translate
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of `nmt augment`."""
-
-    source_text: Sequence[Path] = ()
-    target_text: Sequence[Path] = ()
-    back_translation: Method | Literal["none"] = "tagged"
-    copies: bool = False
-    diversify: bool = False
-    keep: float = 1.0
-    keep_by: Literal["score", "round-trip"] = "score"
-    real_share: float = 0.5
-    reverse: str | None = None
-    beam: int | None = None
-    device: str = "auto"
-    precision: str = "auto"
-    ray: str | None = None
-
-    @property
-    def kinds(self) -> list[Kind]:
-        """The corpora to make."""
-        kinds = []
-        if self.target_text and self.back_translation != "none":
-            kinds.append(Kind("back-translation", "target", self.back_translation))
-        if self.source_text:
-            kinds.append(Kind("self-training", "source", "noised"))
-        if self.copies:
-            kinds.append(Kind("copies", "target", copies=True))
-        if self.diversify:
-            kinds.append(Kind("diversified-target", "source", of_pairs=True))
-            kinds.append(Kind("diversified-source", "target", of_pairs=True))
-        return kinds
+def kinds_of(options: AugmentOptions) -> list[Kind]:
+    """The corpora to make."""
+    kinds = []
+    if options.target_text and options.back_translation != "none":
+        kinds.append(Kind("back-translation", "target", options.back_translation))
+    if options.source_text:
+        kinds.append(Kind("self-training", "source", "noised"))
+    if options.copies:
+        kinds.append(Kind("copies", "target", copies=True))
+    if options.diversify:
+        kinds.append(Kind("diversified-target", "source", of_pairs=True))
+        kinds.append(Kind("diversified-source", "target", of_pairs=True))
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -88,7 +69,7 @@ class Augmentation:
     config: Path
     experiment: Experiment
     folder: Path
-    options: Options
+    options: AugmentOptions
 
     # ------------------------------------------------------------------------------------------------------- models
 
@@ -103,9 +84,7 @@ class Augmentation:
             log.info(f"{name}: training {run}")
             nmt.accelerate()
             device, precision = self.options.device, self.options.precision
-            train.train(
-                experiment, device=device, precision=precision, markup=nmt.marked_line, threads=nmt.on_idle_cores
-            )
+            train.train(experiment, device=device, precision=precision, threads=nmt.on_idle_cores)
 
         Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
         return run
@@ -147,7 +126,7 @@ class Augmentation:
             name, files = "data.train", [path for corpus in data.train_corpora for path in corpus.files]
             lines = _sides(data.train_corpora, kind.side)
         else:
-            name, files = f"--{kind.side}-text", [*getattr(self.options, f"{kind.side}_text")]
+            name, files = f"--{kind.side}-text", [*(getattr(self.options, f"{kind.side}_text") or ())]
             lines = chain.from_iterable(read_lines(path, longest=None) for path in files)
         inputs = {
             name: hash_of(files),
@@ -208,8 +187,8 @@ class Augmentation:
             rows = partial(read_translations, folder)
             inputs["translations"] = hash_of([folder])
             if keep < 1:
-                inputs["--keep-by"] = options.keep_by
-            if options.keep_by == "round-trip":
+                inputs["--keep-by"] = options.order
+            if options.order == "round-trip":
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
@@ -222,7 +201,7 @@ class Augmentation:
             if not counts.written:
                 raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
-            worst = f", {counts.worst:,} of the worst {options.keep_by} left out" if counts.worst else ""
+            worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
         Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
@@ -283,7 +262,7 @@ def _search(beam: int | None, sampling_seed: int | None = None) -> list[str]:
     return [*changes, *([] if beam is None else [f"search.beam={beam}"])]
 
 
-def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], options: Options) -> None:
+def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], options: AugmentOptions) -> None:
     """Translates each file of a folder to one of the same name in another, unless it is there."""
     device, precision = options.device, options.precision
     if options.ray is not None:
@@ -312,33 +291,32 @@ def _naming(option: str) -> Iterator[None]:
         raise InputError(f"{option} {error}") from None
 
 
-def augment(
-    config: Path, experiment: Experiment, options: Options, *, output: Path | None, trains: bool, compares: bool
-) -> None:
-    """Makes the pairs, and writes a configuration that learns from them too. With ``trains`` it trains both and prints
-    their scores on the validation corpus; with ``compares`` also a model for each kind of pairs. Raises InputError."""
+def augment(experiment: Experiment, options: AugmentOptions) -> None:
+    """Makes the pairs, and writes a configuration that learns from them too. With ``train`` it trains both and prints
+    their scores on the validation corpus; with ``compare`` also a model for each kind of pairs. Raises InputError."""
+    config, trains = options.config, options.train or options.compare
     if len({corpus.languages for corpus in experiment.data.train_corpora}) > 1:
         raise InputError(f"{config}: data.train translates in several directions; give a configuration with one")
-    if (trains or compares) and not experiment.data.valid_corpora:
+    if trains and not experiment.data.valid_corpora:
         raise InputError("--train: needs data.valid for its table of scores; set it, or leave --train out")
     for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
-        for path in paths:
+        for path in paths or ():
             with _naming(option):
                 open_bytes(path).close()
     if options.reverse is not None and not Path(options.reverse).expanduser().is_file():
         with _naming("--reverse"):
             find_checkpoint(options.reverse)
-    folder = Path(f"{experiment.run}-augmented" if output is None else output).expanduser()
+    folder = Path(options.output or f"{experiment.run}-augmented").expanduser()
     make_folder(folder)
     if experiment.folder.exists() and folder.samefile(experiment.folder):
         raise InputError(f"--output {folder}: is the run of {config}; name another folder")
     with locked(folder.absolute()):
         work = Augmentation(config, experiment, folder, options)
-        corpora = [work.pairs(kind) for kind in options.kinds]
+        corpora = [work.pairs(kind) for kind in kinds_of(options)]
         path = work.write_config(corpora, folder, folder / "augmented.yaml")
         log.info(f"wrote {path}")
-        if trains or compares:
-            _train(work, corpora, path, each=compares)
+        if trains:
+            _train(work, corpora, path, each=options.compare)
         else:
             log.info(f"next: nmt train {shlex.quote(str(path))}")
 

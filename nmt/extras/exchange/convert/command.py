@@ -27,7 +27,7 @@ def import_(
         ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="The new run; default: the folder's name in runs/.")
+        Path | None, typer.Option(metavar="DIR", help="The new run; default: the folder's name in runs/.")
     ] = None,
 ) -> None:
     """Import a pretrained model.

@@ -16,10 +16,9 @@ def export(
     to: Annotated[
         Literal["ctranslate2", "onnx", "hf", "nmt"],
         typer.Option(
-            "--to",
             help="Engine: ctranslate2 for Transformers, onnx for any model but `reencoding` and `glimpses`, hf for "
             "Hugging Face's transformers, which loads Transformers of Marian's architecture; nmt for a model to hand "
-            "on, with its card.",
+            "on, with its card."
         ),
     ] = "ctranslate2",
     output: Annotated[

@@ -212,7 +212,7 @@ def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
     return folder
 
 
-def exported_engine(trained: TrainedModel, *, device: str, precision: str) -> CTranslate2Engine:
+def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTranslate2Engine:
     """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
     for files that are not as they were written, and for a search that CTranslate2 does not support."""
     folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name

@@ -23,24 +23,20 @@ def states(
     output: Annotated[Path | None, _file("--output", "-o", help="One picture, .svg or .png, or all as .html.")] = None,
     side: Annotated[
         Literal["encoder", "decoder"],
-        typer.Option("--side", help="States of the encoder, or of the decoder, which is forced to produce --target."),
+        typer.Option(help="States of the encoder, or of the decoder, which is forced to produce --target."),
     ] = "encoder",
-    layer: Annotated[
-        int | None, typer.Option("--layer", metavar="N", min=1, help="Layer. Default: the top one.")
-    ] = None,
+    layer: Annotated[int | None, typer.Option(metavar="N", min=1, help="Layer. Default: the top one.")] = None,
     direction: Annotated[
-        Literal["forward", "backward"], typer.Option("--direction", help="Direction of a bidirectional encoder.")
+        Literal["forward", "backward"], typer.Option(help="Direction of a bidirectional encoder.")
     ] = "forward",
     curves: Annotated[
         bool,
         typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
     ] = False,
     line: Annotated[
-        int | None, typer.Option("--line", metavar="N", min=1, help="Draw this line. Default: the first, or first ten.")
+        int | None, typer.Option(metavar="N", min=1, help="Draw this line. Default: the first, or first ten.")
     ] = None,
-    units: Annotated[
-        int, typer.Option("--units", metavar="N", min=1, help="Number of units to draw: those that vary most.")
-    ] = 24,
+    units: Annotated[int, typer.Option(metavar="N", min=1, help="Number of units to draw: those that vary most.")] = 24,
     to: To = None,
     overrides: Overrides = None,
 ) -> None:
