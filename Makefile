@@ -12,7 +12,7 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## make .venv and install nmt with all extras and its kernels, at the pinned versions
 
-$(INSTALLED): pyproject.toml constraints.txt setup.py nmt/extras/accel/native/kernels.cpp
+$(INSTALLED): pyproject.toml constraints.txt setup.py nmt/extras/speed/native/kernels.cpp
 	@set -e; \
 	if [ ! -x $(BIN)/python ]; then \
 	  python=; \
@@ -34,7 +34,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py nmt/extras/accel/native/ke
 	echo 'installing nmt and what it needs (a few minutes the first time)'; \
 	$(BIN)/python -m pip install --quiet 'pip>=25.1'; \
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev; \
-	if ! ls nmt/extras/accel/native/kernels_*.so > /dev/null 2>&1; then \
+	if ! ls nmt/extras/speed/native/kernels_*.so > /dev/null 2>&1; then \
 	  echo 'no kernels were compiled, for lack of a C++ compiler: translation on a CPU is slower (docs/translate.md#kernels)'; \
 	fi
 	@touch $@

@@ -1,7 +1,7 @@
-"""What a wheel has besides Python: the example corpus, and optional kernels (nmt/extras/accel/native/kernels.cpp), a
+"""What a wheel has besides Python: the example corpus, and optional kernels (nmt/extras/speed/native/kernels.cpp), a
 library for each kind of CPU.
 
-nmt/extras/accel/compiled.py loads the one for the CPU. Where one cannot be compiled, for lack of a compiler or
+nmt/extras/speed/compiled.py loads the one for the CPU. Where one cannot be compiled, for lack of a compiler or
 because it does not know the CPU, the installation goes on without it.
 """
 
@@ -31,7 +31,7 @@ class BuildWithCorpus(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            to = Path(self.build_lib, "nmt", "extras", "de-en")
+            to = Path(self.build_lib, "nmt", "extras", "corpus", "de-en")
             to.mkdir(parents=True, exist_ok=True)
             for path in Path("data", "de-en").glob("*.*"):
                 shutil.copyfile(path, to / path.name)
@@ -42,8 +42,8 @@ setup(
     cmdclass={"build_py": BuildWithCorpus},
     ext_modules=[
         Extension(
-            f"nmt.extras.accel.native.kernels_{name}",
-            ["nmt/extras/accel/native/kernels.cpp"],
+            f"nmt.extras.speed.native.kernels_{name}",
+            ["nmt/extras/speed/native/kernels.cpp"],
             extra_compile_args=[*OPTIONS, *options],
             language="c++",
             optional=True,

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +21,14 @@ from nmt.core.version import VERSION
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from torch import Tensor
     from torch import device as Device
 
     from nmt.api import align, evaluate, load, train
-    from nmt.extras.glossary.glossary import Glossary
-    from nmt.search.config import SearchConfig
     from nmt.search.engine import Engine
-    from nmt.search.hypothesis import Constraint, Search
-    from nmt.translator.aligner import LearntAligner
     from nmt.translator.loading import TrainedModel
-    from nmt.translator.segmentation import MarkedLine
-    from nmt.translator.translator import EngineName, Translator
+    from nmt.translator.translator import Translator
+
+    OpenEngine = Callable[[TrainedModel, str, str], Engine]
 
 # A thread that has done its part of a matrix product waits actively for the next one for some 20 microseconds, then
 # sleeps. The default is a thousand: where another program has one of the cores, all threads then wait for a thread that
@@ -64,23 +59,24 @@ def load_translator(
     precision: str = "auto",
     overrides: Sequence[str] = (),
     ensemble: Sequence[str | Path] = (),
-    engine: EngineName = "nmt",
+    engine: str = "nmt",
     wait: int | None = None,
     target_language: str | None = None,
-    glossary: Glossary | str | Path | None = None,
+    glossary: object = None,
 ) -> Translator:
     """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
-    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``target_language`` is one
-    of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
-    ``glossary``, an object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with
-    errors in words of Python.
+    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written,
+    ``ctranslate2``, whose precision is then ``precision``. ``wait`` is k of `nmt translate --wait`. ``target_language``
+    is one of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
+    ``glossary``, the file of `nmt translate --glossary` or the same as an object. Raises InputError; ``nmt.load`` is
+    the same, with errors in words of Python.
     """
     import torch
 
+    from nmt import plugins
     from nmt.config.yaml_source import Override
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, own_engine
@@ -90,68 +86,43 @@ def load_translator(
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     accelerate()
     threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
-    if engine == "ctranslate2" and ensemble:
-        raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
-    trained = load_trained(
-        model, overrides, device=device, precision="float32" if engine == "ctranslate2" else precision
-    )
-    searcher: Engine
-    if engine == "ctranslate2":
-        from nmt.extras.export.export_model import exported_engine
-
-        searcher = exported_engine(trained, device=device, precision=precision)
-    else:
+    if engine == "nmt":
+        trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
-        searcher = own_engine(trained, others, constrained_search)
-    translator = Translator(trained, trained.experiment.search, searcher, marked_line, threads, learnt_aligner)
+        searcher: Engine = own_engine(trained, others)
+    else:
+        if ensemble:
+            raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")
+        of_engine: OpenEngine = plugins.find("engines", engine, f"--engine {engine}", ["nmt"])
+        trained = load_trained(model, overrides, device=device, precision="float32")
+        searcher = of_engine(trained, device, precision)
+    translator = Translator(trained, trained.experiment.search, searcher, threads)
     if glossary is not None:
-        from nmt.extras.glossary.terminology import with_glossary
-
+        with_glossary: Callable[[Translator, object], Translator] = plugins.find("parts", "glossary", "--glossary")
         translator = with_glossary(translator, glossary)
-    if wait is None:
-        return translator
-    from nmt.extras.streaming.wait_k import waiting
-
-    return waiting(translator, wait)
+    if wait is not None:
+        waiting: Callable[[Translator, int], Translator] = plugins.find("parts", "wait", "--wait")
+        translator = waiting(translator, wait)
+    return translator
 
 
 def accelerate() -> None:
-    """Registers the implementations of ``nmt.extras.accel``; without that package the textbook bodies run."""
-    if find_spec("nmt.extras") is not None:
-        from nmt.extras.accel.optimize import register
+    """Puts faster implementations in place, where a plug-in has such; without them the textbook bodies run."""
+    from nmt import plugins
 
+    if plugins.has("parts", "accelerate"):
+        register: Callable[[], None] = plugins.find("parts", "accelerate", "")
         register()
 
 
 def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:
-    """The threads of ``nmt.extras`` to train with on a CPU; ``before``: those that the training began with."""
-    if find_spec("nmt.extras") is None:
-        from contextlib import nullcontext
+    """The threads of a plug-in to train with on a CPU, true where other programs keep cores busy; ``before``: those
+    that the training began with."""
+    from contextlib import nullcontext
 
+    from nmt import plugins
+
+    if not plugins.has("parts", "training_threads"):
         return nullcontext(False)
-    from nmt.extras.accel.threads import on_idle_cores as threads
-
+    threads: Callable[[int | None], AbstractContextManager[bool]] = plugins.find("parts", "training_threads", "")
     return threads(before)
-
-
-def constrained_search(
-    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
-) -> Search:
-    """The search of ``nmt.extras`` for translations that contain phrases."""
-    from nmt.extras.constraints.search import constrained_search as search
-
-    return search(config, phrases, follows_word_V)
-
-
-def marked_line(line: str, stand_in: str | None) -> MarkedLine:
-    """The markup transfer of ``nmt.extras``, for ``search.markup``."""
-    from nmt.extras.markup.transfer import transferred_line
-
-    return transferred_line(line, stand_in)
-
-
-def learnt_aligner(trained: TrainedModel) -> LearntAligner:
-    """The word aligner of ``nmt.extras``, for method ``trained``."""
-    from nmt.extras.word_aligner.model_aligner import load_model_aligner
-
-    return load_model_aligner(trained)

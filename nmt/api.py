@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nmt
-from nmt.alignment.extract import Grow
+from nmt import plugins
 from nmt.alignment.formats import Alignment
 from nmt.config.structure import validate
 from nmt.config.yaml_source import Document, parse_document, write
@@ -68,13 +68,7 @@ def train(
     from nmt.workflows import train as workflow
 
     return workflow.train(
-        settings,
-        device=str(device),
-        precision=precision,
-        extend=extend,
-        markup=nmt.marked_line,
-        callbacks=callbacks,
-        threads=nmt.on_idle_cores,
+        settings, device=str(device), precision=precision, extend=extend, callbacks=callbacks, threads=nmt.on_idle_cores
     )
 
 
@@ -104,13 +98,10 @@ def align(
     `nmt align --learn`. Give two lists, or pairs alone: a list, a generator or a data set of Hugging Face. Words are
     parted by white space, with ``text`` as in ordinary text; links have ``min_probability`` at least. Raises InputError
     for what is not pairs and where a side has no words."""
-    from nmt.extras.word_aligner.align import TextAligner
-    from nmt.extras.word_aligner.aligner import RULE
-    from nmt.extras.word_aligner.learn_text import learn_word_aligner
-
-    pairs = pairs_of(sources, targets)
-    rule = RULE if min_probability is None else Grow(threshold=min_probability)
-    return Results(TextAligner(learn_word_aligner(*pairs), text, rule).align(*pairs))
+    align_pairs: Callable[[Sequence[str], Sequence[str], bool, float | None], list[Alignment]] = plugins.find(
+        "parts", "align_pairs", "nmt.align"
+    )
+    return Results(align_pairs(*pairs_of(sources, targets), text, min_probability))
 
 
 def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:

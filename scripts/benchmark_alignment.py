@@ -57,7 +57,7 @@ from nmt.data.words import text_words, white_space_words
 from nmt.workflows.align import pairs
 
 if TYPE_CHECKING:
-    from nmt.extras.word_aligner.aligner import WordAligner
+    from nmt.extras.aligner.aligner import WordAligner
     from nmt.translator.translator import Translator
 
 
@@ -312,15 +312,15 @@ def _of_words(links: Sequence[str], text: Text) -> list[Links]:
 
 
 def _learner(file: Path) -> Work:
-    from nmt.extras.word_aligner.aligner import save_aligner
-    from nmt.extras.word_aligner.learn_text import learn_word_aligner
+    from nmt.extras.aligner.aligner import save_aligner
+    from nmt.extras.aligner.learn_text import learn_word_aligner
 
     return lambda text: save_aligner(learn_word_aligner(*text), file)
 
 
 def _aligner(file: Path, as_text: bool) -> Work:
-    from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
-    from nmt.extras.word_aligner.aligner import load_aligner
+    from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner
+    from nmt.extras.aligner.aligner import load_aligner
 
     def work(text: Text) -> list[str]:
         learned = TextAligner(load_aligner(file), as_text)
@@ -380,7 +380,7 @@ def judge_directions(name: str, gold: Sequence[Gold], forward: Sequence[Links], 
 
 def judge_aligner(file: Path, text: Text, gold: Sequence[Gold]) -> None:
     """Reports our aligner, each of its granularities, and the mean of the first ones."""
-    from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
+    from nmt.extras.aligner.aligner import WordAligner, load_aligner
 
     learnt = load_aligner(file)
     members, hashes = learnt.members, learnt.learnt_P
@@ -397,7 +397,7 @@ def judge_matrices(name: str, aligner: WordAligner, text: Text, gold: Sequence[G
     """Reports the forward matrix, the backward one, and both joined as ``nmt align`` does."""
     import numpy as np
 
-    from nmt.extras.word_aligner.aligner import RULE
+    from nmt.extras.aligner.aligner import RULE
 
     found = aligner.matrices(*([line.split() for line in side] for side in text))
     ways: dict[str, Callable[[Weights, Weights], Any]] = {
@@ -447,8 +447,8 @@ def _ideographs(word: str) -> str:
 
 def judge_without_spaces(file: Path, text: Text, side: int, gold: Sequence[Gold]) -> None:
     """Reports our aligner and each of its granularities for a text whose one side loses its spaces."""
-    from nmt.extras.word_aligner.align import TextAligner
-    from nmt.extras.word_aligner.aligner import WordAligner, load_aligner
+    from nmt.extras.aligner.align import TextAligner
+    from nmt.extras.aligner.aligner import WordAligner, load_aligner
 
     learnt = load_aligner(file)
     members = learnt.members

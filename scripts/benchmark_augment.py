@@ -24,7 +24,7 @@ from measuring import plainly, print_table, report
 from nmt.core.device import compute
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.extras.augment.text import write_lines
+from nmt.extras.corpus.augment.text import write_lines
 
 
 def main() -> None:

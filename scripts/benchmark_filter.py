@@ -39,8 +39,8 @@ import nmt
 from nmt.core.device import compute
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.extras.inspect.corpus_filter import length, usual_lengths
-from nmt.extras.pair_filter.pair_filter import load_pair_filter
+from nmt.extras.corpus.pair_filter.pair_filter import load_pair_filter
+from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.workflows.align_models import pair_nlls
 
 Pairs: TypeAlias = Sequence[tuple[str, str]]

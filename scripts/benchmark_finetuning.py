@@ -25,7 +25,7 @@ from nmt.config.structure import dump
 from nmt.core.device import compute
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.extras.augment.text import write_lines
+from nmt.extras.corpus.augment.text import write_lines
 from nmt.training.config import LowRankConfig
 from nmt.training.more.adapters import add_adapters
 

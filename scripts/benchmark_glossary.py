@@ -30,11 +30,11 @@ from nmt.data.corpus import read_lines
 from nmt.data.words import text_words
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.translation import scores
-from nmt.extras.glossary.glossary import Glossary, Term, standing, term_recall
-from nmt.extras.glossary.terminology import MAX_LOSS, with_glossary
-from nmt.extras.inspect.bilingual_lexicon import GAP, BilingualLexicon
-from nmt.extras.word_aligner.align import WINDOW_PAIRS, TextAligner
-from nmt.extras.word_aligner.learn_text import learn_word_aligner
+from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner
+from nmt.extras.aligner.learn_text import learn_word_aligner
+from nmt.extras.documents.glossary import Glossary, Term, standing, term_recall
+from nmt.extras.documents.terminology import MAX_LOSS, with_glossary
+from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.translator.translator import Translator
 
 MIN_COUNT, MIN_SHARE = 3, 0.05

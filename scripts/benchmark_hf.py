@@ -86,8 +86,8 @@ def make_model(folder: Path, *, tiny: bool) -> int:
     its subwords."""
     import sentencepiece
 
-    from nmt.extras.convert.from_marian import import_hf
-    from nmt.extras.export.export_model import export
+    from nmt.extras.exchange.convert.from_marian import import_hf
+    from nmt.extras.exchange.export.export_model import export
 
     transformers: Any = import_module("transformers")
     there = folder / "marian"

@@ -30,11 +30,11 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.formats import Alignment
 from nmt.data.corpus import read_lines
 from nmt.data.pieces import Span
-from nmt.extras.markup.markup import Item, Marked, extract
-from nmt.extras.markup.text_spans import to_units, units
-from nmt.extras.markup.transfer import TransferredLine
-from nmt.extras.word_aligner.align import TextAligner
-from nmt.extras.word_aligner.aligner import load_aligner
+from nmt.extras.aligner.align import TextAligner
+from nmt.extras.aligner.aligner import load_aligner
+from nmt.extras.documents.markup import Item, Marked, extract
+from nmt.extras.documents.text_spans import to_units, units
+from nmt.extras.documents.transfer import TransferredLine
 from nmt.translator.aligner import PieceWeights
 from nmt.translator.segmentation import PieceTranslation
 

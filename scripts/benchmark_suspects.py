@@ -28,7 +28,7 @@ import nmt
 from nmt.alignment.directions import join
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
-from nmt.extras.inspect.corpus_filter import Kind, length, suspect, unlinked_share, usual_lengths
+from nmt.extras.pages.corpus_filter import Kind, length, suspect, unlinked_share, usual_lengths
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
 from nmt.workflows.align_models import pair_nlls

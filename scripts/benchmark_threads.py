@@ -28,7 +28,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import compute
-from nmt.extras.accel.threads import on_idle_cores
+from nmt.extras.speed.threads import on_idle_cores
 
 ROUNDS = 5
 

@@ -10,7 +10,7 @@ backward twice. Seconds of all threads' CPU time are given too: they do not grow
 
 ``--compile`` measures the same with a Transformer's encoder layers and feed-forward blocks made into kernels of their
 own by ``torch.compile``, before and after, and what making them takes. ``--textbook`` measures updates with the bodies
-of ``nmt.ops`` and with the implementations of ``nmt.extras.accel``, in turn, and their ratio. ``--profile`` prints what
+of ``nmt.ops`` and with the implementations of ``nmt.extras.speed``, in turn, and their ratio. ``--profile`` prints what
 one update spends its time on. ``--until-bleu 39.5`` trains the configuration in a temporary run directory until a
 validation reaches that BLEU, and reports after how many minutes of wall time it did.
 """

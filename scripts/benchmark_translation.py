@@ -163,15 +163,13 @@ def _own(
 ) -> Translate:
     """What ``nmt translate`` does."""
     import nmt
-    from nmt.translator.translator import EngineName
     from nmt.translator.windows import OutputOptions, Window
     from nmt.translator.workers import LoadOptions, Workers
     from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
 
-    engines: dict[str, EngineName] = {"nmt": "nmt", "ctranslate2": "ctranslate2"}
-    if engine not in engines:
+    if engine not in ("nmt", "ctranslate2"):
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
-    translator = nmt.load(model, device=device, precision=precision, overrides=overrides, engine=engines[engine])
+    translator = nmt.load(model, device=device, precision=precision, overrides=overrides, engine=engine)
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
@@ -200,7 +198,7 @@ def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) 
     import sentencepiece
 
     from nmt import experiment as experiments
-    from nmt.extras.export.engine import BATCH_TOKENS
+    from nmt.extras.exchange.export.engine import BATCH_TOKENS
     from nmt.translator.find_run import find_checkpoint, run_of
 
     run = run_of(find_checkpoint(model))

@@ -61,33 +61,33 @@ PARTS = {
         ("torch", "matplotlib", "fastapi"),
         (
             "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
-            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/inspect/test_plot.py",
-            "tests/extras/serve/test_app.py", "tests/workflows/test_golden.py",
+            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/pages/test_plot.py",
+            "tests/extras/service/test_app.py", "tests/workflows/test_golden.py",
         ),
     ),
     "serve": Part(
         ("serve",),
         ("fastapi", "starlette", "prometheus_client", "uvicorn"),
         ("fastapi", "prometheus_client", "uvicorn"),
-        ("tests/extras/serve/test_app.py", "tests/extras/serve/test_server.py", "tests/extras/serve/test_serve.py"),
+        tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "serve")),
     ),
     "tensorboard": Part(
         ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_tensorboard.py",)
     ),
     "ctranslate2": Part(
         ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),
-        ("tests/extras/export/test_ctranslate2.py", "tests/extras/export/test_export.py"),
+        ("tests/extras/exchange/export/test_ctranslate2.py", "tests/extras/exchange/export/test_export.py"),
     ),
     "onnx": Part(
         ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),
-        ("tests/extras/export/test_onnx.py", "tests/extras/export/test_export_onnx.py"),
+        ("tests/extras/exchange/export/test_onnx.py", "tests/extras/exchange/export/test_export_onnx.py"),
     ),
     "zstd": Part(("zstd",), ("backports.zstd",), ("backports.zstd",), ("tests/data/test_formats.py",)),
     "ray": Part(
         ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
-        ("tests/extras/ray/test_shards.py", "tests/extras/ray/test_ray.py"),
+        ("tests/extras/cluster/test_shards.py", "tests/extras/cluster/test_ray.py"),
     ),
-    "hf": Part(("hf",), ("huggingface_hub",), ("huggingface_hub",), ("tests/extras/convert/test_hub.py",)),
+    "hf": Part(("hf",), ("huggingface_hub",), ("huggingface_hub",), ("tests/extras/exchange/convert/test_hub.py",)),
     "docs": Part(
         (), ("mkdocs", "mkdocs-material", "latex2mathml"), ("mkdocs", "material", "latex2mathml"),
         ("tests/docs/test_site.py",),

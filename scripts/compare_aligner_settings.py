@@ -4,7 +4,7 @@
 
 Each setting learns models of whole words, or of pieces, twice: from nine tenths of the pairs, for the probability of
 the others, and from all pairs and the gold text, for AER (joined, as ``nmt align --learn`` does). The probability is
-that of `nmt.extras.word_aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for
+that of `nmt.extras.aligner.hmm`, by the forward algorithm: bits for each target word given the source, and for
 each source word given the target; tokens that are spelt alike have no bonus. Prints a JSON line for each figure, and a
 table on stderr.
 
@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 from nmt.alignment.error_rate import Gold, score
 from nmt.alignment.formats import read_gold
 from nmt.core.device import compute
-from nmt.extras.word_aligner import hmm
-from nmt.extras.word_aligner.align import TextAligner
-from nmt.extras.word_aligner.aligner import Member, Sentences, TokenIndex, WordAligner, pair_hashes
-from nmt.extras.word_aligner.hmm import Hmm, HmmPair, Tokens
-from nmt.extras.word_aligner.word_units import Beginnings, Subwords
+from nmt.extras.aligner import hmm
+from nmt.extras.aligner.align import TextAligner
+from nmt.extras.aligner.aligner import Member, Sentences, TokenIndex, WordAligner, pair_hashes
+from nmt.extras.aligner.hmm import Hmm, HmmPair, Tokens
+from nmt.extras.aligner.word_units import Beginnings, Subwords
 
 PART, MOST_HELD_OUT = 10, 2000
 """One pair of so many is held out, and the most of them that are measured."""

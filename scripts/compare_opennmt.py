@@ -48,7 +48,7 @@ from nmt.data.prepared import opened
 from nmt.data.tokenizer import Tokenizer
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
-from nmt.extras.augment.text import write_lines
+from nmt.extras.corpus.augment.text import write_lines
 from nmt.models.transformer.config import TransformerEncoderConfig
 from nmt.workflows.training_time import measure_training
 

@@ -22,7 +22,7 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.extras.serve.browser import Browser, browsing  # noqa: E402
+from tests.extras.service.browser import Browser, browsing  # noqa: E402
 
 SENTENCE = "Morgen wird die Lehrerin den Haustürschlüssel finden."
 LINES = (2, 8)

@@ -50,7 +50,7 @@ class Mutant:
 MULTIHEAD, WEIGHTS = "tests/attention/test_multihead.py", "tests/attention/test_weights.py"
 REINFORCE = "tests/attention/test_reinforce.py"
 TRANSFORMER = "tests/models/test_transformer.py"
-BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/extras/constraints/test_search.py"
+BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/extras/decoding/test_constrained_search.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
 STOPPED = "tests/workflows/test_stopped.py"
 
@@ -326,14 +326,14 @@ MUTANTS = (
     ),
     Mutant(
         "a constrained hypothesis ends before its phrases",
-        "nmt.extras.constraints.search:ConstrainedBeamSearch.advance",
+        "nmt.extras.decoding.constrained_search:ConstrainedBeamSearch.advance",
         "missing_BC == 0",
         "missing_BC >= 0",
         (CONSTRAINED,),
     ),
     Mutant(
         "an interrupted phrase counts as met",
-        "nmt.extras.constraints.phrases:Progress.after",
+        "nmt.extras.decoding.phrases:Progress.after",
         "match.rest[0] == token",
         "match.rest",
         (CONSTRAINED,),
@@ -484,24 +484,24 @@ MUTANTS = (
     # server
     Mutant(
         "a search that nobody waits for runs on",
-        "nmt.extras.serve:Batcher._translate.on_step",
+        "nmt.extras.service:Batcher._translate.on_step",
         "all(job.future.done() for job, _ in parts)",
         "False",
-        ("tests/extras/serve/test_batcher.py", "-k", "nobody_waits"),
+        ("tests/extras/service/test_batcher.py", "-k", "nobody_waits"),
     ),
     Mutant(
         "light requests may pass a heavy one for ever",
-        "nmt.extras.serve:Batcher._translate.on_step",
+        "nmt.extras.service:Batcher._translate.on_step",
         "time.monotonic() - paused >= SLICE_S",
         "False",
-        ("tests/extras/serve/test_batcher.py", "-k", "starve_a_heavy"),
+        ("tests/extras/service/test_batcher.py", "-k", "starve_a_heavy"),
     ),
     Mutant(
         "large requests pass each other",
-        "nmt.extras.serve:Batcher._translate.on_step",
+        "nmt.extras.service:Batcher._translate.on_step",
         "weight // LIGHTER",
         "weight",
-        ("tests/extras/serve/test_batcher.py", "-k", "pass"),
+        ("tests/extras/service/test_batcher.py", "-k", "pass"),
     ),
     # alignment
     Mutant(
@@ -509,7 +509,7 @@ MUTANTS = (
         "nmt.alignment:forced_weights.attention",
         "weights_BHTS[:, :, 1:]",
         "weights_BHTS[:, :, :-1]",
-        ("tests/extras/word_aligner/test_layer.py",),
+        ("tests/extras/aligner/test_layer.py",),
     ),
     Mutant(
         "a piece of two words gives each its whole weight",

@@ -55,69 +55,70 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "search": (
         "tests/models",
         *_workflows("translate_options", "commands"),
-        *("tests/translator", "tests/extras/serve"),
+        *("tests/translator", "tests/extras/service"),
     ),
     "alignment": (
         *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
         *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
-        *("tests/extras/word_aligner", "tests/translator", "tests/fuzz"),
+        *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
-        *("tests/search", "tests/training", "tests/attention", "tests/extras/export", "tests/extras/word_aligner"),
+        *("tests/search", "tests/training", "tests/attention", "tests/extras/exchange/export", "tests/extras/aligner"),
         *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
-        *("tests/fuzz/test_mended.py", "tests/models", "tests/learning", "tests/extras/inspect/report"),
+        *("tests/fuzz/test_mended.py", "tests/models", "tests/learning", "tests/extras/pages/report"),
         *_workflows("resume", "determinism", "killed", "stopped", "average", "snapshots", "terminal", "golden"),
         *_workflows("commands"),
     ),
     "data": (
         *_workflows("commands", "golden", "score", "any_files"),
-        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/convert", "tests/extras/ray"),
+        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/exchange/convert", "tests/extras/cluster"),
     ),
     "cli": ("tests/workflows", "tests/docs"),
     "config": ("tests/attention", "tests/models", "tests/docs", *_workflows("commands", "init_config", "resume")),
     "core": ("tests/fuzz", "tests/data", "tests/training", "tests/docs", *_workflows("commands", "stopped", "killed")),
     "evaluation": (
         "tests/training",
-        "tests/extras/inspect/report",
+        "tests/extras/pages/report",
         *_workflows("commands", "score", "average", "translate_options"),
     ),
-    "nn": ("tests/models", "tests/attention", "tests/extras/accel", *_workflows("golden", "determinism")),
-    "ops": ("tests/models", "tests/search", "tests/extras/accel"),
+    "nn": ("tests/models", "tests/attention", "tests/extras/speed", *_workflows("golden", "determinism")),
+    "ops": ("tests/models", "tests/search", "tests/extras/speed"),
     "translator": (
         *_workflows("commands", "translate_options", "library", "align_text", "align_together", "context", "score"),
         *_workflows("languages", "stranger", "line_breaks", "output_files"),
-        *("tests/extras/serve", "tests/extras/ray", "tests/extras/markup", "tests/fuzz"),
+        *("tests/extras/service", "tests/extras/cluster", "tests/extras/documents", "tests/fuzz"),
     ),
     "workflows": ("tests/training", "tests/data", "tests/docs", "tests/scripts", "tests/extras"),
     "extras": ("tests/docs", *_workflows("commands", "info")),
-    "extras/accel": (
+    "extras/speed": (
         "tests/cuda/test_without_cuda.py",
         "tests/search",
         "tests/models",
         "tests/translator",
         *_workflows("commands"),
     ),
-    "extras/augment": _workflows("commands"),
-    "extras/constraints": ("tests/search", "tests/extras/serve", *_workflows("translate_options")),
-    "extras/convert": ("tests/extras/export", "tests/fuzz", *_workflows("commands")),
-    "extras/export": ("tests/extras/convert", "tests/extras/serve", *_workflows("commands")),
-    "extras/glossary": ("tests/extras/serve", "tests/docs", *_workflows("translate_options", "commands")),
-    "extras/inspect": (
+    "extras/corpus/augment": _workflows("commands"),
+    "extras/decoding": ("tests/search", "tests/extras/service", *_workflows("translate_options")),
+    "extras/exchange/convert": ("tests/extras/exchange/export", "tests/fuzz", *_workflows("commands")),
+    "extras/exchange/export": ("tests/extras/exchange/convert", "tests/extras/service", *_workflows("commands")),
+    "extras/documents": (
+        *("tests/translator", "tests/extras/service", "tests/docs"),
+        *_workflows("translate_options", "commands"),
+    ),
+    "extras/pages": (
         *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
         *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
-    "extras/languages": ("tests/data", "tests/translator", *_workflows("commands", "languages")),
-    "extras/markup": ("tests/translator", "tests/extras/serve", "tests/docs", *_workflows("translate_options")),
-    "extras/pair_filter": ("tests/scripts", "tests/extras/inspect", *_workflows("commands")),
-    "extras/ray": _workflows("commands"),
-    "extras/serve": ("tests/fuzz", *_workflows("commands")),
-    "extras/streaming": ("tests/search", *_workflows("translate_options")),
-    "extras/word_aligner": (
+    "extras/corpus/languages": ("tests/data", "tests/translator", *_workflows("commands", "languages")),
+    "extras/corpus/pair_filter": ("tests/scripts", "tests/extras/pages", *_workflows("commands")),
+    "extras/cluster": _workflows("commands"),
+    "extras/service": ("tests/fuzz", *_workflows("commands")),
+    "extras/aligner": (
         *_workflows("align_links", "align_text", "align_methods", "choose_heads", "commands"),
-        *("tests/scripts", "tests/data", "tests/extras/accel"),
+        *("tests/scripts", "tests/data", "tests/extras/speed"),
     ),
     "": (
         *_workflows("library", "translate_options", "commands", "notebook"),
@@ -132,11 +133,11 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 EQUIVALENT: Mapping[str, str] = {
     "nmt/data/batching.py prefixed: `any((corpus.prefix for corpus in store.corpora))` -> "
     "`all((corpus.prefix for corpus in store.corpora))`": "all corpora have languages or none has: another is an error",
-    "nmt/extras/serve/listening.py connections_at_most: `2048 if resource is None else resource.getrlimit("
+    "nmt/extras/service/listening.py connections_at_most: `2048 if resource is None else resource.getrlimit("
     "resource.RLIMIT_NOFILE)…` -> `2049 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)…`": (
         "read on Windows alone"
     ),
-    "nmt/extras/word_aligner/hmm.py _equal: `(np.zeros(0, np.float32), FARTHEST_JUMP)` -> "
+    "nmt/extras/aligner/hmm.py _equal: `(np.zeros(0, np.float32), FARTHEST_JUMP)` -> "
     "`(np.zeros(1, np.float32), FARTHEST_JUMP)`": "stands where nothing is ever read",
     "nmt/data/splitting.py survey: `len(words) < MOST_WORDS` -> `len(words) <= MOST_WORDS`": (
         "one more line may add words, and no more than MOST_WORDS of them are told"

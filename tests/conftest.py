@@ -28,7 +28,7 @@ def as_talkative_as_ever() -> Iterator[None]:
 
 
 LONGEST = (
-    "extras/ray/test_ray.py",
+    "extras/cluster/test_ray.py",
     "training/more/test_distributed.py",
     "models/test_contract.py",
     "workflows/test_resume.py",

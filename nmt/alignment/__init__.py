@@ -25,9 +25,12 @@ Links: TypeAlias = tuple[Link, ...]
 Weights: TypeAlias = NDArray[np.floating]
 """A soft alignment: rows are target tokens, columns are source tokens."""
 
-Method: TypeAlias = Literal["attention", "shifted-attention", "gradient", "input-x-gradient", "trained"]
+METHODS = ("attention", "shifted-attention", "gradient", "input-x-gradient")
+"""The methods of every model."""
+
+Method: TypeAlias = str
 """The source of a soft alignment: the model's attention when it produces a word, or once it has read it, gradients (see
-`nmt.alignment.gradient`), or an aligner that was learnt for the model (see `nmt.extras.word_aligner`)."""
+`nmt.alignment.gradient`), or an aligner that was learnt for the model (`nmt aligner`)."""
 
 GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
 

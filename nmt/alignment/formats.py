@@ -26,7 +26,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self, TextIO, TypeAlias
@@ -34,6 +33,7 @@ from typing import IO, Any, Literal, Self, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt import plugins
 from nmt.alignment import Link, Links, Magnitude, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
@@ -99,8 +99,8 @@ class Alignment:
     def plot(self, path: str | Path | None = None) -> Any:
         """The heatmap as a figure of matplotlib, which a notebook shows; also written to a path that ends in .png or
         .svg. Raises InputError for another path."""
-        pictures = import_module("nmt.extras.inspect.plot")  # an extra, which a program that draws nothing may lack
-        return pictures.plot_alignment(self, None if path is None else Path(path))
+        plot: Callable[[Alignment, Path | None], Any] = plugins.find("parts", "plot_alignment", "plot")
+        return plot(self, None if path is None else Path(path))
 
     def scored_links(self) -> list[tuple[Link, float | None]]:
         """The links, sorted and without repeats, with their scores."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from nmt.alignment import Magnitude, Method
+from nmt import plugins
+from nmt.alignment import METHODS, Magnitude
 from nmt.core.errors import InputError
 
 Side: TypeAlias = Literal["forward", "backward"]
@@ -57,8 +58,9 @@ def parse_view(text: str) -> View:
     if rest[0] in get_args(Side):
         side, rest = cast(Side, rest[0]), rest[1:]
     method, *heads = rest or [""]
-    if method not in (*get_args(Method), _EACH):
-        methods = ", ".join(get_args(Method))
+    known = [*METHODS, *plugins.entries("methods", METHODS)]
+    if method not in (*known, _EACH):
+        methods = ", ".join(known)
         raise InputError(f"--view {text}: {method!r} is not a method; choose one of {methods}, or {_EACH}:HEADS")
     if len(heads) > 1 or heads == [""]:
         raise InputError(f"--view {text}: write METHOD or METHOD:HEADS, such as attention:layer3.*")

@@ -2,7 +2,7 @@
 
 They are the choices in a configuration (``score: additive``, or ``score: {kind: additive, size: 512}``), its error
 messages, the table of docs/attention.md and the contract tests. The environment variable NMT_MECHANISMS may
-name a folder with ``scores`` and ``weights`` of one's own, which are found as those here are.
+name a folder with ``scores`` and ``weights`` of one's own, which are found as those here are; plug-ins bring others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, TypeV
 
 from pydantic import Field
 
+from nmt import plugins
 from nmt.attention import scores, weights
 from nmt.attention.mechanism import Mechanism, Score, Weighting
 from nmt.config.kinds import BareKind
@@ -77,6 +78,7 @@ def _discover(package: ModuleType, base: type[Kind]) -> dict[str, type[Kind]]:
                 if kind in mechanisms or kind == "none":
                     raise InputError(f"{FOLDER}: {module.__file__}: kind: {kind} is taken; give it another")
                 mechanisms[kind] = value
+    mechanisms |= plugins.loaded(package.__name__.rpartition(".")[2], base, mechanisms)
     return dict(sorted(mechanisms.items()))
 
 

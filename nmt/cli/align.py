@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import isfinite
 from typing import TYPE_CHECKING, TextIO
 
 import nmt
-from nmt.cli.align_options import CONFLICTS, AlignOptions
+from nmt import plugins
+from nmt.cli.align_options import CONFLICTS, FORMATS, ON_TERMINAL, VIEWED, AlignOptions
 from nmt.cli.options import check_model, with_options
 from nmt.config.yaml_source import Override
 from nmt.core.errors import InputError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nmt.alignment.directions import Join
     from nmt.alignment.formats import AlignmentWriter
     from nmt.alignment.views import View
-    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, OpenWriter, ReportOptions
+    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, OpenWriter
 
 
 @with_options(AlignOptions, CONFLICTS)
@@ -31,47 +31,40 @@ def align(options: AlignOptions) -> None:
     Uses a model's attention or gradients, and prints one line for each pair. With --target it aligns given pairs
     (forced decoding), and without it the model's own translations. With --reverse two models align the pairs, one
     from each side, and their alignments are joined. With --links no model is needed: links from files are joined,
-    converted, drawn or scored. With --lexicon, --terms or --suspects the links themselves are written only with
-    --output or --format. With --compare it prints how far the methods of a model agree.
-    """
+    converted, drawn or scored. With --compare it prints how far the methods of a model agree."""
     from nmt.workflows.align import AlignmentInputs
 
     assert options.source is not None
     inputs = AlignmentInputs(options.source, options.target, options.gold, options.gold_base or 0, options.text)
     outputs = _outputs(options)
-    if options.aligner is not None or options.learn:
-        from nmt.extras.word_aligner.align import align_learned
-
-        align_learned(options.aligner, inputs, outputs, min_probability=options.min_probability)
-    elif options.links is not None:
-        _align_links(options, inputs, outputs)
-    else:
-        _align_by_models(options, inputs, outputs)
+    options.run(inputs, outputs)
 
 
-def _align_links(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+def align_links(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+    """Writes links from files."""
     from nmt.alignment.views import LINKS, parse_link_view
-    from nmt.workflows.align_links import LinkFile, ReverseLinks, align_links
+    from nmt.workflows import align_links as workflow
 
     assert options.links is not None
     views = [parse_link_view(text) for text in options.views or [LINKS]]
     _check_sides(views, options.reverse_links, "files; give --reverse-links as well")
     reverse = None
     if options.reverse_links is not None:
-        file = LinkFile(options.reverse_links, options.links_base, options.target_first)
-        reverse = ReverseLinks(file, _join(options))
-    first = LinkFile(options.links, options.links_base, options.target_first and reverse is None)
-    align_links(first, reverse, views, inputs, outputs)
+        file = workflow.LinkFile(options.reverse_links, options.links_base, options.target_first)
+        reverse = workflow.ReverseLinks(file, _join(options))
+    first = workflow.LinkFile(options.links, options.links_base, options.target_first and reverse is None)
+    workflow.align_links(first, reverse, views, inputs, outputs)
 
 
-def _align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+def align_by_models(options: AlignOptions, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+    """Writes alignments by one model or two."""
     from nmt.alignment.views import BY_ATTENTION, View, parse_view
 
     magnitude: Magnitude = "signed" if options.signed else "raw" if options.raw else "relative"
     views = [parse_view(text) for text in options.views or []]
     views = views or [View(options.method or "attention", magnitude=magnitude)]
     chosen = options.views or options.heads or options.choose_heads or options.reverse
-    if options.format_ == "html" and not chosen and views[0].method in BY_ATTENTION:
+    if options.format_ == VIEWED and not chosen and views[0].method in BY_ATTENTION:
         views.append(replace(views[0], heads="*", each=True))
     _check_sides(views, options.reverse, "models; give --reverse as well")
     changes = options.changes
@@ -118,53 +111,23 @@ def _check_sides(views: list[View], reverse: object, remedy: str) -> None:
 def _outputs(options: AlignOptions) -> AlignmentOutputs:
     from nmt.workflows.align import AlignmentOutputs
 
-    reports: list[ReportOptions] = []
-    if options.lexicon is not None:
-        from nmt.extras.inspect.corpus_reports import LexiconOptions
-
-        examples = 3 if options.examples is None else options.examples
-        reports.append(LexiconOptions(options.lexicon, options.min_count or 1, options.lowercase, examples))
-    if options.terms is not None:
-        from nmt.extras.inspect.corpus_reports import TermsOptions
-
-        reports.append(TermsOptions(options.terms, options.min_count or TermsOptions.min_count, options.lowercase))
-    if options.suspects is not None:
-        from nmt.extras.inspect.corpus_filter import MIN_SCORE
-        from nmt.extras.inspect.corpus_reports import SuspectsOptions
-
-        min_score = MIN_SCORE if options.min_score is None else options.min_score
-        if not isfinite(min_score):
-            raise InputError(f"--min-score {min_score}: give a finite number")
-        reports.append(SuspectsOptions(options.suspects, min_score))
+    reports = options.reports()
     writer = None
     if options.format_ is not None or options.output is not None or not reports:
         writer = _writer(options)
-    outputs = AlignmentOutputs(options.output, writer, reports, pictures=options.format_ in ("png", "svg"))
-    paths = [path.resolve() for path in outputs.files.values()]
-    if len(set(paths)) < len(paths):
-        raise InputError(
-            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
-        )
-    return outputs
+    format_ = FORMATS.get(options.format_ or "")
+    is_folder = format_ is not None and format_.output == "folder"
+    return AlignmentOutputs(options.output, writer, reports, pictures=is_folder)
 
 
 def _writer(options: AlignOptions) -> OpenWriter:
     from nmt.workflows.align import file, lines
 
     on_terminal = options.output is None and options.base is None and sys.stdout.isatty()
-    format_ = options.format_ or ("heatmap" if on_terminal else "pharaoh")
-    if format_ == "html":
-        from nmt.extras.inspect.viewer import open_page
-
-        return open_page
-    if format_ == "png" or format_ == "svg":
-        from nmt.extras.inspect.plot import PictureWriter
-
-        return file(lambda path, header: PictureWriter(path, header.gold, languages=header.languages, format=format_))
-    if format_ == "heatmap":
-        from nmt.extras.inspect.heatmap import HeatmapWriter
-
-        return lines(HeatmapWriter)
+    format_ = options.format_ or (ON_TERMINAL if on_terminal else None) or "pharaoh"
+    if format_ in FORMATS:
+        opened: OpenWriter = plugins.find("formats", format_, f"--format {format_}")
+        return opened
     from nmt.alignment.formats import LineWriter, NpzWriter, gold_line, jsonl_line, pharaoh_line
     from nmt.alignment.link_files import TsvWriter
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import io
-import keyword
 import os
 import re
 import select
@@ -23,15 +22,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
 import nmt
+from nmt import plugins
 from nmt.cli.grouped import GroupedCommand
+from nmt.cli.help_sections import command_sections, group_index
+from nmt.cli.options import OptionsCommand
 from nmt.core.errors import InputError
+from nmt.plugins import Command
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -41,32 +43,25 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 # The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
-COMMANDS = {
-    "init": "nmt.cli.init",
-    "prepare": "nmt.cli.prepare",
-    "filter": "nmt.extras.pair_filter.command",
-    "languages": "nmt.extras.languages.command",
-    "augment": "nmt.extras.augment.command",
-    "train": "nmt.cli.train",
-    "average": "nmt.cli.average",
-    "aligner": "nmt.extras.word_aligner.command",
-    "import": "nmt.extras.convert.command",
-    "translate": "nmt.cli.translate",
-    "align": "nmt.cli.align",
-    "score": "nmt.cli.score",
-    "serve": "nmt.extras.serve.command",
-    "export": "nmt.extras.export.command",
-    "evaluate": "nmt.cli.evaluate",
-    "report": "nmt.extras.inspect.report.command",
-    "states": "nmt.extras.inspect.states.command",
-    "info": "nmt.cli.info",
-    "config": "nmt.cli.config",
-    "doctor": "nmt.extras.doctor",
+OWN = {
+    "init": Command("nmt.cli.init:init", "Your own data", 10),
+    "prepare": Command("nmt.cli.prepare:prepare", "Your own data", 20),
+    "train": Command("nmt.cli.train:train", "Train", 10),
+    "average": Command("nmt.cli.average:average", "Train", 20),
+    "translate": Command("nmt.cli.translate:translate", "Use", 10),
+    "align": Command("nmt.cli.align:align", "Use", 20),
+    "score": Command("nmt.cli.score:score", "Use", 30),
+    "evaluate": Command("nmt.cli.evaluate:evaluate", "Look", 10),
+    "info": Command("nmt.cli.info:info", "Look", 40),
+    "config": Command("nmt.cli.config:config", "More", 10),
 }
-"""The module of each command, in the order of the help page. The function has the command's name."""
-
-if find_spec("nmt.extras") is None:
-    COMMANDS = {name: module for name, module in COMMANDS.items() if not module.startswith("nmt.extras")}
+COMMANDS: Mapping[str, Command] = dict(
+    sorted(
+        {**OWN, **plugins.entries("commands", OWN)}.items(),
+        key=lambda item: (group_index(item[1].group), item[1].place),
+    )
+)
+"""The commands in the order of the help page."""
 
 
 class _Imported(Mapping[str, Any]):
@@ -86,10 +81,19 @@ class _Imported(Mapping[str, Any]):
 
 @cache
 def _build(name: str) -> Any:
-    identifier = f"{name}_" if keyword.iskeyword(name) else name
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=GroupedCommand)(getattr(import_module(COMMANDS[name]), identifier))
+    function = _function(name)
+    if isinstance(function, OptionsCommand):
+        function = function.parser(plugins.options(name))
+    single.command(name, cls=GroupedCommand)(function)
     return typer.main.get_command(single)
+
+
+def _function(name: str) -> Any:
+    if name in OWN:
+        module, _, attribute = OWN[name].reference.partition(":")
+        return getattr(import_module(module), attribute)
+    return plugins.find("commands", name, f"nmt {name}")
 
 
 class _Commands(TyperGroup):
@@ -98,9 +102,7 @@ class _Commands(TyperGroup):
         self.commands = cast(Any, _Imported())  # nothing puts any more in
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        from nmt.cli.help_sections import command_sections
-
-        for title, records in command_sections(self.commands).items():
+        for title, records in command_sections(COMMANDS, _function).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
@@ -120,10 +122,6 @@ class _Commands(TyperGroup):
             for descriptor in gone:  # what is still buffered goes nowhere
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             raise typer.Exit(BROKEN_PIPE) from None
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("nmt.extras"):
-                raise
-            raise InputError(f"this needs {error.name}, which is not installed") from error
 
 
 class _Terminal(io.BufferedWriter):

@@ -20,15 +20,14 @@ def average(
         ),
     ] = None,
     last: Annotated[
-        int | None,
-        typer.Option("--last", metavar="N", min=2, help="The newest N checkpoints of the run; default: all."),
+        int | None, typer.Option(metavar="N", min=2, help="The newest N checkpoints of the run; default: all.")
     ] = None,
     best: Annotated[
-        int | None, typer.Option("--best", metavar="N", min=2, help="The N checkpoints with the best validations.")
+        int | None, typer.Option(metavar="N", min=2, help="The N checkpoints with the best validations.")
     ] = None,
     best_by: Annotated[
         Literal["loss", "perplexity", "accuracy", "bleu", "chrf"] | None,
-        typer.Option("--best-by", help="Metric of --best. Default: the configuration's training.validation.metric."),
+        typer.Option(help="Metric of --best. Default: the configuration's training.validation.metric."),
     ] = None,
     overrides: Overrides = None,
 ) -> None:

@@ -36,7 +36,6 @@ def config(
     explain: Annotated[
         str | None,
         typer.Option(
-            "--explain",
             metavar="KEY",
             help="Print what a key means, its type, bounds and default, for example training.optimizer.beta2; for a "
             "section, all its keys. With a MODEL, also its value.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.core.errors import InputError
 
-NAMES = {"model": "MODEL", "views": "--view", "changes": "--set and search options"}
+NAMES = {"model": "MODEL", "views": "--view", "metrics": "--metric", "changes": "--set and search options"}
 """Names on the command line that differ from those of the fields."""
 
 
@@ -60,8 +60,8 @@ def given_options(values: Any, conditions: str) -> list[str]:
         name, equals, choices = condition.partition("=")
         is_other = name.endswith("!")
         name = name.rstrip("!")
-        value = getattr(values, name)
-        if value in (getattr(type(values), name), []) or (equals and (value in choices.split("/")) == is_other):
+        value = getattr(values, name, None)  # an option of a plug-in may be missing
+        if value in (getattr(type(values), name, None), []) or (equals and (value in choices.split("/")) == is_other):
             continue
         found.append(NAMES.get(name, "--" + name.rstrip("_").replace("_", "-")))
     return found

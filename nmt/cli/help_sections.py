@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from typing import Any
 
 import typer
 
-GROUPS = {"Your own data": "init", "Train": "train", "Use": "translate", "Look": "evaluate", "More": "config"}
-"""The titles of the page of all commands, and the first command under each."""
+from nmt.core.errors import InputError
+from nmt.plugins import Command
+
+GROUPS = ("Your own data", "Train", "Use", "Look", "More")
+"""The titles of the page of all commands; others come behind them."""
 
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
@@ -16,13 +23,54 @@ _INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "inpu
 """The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
 
 
-def command_sections(commands: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    """Lists the titles, each with its commands and the first paragraph of their help, which Typer would cut."""
-    titles = {first: title for title, first in GROUPS.items()}
+def group_index(title: str) -> int:
+    """The place of a title on the page of all commands."""
+    return GROUPS.index(title) if title in GROUPS else len(GROUPS)
+
+
+def command_sections(
+    commands: Mapping[str, Command], function: Callable[[str], Any]
+) -> dict[str, list[tuple[str, str]]]:
+    """Lists the titles, each with its commands and the first paragraph of their help, which Typer would cut.
+    ``function`` gives that of a command, which has the help; a command that cannot be imported shows why."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, command in commands.items():
-        title = titles.get(name) or [*found][-1]
-        found.setdefault(title, []).append((name, " ".join((command.help or "").split("\n\n")[0].split())))
+        try:
+            of_command = function(name)
+            text = cleandoc(getattr(of_command, "function", of_command).__doc__ or "")
+        except InputError as error:
+            text = str(error)
+        found.setdefault(command.group, []).append((name, " ".join(text.split("\n\n")[0].split())))
+    return found
+
+
+def describe(command: Any) -> None:
+    """Gives the options of a command the texts below their fields as help, with what plug-ins add to it. They are read
+    only now: the other uses of a command do without."""
+    import ast
+
+    options, command.callback.options = getattr(command.callback, "options", None), None
+    texts: dict[str, str] = {}
+    for each in reversed(options.__mro__ if options else ()):
+        with suppress(OSError, TypeError, KeyError):  # a class without its source has no texts
+            for node in ast.parse(getsource(sys.modules[each.__module__])).body:
+                if isinstance(node, ast.ClassDef) and node.name == each.__name__:
+                    texts |= _texts_below(node.body)
+        for name, more in vars(each).get("more_help", {}).items():
+            texts[name] = texts.get(name, "") + more
+    for parameter in command.params:
+        if parameter.name in texts:
+            parameter.help = (parameter.help or "") + texts[parameter.name]
+
+
+def _texts_below(body: Sequence[Any]) -> dict[str, str]:
+    import ast
+
+    found = {}
+    for field, below in pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
     return found
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import nmt
-from nmt.cli.options import Device
+from nmt.cli.options import Device, with_options
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -18,13 +21,13 @@ if TYPE_CHECKING:
 
     from nmt.data.config import CorpusConfig
     from nmt.experiment import Experiment
-    from nmt.workflows.init_config import Measure, Speed
+    from nmt.workflows.init_config import Measure, Parts, Speed
 
-_FILES = "Input files"
+FILES = "Input files"
 _HELD = "Held-out pairs"
 
 
-def _file(option: str, *names: str, text: str, panel: str = _FILES) -> object:
+def _file(option: str, *names: str, text: str, panel: str = FILES) -> object:
     return typer.Option(option, *names, metavar="FILE", help=text, rich_help_panel=panel)
 
 
@@ -32,94 +35,72 @@ def _count(option: str, text: str) -> object:
     return typer.Option(option, metavar="N", min=0, help=text, rich_help_panel=_HELD)
 
 
-def init(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Name of the configuration NAME.yaml and of the run runs/NAME.")
-    ] = None,
-    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None,
-    target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None,
-    example: Annotated[
-        bool,
-        typer.Option(
-            "--example",
-            help="Use a small German-English corpus that comes with nmt. The default NAME is then example.",
-            rich_help_panel=_FILES,
-        ),
-    ] = False,
-    valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None,
-    valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None,
-    test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None,
-    test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None,
+@dataclass(frozen=True)
+class InitOptions:
+    """The options of `nmt init`."""
+
+    name: Annotated[str | None, typer.Argument(metavar="NAME")] = None
+    """Name of the configuration NAME.yaml and of the run runs/NAME."""
+    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None
+    target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None
+    valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None
+    valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None
+    test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None
+    test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None
     valid_pairs: Annotated[
         int | None, _count("--valid-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
-    ] = None,
+    ] = None
     test_pairs: Annotated[
         int | None, _count("--test-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
-    ] = None,
-    start_from: Annotated[
-        str | None, typer.Option("--from", metavar="MODEL", help="Fine-tune this run at a lower learning rate.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of the split and of the training.")
-    ] = 1,
-    minutes: Annotated[
-        float | None,
-        typer.Option("--minutes", metavar="N", min=0.1, help="Train for as many updates as take about N minutes."),
-    ] = None,
-    no_time: Annotated[
-        bool, typer.Option("--no-time", help="Skip the measurement of the training time (10 s), as --quiet does.")
-    ] = False,
-    device: Device = "auto",
-) -> None:
-    """Write a configuration for your own sentence pairs.
+    ] = None
+    start_from: Annotated[str | None, typer.Option("--from", metavar="MODEL")] = None
+    """Fine-tune this run at a lower learning rate."""
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1)] = 1
+    """Seed of the split and of the training."""
+    minutes: Annotated[float | None, typer.Option(metavar="N", min=0.1)] = None
+    """Train for as many updates as take about N minutes."""
+    no_time: Annotated[bool, typer.Option("--no-time")] = False
+    """Skip the measurement of the training time (10 s), as --quiet does."""
+    device: Device = "auto"
 
-    Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
-    or test on, pairs are held out for this, and all parts are written to data/NAME. A NAME such as configs/mine writes
-    configs/mine.yaml, for the run runs/mine. Nothing is overwritten."""
-    if minutes is not None and no_time:
-        raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
-    is_timed = minutes is not None or not (no_time or log.verbosity() == log.Verbosity.QUIET)
-    if example:
-        files = (source, target, valid_source, valid_target, test_source, test_target)
-        if any(option is not None for option in (*files, valid_pairs, test_pairs)):
-            raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
-        from nmt.extras.example import write_example
-        from nmt.workflows.init_config import Parts, places, size_of_run
-
-        name = name or "example"
-        if start_from is not None:
-            size_of_run(start_from)  # before the corpus is written
-        cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
-        written = write_example(places(name)[2])
-        parts = Parts(written["train"], written["valid"], written["test"])
-    else:
-        if name is None:
-            raise InputError(
-                "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"
-            )
-        train = _corpus(source, target, "")
+    def parts(self) -> tuple[str, Callable[[], Parts]]:
+        """Returns the name, and the function that makes the corpora, which is called when all options are checked."""
+        if self.name is None:
+            raise InputError("NAME is missing; give one such as de-en")
+        train = _corpus(self.source, self.target, "")
         if train is None:
             raise InputError(
                 "there is nothing to train on; give two files, as nmt init NAME FILE FILE, or one, as --tsv FILE"
             )
-        valid = _corpus(valid_source, valid_target, "valid-")
-        test = _corpus(test_source, test_target, "test-")
-        for part, corpus, count in (("valid", valid, valid_pairs), ("test", test, test_pairs)):
+        valid = _corpus(self.valid_source, self.valid_target, "valid-")
+        test = _corpus(self.test_source, self.test_target, "test-")
+        for part, corpus, count in (("valid", valid, self.valid_pairs), ("test", test, self.test_pairs)):
             if corpus is not None and count is not None:
                 raise InputError(
                     f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
                 )
         from nmt.workflows.init_config import Parts
 
-        cuda, measure = _machine(device, minutes=minutes, is_timed=is_timed)
-        parts = Parts(train, valid, test, valid_pairs, test_pairs)
-    from nmt.extras.word_aligner.align import write_links
+        return self.name, partial(Parts, train, valid, test, self.valid_pairs, self.test_pairs)
+
+
+@with_options(InitOptions)
+def init(options: InitOptions) -> None:
+    """Write a configuration for your own sentence pairs.
+
+    Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
+    or test on, pairs are held out for this, and all parts are written to data/NAME. Nothing is overwritten."""
+    minutes = options.minutes
+    if minutes is not None and options.no_time:
+        raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
+    is_timed = minutes is not None or not (options.no_time or log.verbosity() == log.Verbosity.QUIET)
+    name, parts = options.parts()
+    cuda, measure = _machine(options.device, minutes=minutes, is_timed=is_timed)
     from nmt.workflows.init_config import init_config
 
     init_config(
-        name, parts, seed=seed, cuda=cuda, write_links=write_links, measure=measure, minutes=minutes,
-        start_from=start_from,
-    )  # fmt: skip
+        name, parts(), seed=options.seed, cuda=cuda, measure=measure, minutes=minutes, start_from=options.start_from
+    )
 
 
 def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConfig | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import typer
 
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
 from nmt.core.memory import gc_paused
+from nmt.plugins import Choice, leave_out
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -103,16 +104,6 @@ BatchTokens: TypeAlias = Annotated[
     ),
 ]
 
-Ray: TypeAlias = Annotated[
-    str | None,
-    machine_option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Distribute the work over a Ray cluster: HOST:PORT, ray://HOST:PORT, or auto (a running cluster, "
-        "otherwise a new one of this machine's cores).",
-    ),
-]
-
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -135,35 +126,77 @@ class ModelOptions:
         return with_search(self.overrides, {key: getattr(self, key) for key in keys})
 
 
-Options = TypeVar("Options", bound=ModelOptions)
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True)
+class OptionsCommand(Generic[Options]):
+    """A command that is a function of one dataclass, whose fields are the parameters that Typer sees. The text below a
+    field is the help of an option that has none; `nmt.cli.help_sections.describe` reads it."""
+
+    function: Callable[[Options], None]
+    options: type[Options]
+    conflicts: Sequence[Rule]
+
+    def parser(self, additions: Iterable[tuple[str, type[Any]]]) -> Callable[..., Callable[[], None]]:
+        """The function for Typer. It returns the command with its options, ready for a call; options that break a rule
+        are an InputError. ``additions`` are the classes of plug-ins (`nmt.plugins.Plugin`) and their distributions."""
+        options: type[Any] = self.options
+        own = own_fields(options)
+        names = [*own, *(field.name for field in fields(options) if field.name not in own)]
+        bases, rules, last = list[type[Any]](), list[Rule](), own[-1]
+        for owner, addition in additions:
+            is_frozen = getattr(getattr(addition, "__dataclass_params__", None), "frozen", False)
+            taken = [name for name in own_fields(addition) if name in names] if is_frozen else []
+            if taken or not is_frozen:
+                reason = f"the name {taken[0]} is taken" if taken else "is not a frozen dataclass"
+                leave_out(owner, f"{addition.__module__}:{addition.__name__}", reason)
+                continue
+            after = getattr(addition, "after", last)
+            place = names.index(after if after in names else last) + 1
+            names[place:place] = own_fields(addition)
+            bases.append(addition)
+            rules += vars(addition).get("conflicts", ())
+        if bases:
+            options = dataclass(frozen=True, repr=False, eq=False)(type(options.__name__, (*bases, options), {}))
+        # that an option is missing is the first thing to say
+        rules = sorted([*rules, *self.conflicts], key=lambda rule: bool(rule.options))
+
+        @wraps(self.function)
+        def parse(**values: Any) -> Callable[[], None]:
+            parsed = options(**values)
+            for rule in rules:
+                rule.check(parsed)
+            return partial(self.function, parsed)
+
+        parse.__doc__ = (parse.__doc__ or "") + "".join(vars(each).get("more_help", {}).get("", "") for each in bases)
+        annotations = get_type_hints(options, include_extras=True)
+        cast(Any, parse).options = options
+        parameter = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
+        defaults = {name: getattr(options, name, Parameter.empty) for name in names}
+        parameters = [parameter(name, default=defaults[name], annotation=annotations[name]) for name in names]
+        cast(Any, parse).__signature__ = Signature(parameters)
+        return parse
+
+
+def own_fields(options: type[Any]) -> list[str]:
+    """The fields of a dataclass that it does not inherit."""
+    return [field.name for field in fields(options) if field.name in vars(options)["__annotations__"]]
 
 
 def with_options(
-    options: type[Options], conflicts: Sequence[Rule]
-) -> Callable[[Callable[[Options], None]], Callable[..., Callable[[], None]]]:
-    """Makes a command of a function of one dataclass, whose fields are the parameters that Typer sees. The command
-    returns the function with its options, ready for a call; options that break a rule of ``conflicts`` are an
-    InputError."""
+    options: type[Options], conflicts: Sequence[Rule] = ()
+) -> Callable[[Callable[[Options], None]], OptionsCommand[Options]]:
+    """Makes a command of a function of one dataclass of options."""
+    return lambda function: OptionsCommand(function, options, conflicts)
 
-    def command(function: Callable[[Options], None]) -> Callable[..., Callable[[], None]]:
-        @wraps(function)
-        def parse(**values: Any) -> Callable[[], None]:
-            parsed = options(**values)
-            for rule in conflicts:
-                rule.check(parsed)
-            return partial(function, parsed)
 
-        annotations = get_type_hints(options, include_extras=True)
-        own = [field for field in fields(options) if field.name in options.__annotations__]
-        cast(Any, parse).__signature__ = Signature(
-            [
-                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=annotations[field.name])
-                for field in dict.fromkeys([*own, *fields(options)])
-            ]
-        )
-        return parse
-
-    return command
+def choices_help(choices: Mapping[str, Choice]) -> str:
+    """The help of the values of an option, those with the same one together: ``png, svg: a picture; html: a page``."""
+    names: dict[str, list[str]] = {}
+    for name, choice in choices.items():
+        names.setdefault(choice.help, []).append(name)
+    return "; ".join(f"{', '.join(same)}: {text}" for text, same in names.items())
 
 
 def first_word(option: Callable[..., Any], name: str, files: str) -> Any:

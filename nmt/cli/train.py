@@ -81,6 +81,5 @@ def train(
             precision=precision,
             skip_damaged=skip_damaged,
             extend=extend,
-            markup=nmt.marked_line,
             threads=nmt.on_idle_cores,
         )

@@ -31,7 +31,7 @@ class Compute:
     """A device and the precision of its matrix products; weights themselves are always float32.
 
     With ``tf32``, on CUDA, products of float32 have 10 bits of mantissa instead of 23. With ``int8``, for translation
-    on a CPU, large products are of integers (``nmt.extras.accel.int8``), the others in its fastest precision.
+    on a CPU, large products are of integers, the others in its fastest precision.
     """
 
     device: torch.device

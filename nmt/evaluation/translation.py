@@ -11,10 +11,12 @@ Scores"): same preparation of the lines, same settings, same signature. Nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt import plugins
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
@@ -66,7 +68,7 @@ def scores(
     """
     lines = prepare(hypotheses, references)
     tokenize = tokenize or bleu_tokenizer(lines.references)
-    return tuple(_score(sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize), lines) for name in metrics)
+    return tuple(metric(name, lowercase=lowercase, tokenize=tokenize)(*lines) for name in metrics)
 
 
 def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
@@ -120,6 +122,17 @@ def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> N
         log.warning(f"BLEU counts runs of four words, and {lines}: rely on chrF2, or try --tokenize {other}")
 
 
+def metric(
+    name: str, *, lowercase: bool = False, tokenize: str = "13a"
+) -> Callable[[Sequence[str], Sequence[Sequence[str]]], Score]:
+    """The function of hypotheses and sets of references that is one of `METRICS`, with the options of `scores`, or the
+    metric of a plug-in. Raises InputError for a metric or tokenizer that is unknown or cannot be used here."""
+    if name not in METRICS and plugins.has("metrics", name):
+        score: Callable[[Sequence[str], Sequence[Sequence[str]]], Score] = plugins.find("metrics", name, "--metric")
+        return score
+    return partial(_score, sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize))
+
+
 def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:
     """sacreBLEU's own object for one of `METRICS`; the options are those of `scores`.
 
@@ -144,11 +157,11 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
             return CHRF(lowercase=lowercase)
         case "ter":
             return TER()
-    raise InputError(f"unknown metric {name!r}: choose from {', '.join(METRICS)}")
+    raise InputError(f"unknown metric {name!r}: choose from {', '.join([*METRICS, *plugins.entries('metrics')])}")
 
 
-def _score(metric: Metric, lines: Lines) -> Score:
-    result = metric.corpus_score(lines.hypotheses, lines.references)
+def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    result = metric.corpus_score(hypotheses, references)
     # "BLEU = 33.1 64.3/41.0/27.5/18.9 (BP = ...)": the detail follows the figure.
     detail = result.format(width=1).partition(" = ")[2].partition(" ")[2]
     return Score(result.name, float(result.score), metric.get_signature().format(), detail)

@@ -69,8 +69,7 @@ class SearchConfig(Structure):
     replace_unknown: bool = False
     """Replace an unknown token by the source word that got the most attention."""
     markup: bool = False
-    """Keep tags, entities, URLs, numbers and placeholders unchanged, and capitals of whole lines. See
-    ``nmt.extras.markup.markup``."""
+    """Keep tags, entities, URLs, numbers and placeholders unchanged, and capitals of whole lines."""
     stand_in: Annotated[str, Field(pattern=r"^\S+$")] | None = "X"
     """With ``markup``: the word that the model reads instead of a URL, an e-mail address or a placeholder, best a
     common noun of its source language; null: the item itself, and numbers unchanged."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
+from nmt import plugins
 from nmt.core.device import Compute, uploaded
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
@@ -55,8 +56,6 @@ class OwnEngine:
 
     model: StepModel[Any, Any]
     compute: Compute
-    constrained_search: ConstrainedSearch | None = None
-    """Needed for constraints; ``nmt.extras.constraints`` has one."""
     follows_word_V: torch.Tensor | None = None
     """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None
@@ -77,7 +76,7 @@ class OwnEngine:
         """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
         greedy search is faster and finds the same."""
         assert not self.model.training
-        assert constraints is None or (self.constrained_search is not None and constrains(config) is None)
+        assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
         # a GPU is not busy with what fills a CPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
@@ -109,8 +108,8 @@ class OwnEngine:
             if phrases is None:
                 search = search_of(config, scored=scored)
             else:
-                assert self.constrained_search is not None, "constraints need a search for them"
-                search = self.constrained_search(config, phrases, self.follows_word_V)
+                constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
+                search = constrained(config, phrases, self.follows_word_V)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             for row, of_sentence in zip(rows, batch, strict=True):

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, get_args
+from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.alignment import GradientMethod, Links, Magnitude, Method, Weights
+from nmt import plugins
+from nmt.alignment import METHODS, GradientMethod, Links, Magnitude, Weights
 from nmt.alignment.extract import Extraction
 from nmt.alignment.views import BY_ATTENTION, View
 from nmt.core.errors import InputError
 from nmt.data.pieces import Span
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
-from nmt.translator.find_run import ALIGNER, LAYER, run_of
+from nmt.plugins import AlignmentMethod
+from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 
 if TYPE_CHECKING:
@@ -52,33 +53,31 @@ class LearntAligner(Protocol):
 class Aligner:
     """Aligns sentence pairs with one model, by forced decoding."""
 
-    def __init__(
-        self,
-        trained: TrainedModel,
-        extraction: Extraction,
-        learnt: Callable[[TrainedModel], LearntAligner] | None = None,
-    ) -> None:
-        """``extraction`` makes links of a soft alignment; ``learnt`` loads the aligner of method ``trained``."""
+    def __init__(self, trained: TrainedModel, extraction: Extraction) -> None:
+        """``extraction`` makes links of a soft alignment."""
         self.trained = trained
         self.extraction = extraction
-        self._learnt = learnt
+        self._learnt: dict[str, LearntAligner] = {}
 
     @property
-    def methods(self) -> tuple[Method, ...]:
-        """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
-        written into its run."""
+    def methods(self) -> tuple[str, ...]:
+        """The methods of this model: none by attention where it has no attention, and those of plug-ins that have
+        written into its run, as ``nmt aligner`` does."""
         run = run_of(self.trained.checkpoint)
         has_attention = bool(self.trained.experiment.model.head_names)
-        methods: tuple[Method, ...] = ("attention", "shifted-attention") if has_attention else ()
-        methods += get_args(GradientMethod)
-        return (*methods, "trained") if all((run / name).exists() for name in (ALIGNER, LAYER)) else methods
+        learnt: Mapping[str, AlignmentMethod] = plugins.entries("methods")
+        return (
+            *(BY_ATTENTION if has_attention else ()),
+            *get_args(GradientMethod),
+            *(name for name, method in learnt.items() if all((run / file).exists() for file in method.files)),
+        )
 
-    def check_method(self, method: Method) -> None:
+    def check_method(self, method: str) -> None:
         """Raises InputError for a method that the model or its precision does not admit."""
         if method in get_args(GradientMethod) and self.trained.compute.precision == "int8":
             raise InputError("--precision int8: has no gradients to align by; use float32 or bfloat16")
-        if method == "trained":
-            _ = self._learnt_aligner
+        if method not in METHODS:
+            self._learnt_aligner(method)
         elif method not in self.methods:
             raise InputError(
                 f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "
@@ -108,13 +107,14 @@ class Aligner:
         """
         methods = list(dict.fromkeys(view.method for view in views))
         for method in methods:
-            self.check_method(cast(Method, method))
-        if level == "subword" and "trained" in methods:
-            raise InputError("--level subword: --method trained aligns words; leave it out")
+            self.check_method(method)
+        learnt = [method for method in methods if plugins.has("methods", method)]
+        if level == "subword" and learnt:
+            raise InputError(f"--level subword: --method {learnt[0]} aligns words; leave it out")
         pairs = self.trained.encode_pairs(sources, targets, first_line, text=text)
         rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
-        # Method trained joins the attention between words to what it has learnt.
-        needs_attention = "trained" in methods and "attention" in self.methods
+        # a learnt aligner joins the attention between words to what it has learnt
+        needs_attention = bool(learnt) and "attention" in self.methods
         attention = View("attention")
         relative = {view: replace(view, magnitude="relative") for view in views}  # makes the links
         matrices = self.matrices(
@@ -125,9 +125,9 @@ class Aligner:
         )
         alignments: dict[View, list[Alignment]] = {}
         for view in views:
-            if view.method == "trained":
+            if view.method in learnt:
                 by_attention = zip(rows, matrices[attention], strict=True) if needs_attention else ()
-                alignments[view] = self._learnt_aligner.align(
+                alignments[view] = self._learnt_aligner(view.method).align(
                     [source for source, _ in pairs],
                     [target for _, target in pairs],
                     {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in by_attention},
@@ -163,7 +163,7 @@ class Aligner:
         targets: Sequence[Sequence[int]],
         texts: Sequence[str],
     ) -> dict[View, list[NDArray[np.float32]]]:
-        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids, those of the sources
+        """For each view but of a learnt aligner the matrices weights_TS of pairs of token ids, those of the sources
         with their texts. The weights of what the model reads before a source are left out, and relative rows are
         rescaled to sum to 1."""
         from nmt.alignment.forced import forced_weights
@@ -197,11 +197,10 @@ class Aligner:
             for view, of in matrices.items()
         }
 
-    @cached_property
-    def _learnt_aligner(self) -> LearntAligner:
-        if self._learnt is None:
-            raise InputError("--method trained: needs nmt.extras.word_aligner; load the model with nmt.load")
-        return self._learnt(self.trained)
+    def _learnt_aligner(self, method: str) -> LearntAligner:
+        if method not in self._learnt:
+            self._learnt[method] = plugins.find("methods", method, f"--method {method}", METHODS)(self.trained)
+        return self._learnt[method]
 
     def _alignment(
         self,

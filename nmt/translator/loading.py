@@ -209,5 +209,5 @@ def for_inference(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, An
     Another implementation may replace parts of it by faster ones, and round weights to 8-bit integers.
     """
     if compute.precision == "int8":
-        raise InputError("--precision int8: needs nmt.extras.accel, which is not installed; use another precision")
+        raise InputError("--precision int8: needs a part of nmt that is not installed; use another precision")
     return model.frozen().to(compute.dtype)

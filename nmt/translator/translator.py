@@ -20,18 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
+from nmt import plugins
 from nmt.alignment import Method
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.engine import ConstrainedSearch, Engine, OwnEngine, constrains
+from nmt.search.engine import Engine, OwnEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -47,12 +47,10 @@ if TYPE_CHECKING:
     from nmt.data.context import Document
     from nmt.evaluation.perplexity import Prediction
     from nmt.models.seq2seq import Seq2Seq
-    from nmt.translator.aligner import Aligner, LearntAligner
+    from nmt.translator.aligner import Aligner
     from nmt.translator.scorer import PairScore
 
 T = TypeVar("T")
-
-EngineName = Literal["nmt", "ctranslate2"]
 
 WIDEST = 4
 """Where texts of an n-best list repeat each other, up to so many times as many hypotheses and beams are tried."""
@@ -98,23 +96,18 @@ class Translator:
     search: SearchConfig
     engine: Engine
     """Finds translations. Scores and alignments come from the model."""
-    markup: Markup | None = None
-    """Needed for ``search.markup``."""
     threads: int = 1
     """Threads that split texts into subwords."""
-    learnt: Callable[[TrainedModel], LearntAligner] | None = None
-    """Loads the aligner of method ``trained``."""
     heads: str | None = None
     """Heads to align by, a pattern over their names; None: those of the configuration."""
     terminology: Terminology | None = None
-    """Puts terms into translations; ``nmt.extras.glossary`` has one."""
+    """Puts terms into translations."""
 
     def __repr__(self) -> str:
         return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
 
     def __post_init__(self) -> None:
-        if self.search.markup and self.markup is None:
-            raise InputError("search.markup: needs nmt.extras.markup; load the model with nmt.load")
+        _ = self._markup
         if not self.trained.experiment.model.head_names:
             for key in ("coverage_penalty", "replace_unknown"):
                 if getattr(self.search, key):
@@ -130,7 +123,12 @@ class Translator:
         extraction = self.trained.experiment.alignment
         if self.heads is not None:
             extraction = extraction.model_copy(update={"heads": self.heads})
-        return Aligner(self.trained, extraction, self.learnt)
+        return Aligner(self.trained, extraction)
+
+    @property
+    def _markup(self) -> Markup | None:
+        """Takes care of tags in lines, with ``search.markup``."""
+        return plugins.find("parts", "markup", "search.markup") if self.search.markup else None
 
     @property
     def model(self) -> Seq2Seq[Any, Any]:
@@ -157,9 +155,8 @@ class Translator:
     def save(self, output: str | Path) -> None:
         """Writes the model into a folder to hand on, or an archive where the name ends in .zip, as
         `nmt export --to nmt` does. Raises InputError for a folder that holds anything else."""
-        import_module("nmt.extras.export.export_model").save(
-            self.trained, Path(output)
-        )  # an extra, as alignment.plot is
+        save: Callable[[TrainedModel, Path], None] = plugins.find("parts", "save_model", "save")
+        save(self.trained, Path(output))
 
     def document(self) -> Document:
         """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
@@ -243,7 +240,6 @@ class Translator:
         prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes or (), first_line)]
         whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
         encode, longest = self.trained.tokenizers.source.encode, self.trained.lengths.longest
-        markup = self.markup if self.search.markup else None
         is_plain = not (self.search.markup or self.search.document)
         subwords = self._subwords([text for text in texts if is_plain and len(text) <= USUAL_CHARACTERS])
 
@@ -253,7 +249,7 @@ class Translator:
                 subwords[text] = tokens
             return len(tokens)
 
-        segmentation = Segmentation(self.search, self.trained, count, markup, texts, whole)
+        segmentation = Segmentation(self.search, self.trained, count, self._markup, texts, whole)
         subwords |= self._subwords([text for text in segmentation.texts if text not in subwords])
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
@@ -461,9 +457,7 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def own_engine(
-    trained: TrainedModel, others: Sequence[TrainedModel], constrained_search: ConstrainedSearch
-) -> OwnEngine:
+def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -476,4 +470,4 @@ def own_engine(
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return OwnEngine(searched, trained.compute, constrained_search)
+    return OwnEngine(searched, trained.compute)

@@ -21,7 +21,6 @@ from nmt.models.seq2seq import Seq2Seq
 
 if TYPE_CHECKING:
     from nmt.translator.loading import TrainedModel
-    from nmt.translator.segmentation import Markup
     from nmt.translator.validation_table import Table
 
 
@@ -40,8 +39,6 @@ class Validation:
     compute: Compute
     table: Table | None
     """Shows the sentence of middle length, as the model translates it."""
-    markup: Markup | None
-    """See ``Translator``."""
 
     def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
         """Figures by name. The attention between the first valid pairs goes to ``snapshot``, if the configuration asks
@@ -87,7 +84,7 @@ class Validation:
         config = self.experiment.training.validation
         one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
         search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
-        translator = Translator(trained, search, OwnEngine(trained.model, self.compute), self.markup)
+        translator = Translator(trained, search, OwnEngine(trained.model, self.compute))
         hypotheses = [""] * len(sources)
         by_direction: dict[str, dict[str, float]] = {}
         for languages, rows in self._rows_of_directions(range(len(sources))).items():

@@ -12,11 +12,12 @@ from functools import partial
 from itertools import combinations
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt import plugins
 from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
@@ -141,8 +142,8 @@ def _explanation(view: View, models: Mapping[Side, Translator], join: Join | Non
     """The rule that makes the links of a view, and the heads that it is the mean of, in sentences."""
     if join is not None and view.side is None:
         return join.explanation
-    if view.method == "trained":
-        return "The links are those of the trained aligner."
+    if plugins.has("methods", view.method):
+        return f"The links are those of the {view.method} aligner."
     aligner = models[view.side or "forward"].aligner
     if view.magnitude != "relative":
         numbers = "Derivatives are in per cent of the pair's largest. Links are those of rows scaled to sum to 1."
@@ -243,7 +244,7 @@ def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[V
     for view in views:
         viewed = [model for side, model in models.items() if view.side in (None, side)]
         for model in viewed:
-            model.aligner.check_method(cast(Method, view.method))
+            model.aligner.check_method(view.method)
         heads = [] if view.heads is None else [_heads(view, model) for model in viewed]
         if view.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]

@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 
 class BlockRunner(Protocol):
-    """Calls a function for many blocks, on one or many machines, as `nmt.extras.ray.cluster.Cluster` does."""
+    """Calls a function for many blocks, on one or many machines, as ``nmt prepare --ray`` does."""
 
     @property
     def cores(self) -> int: ...

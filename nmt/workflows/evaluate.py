@@ -6,7 +6,7 @@ import json as json_format
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -16,11 +16,14 @@ from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
-from nmt.evaluation.translation import Score, sacrebleu_metric, scores, warn_of_bleu
+from nmt.evaluation.translation import METRICS, Score, metric, scores, warn_of_bleu
 from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Loader, Translator
+
+Plot: TypeAlias = Callable[[Mapping[str, Sequence[LengthScores]]], None]
+"""Draws the scores by source length, one line for each corpus."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Scoring:
     tokenize: str | None = None
     edges: Sequence[int] | None = None
     """The last number of source words of each bucket of lengths; None: no scores by length."""
+    metrics: Sequence[str] = ()
+    """Further metrics, of plug-ins."""
     wait_scores: Callable[[Translator, Sequence[str], Callable[[Sequence[str]], float]], list[WaitScore]] | None = None
     """Translates sources simultaneously, and has the texts scored by a function."""
     term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
@@ -52,7 +57,8 @@ class Scoring:
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
         """Scores translations."""
-        return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize)
+        metrics = (*METRICS, *self.metrics)
+        return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize, metrics=metrics)
 
 
 def evaluate(
@@ -63,7 +69,7 @@ def evaluate(
     reference: Path | None,
     hypothesis: Path | None,
     scoring: Scoring,
-    plot: Callable[[Mapping[str, Sequence[LengthScores]]], None] | None,
+    plot: Plot | None,
     json: bool,
     device: str,
     precision: str,
@@ -75,8 +81,9 @@ def evaluate(
 
     Raises InputError for files that cannot be read or do not have the same lines.
     """
-    # before minutes of translation: a tokenizer that is unknown or cannot be used here
-    sacrebleu_metric("bleu", lowercase=scoring.lowercase, tokenize=scoring.tokenize or "13a")
+    # before minutes of translation: a tokenizer or metric that is unknown or cannot be used here
+    for name in ("bleu", *scoring.metrics):
+        metric(name, lowercase=scoring.lowercase, tokenize=scoring.tokenize or "13a")
     if hypothesis is not None:
         assert reference is not None
         evaluations = {"": _of_file(source, hypothesis, reference, scoring)}

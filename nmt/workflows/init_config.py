@@ -18,6 +18,7 @@ from textwrap import indent
 from typing import TypeAlias
 
 from nmt import experiment as experiments
+from nmt import plugins
 from nmt.config.structure import parse_document, validate
 from nmt.config.yaml_source import write
 from nmt.core import log
@@ -85,9 +86,6 @@ class Speed:
     """Seconds of an update without the other programs that kept the machine busy; None: it was idle."""
 
 
-WriteLinks: TypeAlias = Callable[[CorpusConfig, Path], None]
-"""Aligns the words of a corpus, as ``nmt.extras.word_aligner.align.write_links`` does."""
-
 Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
 """Measures the training of a configuration on some of its pairs, as ``nmt.workflows.training_time`` does."""
 
@@ -98,16 +96,15 @@ def init_config(
     *,
     seed: int,
     cuda: bool,
-    write_links: WriteLinks,
     measure: Measure | None = None,
     minutes: float | None = None,
     start_from: str | None = None,
 ) -> Path:
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
-    ``data/NAME``; of few pairs ``write_links`` writes the word links there, too. Returns the configuration. With
-    ``measure`` it says how long training will take; with ``minutes`` too there are as many updates as fit.
-    ``start_from`` is a run to fine-tune. Raises InputError for files that are no corpus, for what would be overwritten,
-    and where nothing can be measured."""
+    ``data/NAME``; of few pairs a plug-in (part ``write_links``) writes the word links there, too. Returns the
+    configuration. With ``measure`` it says how long training will take; with ``minutes`` too there are as many updates
+    as fit. ``start_from`` is a run to fine-tune. Raises InputError for files that are no corpus, for what would be
+    overwritten, and where nothing can be measured."""
     path, run, folder = places(name)
     links = folder / "train.links"
     if links.exists() and not (folder / UNFINISHED).exists():
@@ -162,6 +159,7 @@ def init_config(
     _say("model", f"{size.name}, for {amount} on {'CUDA' if cuda else 'a CPU'}")
     if is_guided(size, found):
         folder.mkdir(parents=True, exist_ok=True)
+        write_links: Callable[[CorpusConfig, Path], None] = plugins.find("parts", "write_links", "nmt init")
         write_links(corpora["train"], links)
     with whole_file(path) as unfinished:
         unfinished.write_text(text_for(size=size, updates=updates, validations=validations), encoding="utf-8")

@@ -43,7 +43,6 @@ from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
 if TYPE_CHECKING:
-    from nmt.translator.segmentation import Markup
     from nmt.translator.validation_table import Table
 
 LOCK = ".lock"
@@ -57,7 +56,6 @@ def train(
     precision: str = "auto",
     skip_damaged: bool = False,
     extend: bool = False,
-    markup: Markup | None = None,
     callbacks: Sequence[object] = (),
     threads: Callable[[int | None], AbstractContextManager[object]] | None = None,
 ) -> Path:
@@ -66,7 +64,7 @@ def train(
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
     damaged. ``extend`` allows another number of updates where the learning rate's schedule depends on it, which then is
-    that for the new number. ``markup`` serves ``search.markup`` in validation. ``callbacks``, for one process, are
+    that for the new number. ``callbacks``, for one process, are
     objects with methods of the names in ``nmt.workflows.callbacks.EVENTS``; see ``observe`` of ``Trainer``. ``threads``
     chooses those of one process on a CPU, given the number that the newest checkpoint was trained with, if any. Raises
     InputError for a fault of config, data or environment, for a run directory that another configuration made or
@@ -95,7 +93,7 @@ def train(
         if threads is not None and chosen.device.type == "cpu" and processes.size == 1:
             computing = threads(_begun_with(run))
         with processes.connected(chosen.device), computing:
-            trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, markup, callbacks)
+            trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
                 for line in (*_outcome(trainer), *_next_steps(experiment)):
@@ -117,7 +115,6 @@ def _trainer(
     chosen: Compute,
     processes: Processes,
     skip_damaged: bool,
-    markup: Markup | None,
     callbacks: Sequence[object],
 ) -> Trainer:
     """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
@@ -152,7 +149,7 @@ def _trainer(
         table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None
     if data.valid is not None:
-        validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table, markup)
+        validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
     trainer = Trainer(
         model,
         experiment.training,

@@ -18,7 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import typed
-from nmt.translator.translator import EngineName, Loader, Translator
+from nmt.translator.translator import Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
@@ -57,7 +57,7 @@ def translate(
     ensemble: Sequence[str],
     format: OutputFormat,
     alignment: bool,
-    engine: EngineName,
+    engine: str,
     workers: int | None,
     device: str,
     precision: str,

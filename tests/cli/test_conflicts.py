@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from nmt import plugins
 from nmt.cli import align_options, evaluate, translate
 from nmt.cli.app import app
 from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
@@ -31,10 +32,13 @@ def test_rules_and_their_sentences_name_options_that_exist(
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     parameters = {str(parameter.name): parameter.opts for parameter in group.commands[command].params}
-    assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == {field.name for field in fields(options)}
+    additions = [addition for _, addition in plugins.options(command)]
+    own = {field.name for each in (options, *additions) for field in fields(each)}
+    assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == own
+    parameters["source_readers"] = ["--source-readers"]
     values = type("Values", (), dict.fromkeys([*parameters, "changes"]))()
     vars(values).update(dict.fromkeys([*parameters, "changes"], "value"))
-    for rule in conflicts:
+    for rule in (*conflicts, *(rule for addition in additions for rule in vars(addition).get("conflicts", ()))):
         names = re.findall(r"(\w+)(?:!?=\S+)?", f"{rule.options} {rule.others} {rule.where}")
         assert set(names) <= {*parameters, "changes"}, rule
         shown = given_options(values, " ".join(names))

@@ -21,7 +21,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from nmt.extras.accel.cuda_graphs import Graphs
+from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.nn.dropout import random_bytes
 from nmt.nn.recurrent import RecurrentStack
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import nmt as package
-from nmt.extras.word_aligner import learn
+from nmt.extras.aligner import learn
 from tests.cuda.on_device import DEVICE, IS_GPU, SIDES, each_kind, only_on_a_gpu, tensors_of, train_in, write_config
 from tests.workflows.runs import Command, in_process
 

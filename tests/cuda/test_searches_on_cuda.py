@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
-from nmt.extras.streaming.wait_k import WaitKModel
-from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.extras.aligner import layer as alignment_layer
+from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.models.ensemble import Ensemble
 from nmt.search.config import ConsensusConfig, SamplingConfig, SearchConfig
 from nmt.search.engine import OwnEngine
@@ -47,7 +46,7 @@ SEARCHES = {
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    engine = OwnEngine(model, compute, constrained_search=nmt.constrained_search)
+    engine = OwnEngine(model, compute)
     hypotheses = engine.translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-3, nan_ok=True)) for of_one in hypotheses for each in of_one]
 

@@ -25,9 +25,9 @@ from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import predict
 from nmt.evaluation.rescore import token_log_probs
 from nmt.experiment import load
-from nmt.extras.accel.cuda_graphs import Graphs
-from nmt.extras.streaming.wait_k import WaitKModel
-from nmt.extras.word_aligner import layer as alignment_layer
+from nmt.extras.aligner import layer as alignment_layer
+from nmt.extras.decoding.wait_k import WaitKModel
+from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss, training_criterion
 from nmt.models.scheduled_sampling import ScheduledSampling
@@ -84,9 +84,7 @@ def pair_of(model: nn.Module) -> tuple[Any, Any]:
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    hypotheses = OwnEngine(model, compute, constrained_search=nmt.constrained_search).translate_ids(
-        SOURCES, config, **restrictions
-    )
+    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from scripts.make_golden_run import copy
 from tests.docs.pages import ROOT
-from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM
+from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM
 
 PICTURES = ("report.png", "alignment-page.png", "server.png")
 

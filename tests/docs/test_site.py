@@ -22,8 +22,8 @@ from nmt.config.structure import Document, validate
 from nmt.experiment import Experiment
 from tests.docs.pages import PAGES, ROOT
 from tests.docs.test_commands import options_of
-from tests.extras.serve.accessibility import faults
-from tests.extras.serve.browser import CHROMEDRIVER, CHROMIUM, browsing
+from tests.extras.service.accessibility import faults
+from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM, browsing
 
 for package in ("material", "latex2mathml"):
     pytest.importorskip(package, reason="pip install --group docs")

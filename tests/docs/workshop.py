@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from tests.docs.pages import ROOT
-from tests.extras.convert.marian_folders import SHAPES
-from tests.extras.convert.marian_folders import write as write_marian
+from tests.extras.exchange.convert.marian_folders import SHAPES
+from tests.extras.exchange.convert.marian_folders import write as write_marian
 
 KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
@@ -130,9 +130,10 @@ def _add_command(folder: Path) -> None:
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
     filter_ = (
-        "import nmt.extras.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; import nmt.cli.app; nmt.cli.app.main()"
+        "import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; "
+        "import nmt.cli.app; nmt.cli.app.main()"
     )
-    hardly = "import nmt.extras.word_aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    hardly = "import nmt.extras.aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
         f"""#!/bin/sh
 case $1 in

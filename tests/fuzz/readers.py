@@ -45,21 +45,21 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
-from nmt.extras.augment.steps import Step
-from nmt.extras.augment.text import read_translations
-from nmt.extras.export.export_model import exported_about
-from nmt.extras.glossary.glossary import read_glossary, standing
-from nmt.extras.pair_filter.lexicon import learn_lexicon
-from nmt.extras.pair_filter.model import INPUTS, PairClassifier
-from nmt.extras.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
-from nmt.extras.pair_filter.wrong_pairs import KINDS
-from nmt.extras.ray.manifest import Manifest
-from nmt.extras.ray.records import object_text, with_value
-from nmt.extras.serve.app import create_app
-from nmt.extras.serve.messages import Limits
-from nmt.extras.serve.metrics import Metrics
-from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
-from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
+from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
+from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.records import object_text, with_value
+from nmt.extras.corpus.augment.steps import Step
+from nmt.extras.corpus.augment.text import read_translations
+from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
+from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
+from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
+from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
+from nmt.extras.documents.glossary import read_glossary, standing
+from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.service.app import create_app
+from nmt.extras.service.messages import Limits
+from nmt.extras.service.metrics import Metrics
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.training.more.pretrained import read_vectors
@@ -68,7 +68,7 @@ from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
 from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import prepare
-from tests.extras.serve.fakes import Gated, batching
+from tests.extras.service.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader
 from tests.fuzz.mutations import mutated
 

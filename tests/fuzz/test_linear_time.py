@@ -26,7 +26,7 @@ import nmt
 from nmt.data.pieces import Lengths, split_long
 from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, LINE_ENDS
 from nmt.data.words import text_words
-from nmt.extras.markup.transfer import _repetition
+from nmt.extras.documents.transfer import _repetition
 
 SHORT, LONGEST = 400, 64_000
 """Characters of the texts among which the slowest are found, and the most that their growth is measured on."""
@@ -57,7 +57,7 @@ class Use(NamedTuple):
 BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     "nmt.data.sampling: '.+' if across else f'{_MARK}?[^{_MARK}]+|{_MARK}'": lambda: re.compile("▁?[^▁]+|▁", re.DOTALL),
     "nmt.data.sampling: f\"({'|'.join(map(re.escape, longest_first))})\"": lambda: re.compile("(aaab|aab|b)"),
-    "nmt.extras.markup.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
+    "nmt.extras.documents.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
         "1 000 ,5", 0, 8
     ),
     "nmt.translator.segmentation: f'(?!\\r\\n)[{LINE_ENDS}]'": lambda: re.compile(f"(?!\r\n)[{LINE_ENDS}]"),

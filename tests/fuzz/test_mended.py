@@ -29,10 +29,10 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.extras.export.export_model import exported_about
-from nmt.extras.ray.manifest import Manifest
-from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
-from nmt.extras.word_aligner.layer import AlignmentLayer, load_layer, save_layer
+from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
+from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.exchange.export.export_model import exported_about
 from nmt.training import checkpoint, folders
 from nmt.translator.loading import load_trained
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store

@@ -88,12 +88,13 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         )
     }
     assert found == {
-        "extras/word_aligner/aligner.py", "extras/pair_filter/pair_filter.py", "core/installation.py",
-        "alignment/formats.py", "extras/word_aligner/layer.py", "core/files.py", "data/store.py",
-        "extras/serve/messages.py", "training/more/averaging.py", "training/checkpoint.py",
-        "training/more/distributed.py", "training/folders.py", "training/metrics.py", "extras/export/export_model.py",
-        "workflows/info.py", "extras/ray/manifest.py", "data/prepared.py", "extras/ray/records.py",
-        "extras/augment/steps.py", "extras/augment/text.py", "data/imported.py",
-        "extras/convert/from_marian.py", "extras/convert/marian_folder.py", "data/formats.py",
+        "extras/aligner/aligner.py", "extras/corpus/pair_filter/pair_filter.py", "core/installation.py",
+        "alignment/formats.py", "extras/aligner/layer.py", "core/files.py", "data/store.py",
+        "extras/service/messages.py", "training/more/averaging.py", "training/checkpoint.py",
+        "training/more/distributed.py", "training/folders.py", "training/metrics.py",
+        "extras/exchange/export/export_model.py", "workflows/info.py", "extras/cluster/manifest.py",
+        "data/prepared.py", "extras/cluster/records.py",
+        "extras/corpus/augment/steps.py", "extras/corpus/augment/text.py", "data/imported.py",
+        "extras/exchange/convert/from_marian.py", "extras/exchange/convert/marian_folder.py", "data/formats.py",
             "translator/source_language.py",
     }  # fmt: skip

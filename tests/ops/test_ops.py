@@ -123,7 +123,7 @@ def test_log_normalizer_and_top_tokens(normalized: bool) -> None:
             assert top.log_normalizer_N[n].item() == pytest.approx(log_z)
 
 
-# ---- implementations against bodies; those of cross_entropy in tests/extras/accel/test_cross_entropy.py
+# ---- implementations against bodies; those of cross_entropy in tests/extras/speed/test_cross_entropy.py
 
 
 def assert_is_body(operation: Operation[Any, Any], *arguments: Any, **closeness: float) -> None:

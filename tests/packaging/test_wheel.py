@@ -39,7 +39,7 @@ def test_each_file_of_the_package_is_in_both(dist: Path) -> None:
     expected = set(filter(None, tracked.stdout.split("\0")))
     (wheel,) = dist.glob("*.whl")
     found = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("nmt/")}
-    corpus = {f"nmt/extras/de-en/{path.name}" for path in (ROOT / "data" / "de-en").iterdir()}
+    corpus = {f"nmt/extras/corpus/de-en/{path.name}" for path in (ROOT / "data" / "de-en").iterdir()}
     assert {name for name in found if not name.endswith(".so")} == expected | corpus
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as tar:

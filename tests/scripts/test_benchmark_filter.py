@@ -13,10 +13,10 @@ import torch
 
 from nmt.data.config import SubwordsConfig
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.extras.pair_filter.lexicon import learn_lexicon
-from nmt.extras.pair_filter.model import INPUTS, PairClassifier
-from nmt.extras.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, save_pair_filter
-from nmt.extras.pair_filter.wrong_pairs import KINDS
+from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
+from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
+from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, save_pair_filter
+from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
 from tests.workflows.runs import sentences, trained, write_corpus
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))

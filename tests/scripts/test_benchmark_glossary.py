@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.extras.glossary.glossary import Term
+from nmt.extras.documents.glossary import Term
 from tests.workflows.runs import trained, write_corpus
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.extras.markup.markup import extract
-from nmt.extras.word_aligner.aligner import Sentences, learn_aligner, save_aligner
+from nmt.extras.aligner.aligner import Sentences, learn_aligner, save_aligner
+from nmt.extras.documents.markup import extract
 from nmt.translator.aligner import PieceWeights
 from tests.workflows.runs import WORDS, sentences, trained
 

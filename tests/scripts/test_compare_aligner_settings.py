@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import compare_aligner_settings as script
 
 from nmt.alignment.error_rate import Gold
-from nmt.extras.word_aligner import hmm
+from nmt.extras.aligner import hmm
 
 LINES = ["a b c", "b a", "c c a", "b c"] * 5, ["x y z", "y x", "z z x", "y z"] * 5
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.core.device import SYNC_INTERVAL, Compute
-from nmt.extras.constraints.search import ConstrainedBeamSearch
+from nmt.extras.decoding.constrained_search import ConstrainedBeamSearch
 from nmt.nn import output
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig

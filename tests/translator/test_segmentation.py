@@ -18,7 +18,7 @@ import nmt as package
 from nmt.data.context import Sentence
 from nmt.data.pieces import Lengths
 from nmt.data.sentences import sentence_spans
-from nmt.extras.markup.markup import extract
+from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
 from nmt.training import folders
 from nmt.translator.aligner import Aligner

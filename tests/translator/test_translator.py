@@ -14,23 +14,26 @@ import torch
 from safetensors.torch import load_file
 
 import nmt as package
+from nmt import plugins
 from nmt.alignment.directions import join
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.evaluation.rescore import token_log_probs
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Hypothesis
-from nmt.translator.aligner import Aligner
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 
 
-def test_markup_and_the_learnt_aligner_come_from_the_loader(trained: Path) -> None:
-    translator = package.load(trained / "run", precision="float32", overrides=["search.markup=true"])
-    with pytest.raises(InputError, match=r"^search.markup: needs nmt.extras.markup; load the model with nmt.load$"):
-        replace(translator, markup=None)
-    with pytest.raises(InputError, match=r"^--method trained: needs nmt.extras.word_aligner; load the model with nmt"):
-        Aligner(translator.trained, translator.aligner.extraction).check_method("trained")
+def test_without_plug_ins_their_parts_are_refused_in_one_line(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = package.load(trained / "run", precision="float32")
+    monkeypatch.setattr(plugins, "_index", lambda *_: {})
+    with pytest.raises(InputError, match=r"^search.markup: needs a part of nmt that is not installed$"):
+        replace(translator, search=translator.search.model_copy(update={"markup": True}))
+    with pytest.raises(InputError, match=r"^--method trained: use one of attention, .*, input-x-gradient$"):
+        translator.aligner.check_method("trained")
+    with pytest.raises(InputError, match=r"^--engine other: use one of nmt$"):
+        package.load(trained / "run", engine="other")
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ def serve(requests: socket.socket) -> None:
     from nmt.cli.app import main
 
     if find_spec("nmt.extras"):
-        from nmt.extras.accel import optimize  # noqa: F401
+        from nmt.extras.speed import optimize  # noqa: F401
     from nmt.workflows import align, evaluate, score, train, translate  # noqa: F401
 
     while True:

@@ -11,8 +11,8 @@ import pytest
 
 import nmt as package
 from nmt.alignment.directions import join
-from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
-from nmt.extras.inspect.corpus_filter import length, usual_lengths
+from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
+from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as workflow
 from tests.workflows.runs import Command, in_process

@@ -28,10 +28,10 @@ from nmt.alignment.formats import (
 )
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.alignment.views import View
-from nmt.extras.inspect.bilingual_lexicon import BilingualLexicon
-from nmt.extras.inspect.corpus_reports import LexiconOptions, SuspectsOptions
-from nmt.extras.inspect.plot import PictureWriter
-from nmt.extras.inspect.viewer import open_page
+from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
+from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
+from nmt.extras.pages.plot import PictureWriter
+from nmt.extras.pages.viewer import open_page
 from nmt.translator.views import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
 from nmt.workflows import align_links

@@ -28,19 +28,19 @@ from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
-from nmt.extras.inspect.states.trace import trace
-from nmt.extras.ray import records
-from nmt.extras.ray.shards import Shard
-from nmt.extras.serve.app import create_app
-from nmt.extras.serve.batcher import Batcher, Batching
-from nmt.extras.serve.engine import RequestOptions
-from nmt.extras.serve.messages import Limits
-from nmt.extras.serve.metrics import Metrics
-from nmt.extras.serve.translation_engine import TranslatorEngine
-from nmt.extras.streaming.wait_k import waiting
-from nmt.extras.word_aligner.layer import AlignmentLayer
-from nmt.extras.word_aligner.learn_text import learn_word_aligner
-from nmt.extras.word_aligner.model_aligner import ModelAligner
+from nmt.extras.aligner.layer import AlignmentLayer
+from nmt.extras.aligner.learn_text import learn_word_aligner
+from nmt.extras.aligner.model_aligner import ModelAligner
+from nmt.extras.cluster import records
+from nmt.extras.cluster.shards import Shard
+from nmt.extras.decoding.wait_k import waiting
+from nmt.extras.pages.states.trace import trace
+from nmt.extras.service.app import create_app
+from nmt.extras.service.batcher import Batcher, Batching
+from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.messages import Limits
+from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.translation_engine import TranslatorEngine
 from nmt.training import folders
 from nmt.training.checkpoint import read_tensors
 from nmt.translator.aligner import without_prefix
@@ -52,7 +52,7 @@ from nmt.workflows import align as align_workflow
 from nmt.workflows import translate as translate_workflow
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
-from tests.extras.serve.fakes import Client
+from tests.extras.service.fakes import Client
 from tests.workflows.runs import Command, in_process, write_corpus
 from tests.workflows.test_languages import config_text
 

@@ -25,7 +25,7 @@ from nmt.cli.app import main
 from nmt.config.structure import parse_document, validate
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
-from nmt.extras.word_aligner import align
+from nmt.extras.aligner import align
 from nmt.workflows import training_time
 from nmt.workflows.init_config import (
     BASE_CUDA,

@@ -25,16 +25,16 @@ from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
-from nmt.extras.export.export_model import _sample
-from nmt.extras.glossary.glossary import Glossary, Term
-from nmt.extras.glossary.terminology import with_glossary
-from nmt.extras.serve.engine import RequestOptions
-from nmt.extras.serve.translation_engine import TranslatorEngine
-from nmt.extras.streaming.wait_k import waiting
-from nmt.extras.word_aligner.layer import AlignmentLayer, weights
-from nmt.extras.word_aligner.learn import _linked_pairs, _training_text
-from nmt.extras.word_aligner.learn_text import learn_word_aligner
-from nmt.extras.word_aligner.model_aligner import ModelAligner
+from nmt.extras.aligner.layer import AlignmentLayer, weights
+from nmt.extras.aligner.learn import _linked_pairs, _training_text
+from nmt.extras.aligner.learn_text import learn_word_aligner
+from nmt.extras.aligner.model_aligner import ModelAligner
+from nmt.extras.decoding.wait_k import waiting
+from nmt.extras.documents.glossary import Glossary, Term
+from nmt.extras.documents.terminology import with_glossary
+from nmt.extras.exchange.export.export_model import _sample
+from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.translation_engine import TranslatorEngine
 from nmt.training import folders
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections

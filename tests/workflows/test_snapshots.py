@@ -16,7 +16,7 @@ from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
 from nmt.data.whole_folder import remove
-from nmt.extras.inspect.report.build import _snapshots as snapshots_of
+from nmt.extras.pages.report.build import _snapshots as snapshots_of
 from nmt.training import folders
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.extras.export.export_model import export, export_folder
-from nmt.extras.word_aligner.aligner import load_aligner
-from nmt.extras.word_aligner.layer import load_layer
+from nmt.extras.aligner.aligner import load_aligner
+from nmt.extras.aligner.layer import load_layer
+from nmt.extras.exchange.export.export_model import export, export_folder
 from nmt.translator.loading import load_trained
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run
@@ -48,7 +48,7 @@ def test_the_package_has_no_call_that_executes_what_it_reads() -> None:
     # an archive of a model, of which only files of a run are taken, and zipfile lets no name out of the folder
     unpacked = "file.extractall(unfinished, entries)  # which leads no name out of the folder"
     assert [each for each in found if not each.endswith((only.strip(), unpacked))] == []
-    assert [each.partition(":")[0] for each in found] == ["extras/convert/pickled.py", "translator/archive.py"]
+    assert [each.partition(":")[0] for each in found] == ["extras/exchange/convert/pickled.py", "translator/archive.py"]
 
 
 class Payload:

@@ -1,0 +1,1 @@
+"""An attention score, a metric and a command for nmt."""

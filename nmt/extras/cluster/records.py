@@ -1,0 +1,216 @@
+"""Translation of one shard, of any kind, to another file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from nmt.alignment.formats import json_line
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.core.lines import Line, LineReader, windows
+from nmt.data.context import Document
+from nmt.extras.cluster.shards import Kind, Shard
+from nmt.translator.records import translate_records
+from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputOptions, Window
+from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
+
+OBJECT_BYTES = 64 << 20
+"""The longest line of JSON."""
+
+WARNINGS = 20
+"""Lines of a shard that are named in warnings; further ones are only counted."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass
+class Tally:
+    """Counts and warnings of a shard."""
+
+    lines: int = 0
+    subwords: int = 0
+    warnings: list[str] = field(default_factory=list)
+    """The first of them."""
+    unsaid: int = 0
+    """Number of further warnings."""
+
+    def add(self, lines: int, subwords: int, warnings: Sequence[str]) -> None:
+        """Counts the lines and the warnings of a window."""
+        self.lines += lines
+        self.subwords += subwords
+        said = list(warnings)[: WARNINGS - len(self.warnings)]
+        self.warnings += said
+        self.unsaid += len(warnings) - len(said)
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """Settings of the translation of a shard."""
+
+    output: OutputOptions
+    field: str
+    document: Document | None = None
+    """Reads the lines with those before them; None: each by itself."""
+
+
+def translate_shard(translator: Translator, options: ShardOptions, shard: Shard, target: Path) -> Tally:
+    """Writes the translation of a shard, which is then there whole. Raises InputError, which names the line and not the
+    shard, and OSError where it cannot be written."""
+    tally = Tally()
+    with whole_file(target) as partial:
+        _BY_KIND[shard.kind](translator, options, shard.path, partial, tally)
+        if Shard.of(shard.path) != shard:
+            raise InputError("has changed while it was translated; run it again")
+    return tally
+
+
+def _text(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
+    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+        for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES):
+            answer = options.output.translate(translator, Window(in_document(window, options.document)))
+            sink.write(answer.text.encode())
+            tally.add(len(window), answer.subwords, answer.warnings)
+
+
+def _jsonl(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
+    name, field = result_name(options.output), options.field
+    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+        for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES):
+            texts = [_bounded(object_text(line, field, name), line, field) for line in window]
+            found = translate_records(translator, in_document(texts, options.document), options.output)
+            for line, value in zip(window, found.values, strict=True):
+                sink.write(f"{with_value(line.text, name, value)}\n".encode())
+            tally.add(len(window), found.subwords, found.warnings)
+
+
+def _parquet(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
+    """Translates by row groups, so that one of them is in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name, field = result_name(options.output), options.field
+    try:
+        with pq.ParquetFile(source) as file:
+            schema = file.schema_arrow
+            _check_columns(schema.names, field, name)
+            added = schema.append(pa.field(name, pa.string()))
+            with pq.ParquetWriter(target, added) as writer:
+                for number in range(file.num_row_groups):
+                    table = file.read_row_group(number)
+                    texts = _column(table, field, tally.lines)
+                    values: list[str] = []
+                    for first in range(0, len(texts), WINDOW_LINES):
+                        lines = in_document(texts[first : first + WINDOW_LINES], options.document)
+                        found = translate_records(translator, lines, options.output)
+                        values += found.values
+                        tally.add(len(found.values), found.subwords, found.warnings)
+                    writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))
+    except pa.ArrowException as error:
+        raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
+
+
+_BY_KIND: dict[Kind, Callable[[Translator, ShardOptions, Path, Path, Tally], None]] = {
+    "text": _text,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+}
+
+
+def result_name(wanted: OutputOptions) -> str:
+    """Chooses the name of a record's translation."""
+    return "translations" if wanted.format == "jsonl" else "translation"
+
+
+def object_text(line: Line, field: str, name: str) -> str:
+    """Reads the text of a line of JSON; a blank line has none. Raises InputError for a line that is not an object, has
+    no text in ``field``, or has ``name`` already."""
+    if not line.text.strip():
+        return ""
+    try:
+        record = json.loads(line.text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{line.warning or f'line {line.number}'}: is not a JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"line {line.number}: is not a JSON object, but {_kind_of(record)}")
+    if field not in record:
+        raise InputError(f"line {line.number}: has no field {field!r}; say with --field where the text is")
+    if not isinstance(text := record[field], str):
+        raise InputError(f"line {line.number}: field {field!r} is not a text, but {_kind_of(text)}")
+    if name in record:
+        raise InputError(f"line {line.number}: has a field {name!r} already; rename it")
+    return text
+
+
+def with_value(text: str, name: str, value: Any) -> str:
+    """A line of JSON with one more field, everything before it as it stands; a blank line as it is."""
+    if not text.strip():
+        return text
+    return f"{text.rstrip()[:-1]}, {json_line(name)}: {json_line(value)}}}"
+
+
+def _bounded(text: str, line: Line, field: str) -> Line:
+    """Makes a text fit for a line of input: without invalid characters, and no longer than a line may be."""
+    text = _SURROGATE.sub("\ufffd", text)
+    warnings = [] if line.warning is None else [line.warning]
+    if len(data := text.encode()) > LIMIT_BYTES:
+        text = data[:LIMIT_BYTES].decode(errors="ignore")
+        warnings.append(f"line {line.number}: field {field!r} is {len(data):,} bytes long; cut to {LIMIT_BYTES:,}")
+    return Line(line.number, text, "; ".join(warnings) or None)
+
+
+def _check_columns(names: Sequence[str], field: str, name: str) -> None:
+    if field not in names:
+        raise InputError(f"has no column {field!r}, but {', '.join(names)}; say with --field where the text is")
+    if name in names:
+        raise InputError(f"has a column {name!r} already; rename it")
+
+
+def _column(table: Any, field: str, before: int) -> list[Line]:
+    """A column of text as lines, ``before`` being the rows of the file before the table's."""
+    column = table.column(field)
+    texts = column.to_pylist()
+    lines = []
+    for row, text in enumerate(texts, before + 1):
+        if not isinstance(text, str):
+            raise InputError(f"row {row}: column {field!r} is not a text, but {_kind_of(text)}")
+        lines.append(_bounded(text, Line(row, text), field))
+    return lines
+
+
+def _kind_of(value: object) -> str:
+    return "null" if value is None else "a list" if isinstance(value, list) else f"of type {type(value).__name__}"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    ending = path.suffix.lower()
+    opened: Any = gzip.open if ending == ".gz" else lzma.open if ending == ".xz" else open
+    try:
+        with opened(path, "rb") as stream:
+            yield stream
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
+        raise InputError("the compressed file is damaged or cut short; fetch it again") from None
+
+
+@contextmanager
+def _writing(path: Path, ending: str) -> Iterator[BinaryIO]:
+    """A new file, compressed by the ending that it will have; the same text gives the same bytes."""
+    with path.open("wb") as file:
+        if ending.lower() == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        elif ending.lower() == ".xz":
+            with lzma.open(file, "wb") as stream:
+                yield cast(BinaryIO, stream)
+        else:
+            yield file

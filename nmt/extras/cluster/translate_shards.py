@@ -1,0 +1,279 @@
+"""Translation of many files on many machines: a call of ``translate_one`` for each, which Ray makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import nmt
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import content_hash, make_folder
+from nmt.data.whole_folder import locked
+from nmt.experiment import Experiment
+from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
+from nmt.extras.cluster.manifest import FILE, Manifest, remove_leftovers
+from nmt.extras.cluster.records import ShardOptions, Tally, translate_shard
+from nmt.extras.cluster.shards import Shard, check_output, check_wanted, find_shards
+from nmt.training import folders
+from nmt.translator.find_run import find_checkpoint, run_of
+from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputFormat, OutputOptions
+
+FIELD = "text"
+"""The default name of a record's text."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Settings that all shards share. Paths are absolute, and the same on all machines."""
+
+    checkpoints: tuple[Path, ...]
+    """The model and those that translate together with it."""
+    weights: tuple[str, ...]
+    """A hash of the weights of each."""
+    overrides: tuple[str, ...]
+    engine: str
+    device: str
+    precision: str
+    wanted: OutputOptions
+    context: bool
+    field: str
+    output: Path
+    version: str
+    """The version of nmt."""
+
+
+def translate_shards(
+    model: str | None,
+    overrides: Sequence[str],
+    *,
+    input: Path,
+    output: Path,
+    field: str | None,
+    ensemble: Sequence[str],
+    format: OutputFormat,
+    alignment: bool,
+    engine: str,
+    device: str,
+    precision: str,
+    ray: str,
+    context: bool = False,
+) -> None:
+    """Writes for each shard that ``input`` stands for a file of the same name into the folder ``output``: the lines
+    that ``translate`` writes, or the records with the translation of their ``field`` in one more. With
+    ``context`` the lines or records of a shard are read with those before them, as ``translate`` does. ``ray`` is an
+    address; see ``nmt.extras.cluster.cluster.connected``.
+
+    A shard whose translation is there is not translated again; see ``nmt.extras.cluster.manifest``. One that cannot be
+    translated does not keep others from it. Raises InputError for it at the end, and at once for a fault of a machine.
+    """
+    check_installed()
+    shards = find_shards(input)
+    check_wanted(shards, format, field)
+    check_output(shards, output)
+    if engine != "nmt" and precision == "auto":
+        raise InputError(f"--precision auto: with --ray and --engine {engine} name one, the same for all machines")
+    checkpoints = [find_checkpoint(model, overrides), *(find_checkpoint(name) for name in ensemble)]
+    experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, overrides)
+    wanted = OutputOptions(format, alignment)
+    wanted.check(experiment.search.n_best)
+    log.info(f"model: {checkpoints[0]}")
+    job = Job(
+        tuple(checkpoint.resolve() for checkpoint in checkpoints), tuple(map(_weights, checkpoints)), tuple(overrides),
+        engine, device, precision, wanted, context, field or FIELD, output.absolute(), nmt.__version__,
+    )  # fmt: skip
+    make_folder(output)
+    with locked(output.absolute()):
+        manifest = Manifest.load(output)
+        if manifest is None or not manifest.has_any(output):
+            manifest = Manifest()
+        if precision == "auto":  # as the folder was begun, on whatever machine that was
+            job = replace(job, precision=manifest.made_with.get("--precision", "auto"))
+        if manifest.shards:
+            manifest.check(_made_with(job, experiment), output)
+        remaining = manifest.remaining(shards, output)
+        remove_leftovers(output, shards)
+        if there := len(shards) - len(remaining):
+            log.info(f"{output}: {there} of {len(shards)} shards are translated already")
+        if remaining:
+            with connected(ray) as cluster:
+                job = _settled(cluster, job)
+                manifest.begin(_made_with(job, experiment), remaining).save(output)
+                failed = _share_out(cluster, job, remaining, total=len(shards))
+            remove_leftovers(output, shards)
+            if failed:
+                raise InputError(
+                    f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first; mend "
+                    "what the warnings say and run it again: what is done is not done again"
+                )
+
+
+def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: int) -> list[Shard]:
+    """Has each shard translated, and tells of it. Gives those that could not be."""
+    failed: list[Shard] = []
+    lines = 0
+    with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
+        tasks = [(job, shard) for shard in shards]
+        with closing(cluster.unordered(translate_one, tasks, gpus=_gpus(job))) as results:
+            for (_, shard), found in results:
+                if isinstance(found, NodeFault):
+                    raise found
+                if isinstance(found, InputError):
+                    log.warning(f"{shard.path}: {found}")
+                    failed.append(shard)
+                    continue
+                for warning in found.warnings:
+                    log.warning(f"{shard.path}: {warning}")
+                if found.unsaid:
+                    log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
+                lines += found.lines
+                bar.update(1)
+    done = len(shards) - len(failed)
+    log.info(f"{job.output}: {done:,} shards translated, {lines:,} lines")
+    return failed
+
+
+def translate_one(task: tuple[Job, Shard]) -> Tally:
+    """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
+    machine and InputError for one of the shard."""
+    job, shard = task
+    translator = _translator(job)
+    try:
+        here = Shard.of(shard.path)
+    except OSError as error:
+        raise on_this_node(f"{shard.path}: cannot be read: {error.strerror}; {_SHARED}") from None
+    if not (job.output / FILE).exists():
+        raise on_this_node(f"{job.output}: is not the folder that it is elsewhere; {_SHARED}")
+    if here != shard:
+        raise InputError("has changed since this run began; run it again")
+    try:
+        options = ShardOptions(job.wanted, job.field, translator.document() if job.context else None)
+        return translate_shard(translator, options, shard, job.output / shard.name)
+    except OSError as error:
+        raise InputError(f"{error.filename or job.output}: {error.strerror or error}") from None
+
+
+def settle(job: Job) -> str:
+    """The precision that a job's model has on this machine, where it may be left open. Raises InputError."""
+    translator = _translator(job)
+    if job.context:
+        translator.document()
+    if job.wanted.alignment:
+        translator.aligner.check_method("attention")
+    return translator.trained.compute.precision
+
+
+_SHARED = "--ray needs a file system that all nodes share"
+
+_here: tuple[Job, str, Translator] | None = None
+"""Loads the translator of this process, unless the same one is loaded."""
+
+
+def _translator(job: Job) -> Translator:
+    """Loads the translator of this process, unless the same one is loaded."""
+    global _here
+    device = _device(job)
+    if _here is None or (_here[0], _here[1]) != (job, device):
+        _here = None  # before another one takes its place in memory
+        _check_node(job)
+        log.set_verbosity(log.Verbosity.SILENT)
+        torch.set_num_threads(1)
+        model, *others = map(str, job.checkpoints)
+        precision, overrides = job.precision, job.overrides
+        translator = nmt.load_translator(
+            model, device=device, precision=precision, overrides=overrides, ensemble=others, engine=job.engine
+        )
+        if job.engine == "nmt":  # that of the shards to come, where this job has left it open
+            job = replace(job, precision=translator.trained.compute.precision)
+        _here = (job, device, translator)
+    return _here[2]
+
+
+def _check_node(job: Job) -> None:
+    """Raises NodeFault where this machine lacks a version or file of the machine that started the job."""
+    if nmt.__version__ != job.version:
+        raise on_this_node(f"has nmt {nmt.__version__}, not {job.version}: install the same on all")
+    for path in (*job.checkpoints, job.output):
+        if not path.is_dir():
+            raise on_this_node(f"{path}: is not there; {_SHARED}")
+    for checkpoint, weights in zip(job.checkpoints, job.weights, strict=True):
+        if _weights(checkpoint) != weights:
+            raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
+
+
+def _settled(cluster: Cluster, job: Job) -> Job:
+    """The job with a device and a precision that are the same everywhere."""
+    kind = job.device.partition(":")[0]
+    if kind not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
+    if ":" in job.device:
+        raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
+    if kind == "cuda" and cluster.gpus < 1:
+        raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
+    job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
+    if cluster.cores < 1:
+        log.info("no node of the cluster has a core; waiting for one")
+    found = cluster.call(settle, job, gpus=_gpus(job))
+    return replace(job, precision=found) if job.engine == "nmt" else job
+
+
+def _gpus(job: Job) -> int:
+    return int(job.device == "cuda")
+
+
+def _device(job: Job) -> str:
+    """The job's device, as this process is to call it: the GPU that Ray has given this call."""
+    if job.device != "cuda":
+        return job.device
+    import ray
+
+    (gpu,) = ray.get_runtime_context().get_accelerator_ids()["GPU"]
+    return f"cuda:{place_of(gpu, os.environ.get('CUDA_VISIBLE_DEVICES'))}"
+
+
+def place_of(gpu: str, visible: str | None) -> int:
+    """Finds the number, from 0, among the visible GPUs of one that Ray names as CUDA_VISIBLE_DEVICES does."""
+    return visible.split(",").index(gpu) if visible else int(gpu)
+
+
+def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
+    """All that the translation of a shard is a function of. ``batch_tokens`` is not: neighbours do not count."""
+    run = run_of(job.checkpoints[0])
+    lengths = folders.read_lengths(run)
+    made_with: dict[str, Any] = {
+        "model": list(job.weights),
+        "vocabulary": folders.read_state(job.checkpoints[0]).get("vocabulary"),
+        "nmt": job.version,
+        "--engine": job.engine,
+        "--precision": job.precision,
+        "--format": job.wanted.format,
+        "--alignment": job.wanted.alignment,
+        "--field": job.field,
+        "search": experiment.search.model_dump(mode="json", exclude={"batch_tokens"}),
+        "alignment": experiment.alignment.model_dump(mode="json"),
+        "lengths": None if lengths is None else list(astuple(lengths)),
+    }
+    if job.context:  # left out without it, as in folders of earlier versions
+        made_with["--context"] = experiment.data.context
+    if job.engine == "ctranslate2":
+        made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")
+    return made_with
+
+
+def _weights(checkpoint: Path) -> str:
+    return _hash(checkpoint / folders.MODEL)
+
+
+def _hash(path: Path) -> str:
+    try:
+        return content_hash(path).hex()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,1 +1,0 @@
-"""Translations that contain given phrases."""

@@ -1,0 +1,334 @@
+"""More training pairs for a configuration, in a folder that the same call goes on with after an interruption.
+
+    back-translation    lines of the target language, translated back: Sennrich et al. 2016, "Improving Neural Machine
+                        Translation Models with Monolingual Data"; searched, drawn or noised: Edunov et al. 2018,
+                        "Understanding Back-Translation at Scale"; tagged: Caswell et al. 2019, "Tagged
+                        Back-Translation"
+    self-training       lines of the source language, translated, then noised: He et al. 2020, "Revisiting Self-Training
+                        for Neural Sequence Generation"
+    copies              lines of the target language as their own source: Currey et al. 2017, "Copied Monolingual Data
+                        Improves Low-Resource Neural Machine Translation"
+    diversified-target  the sources of the training pairs with translations of them, and
+    diversified-source  translations of their targets with these: Nguyen et al. 2020, "Data Diversification"
+
+Differences from the papers: the last two have one model of each direction and one round.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+
+import nmt
+from nmt import experiment as experiments
+from nmt.config.yaml_source import Override
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import make_folder
+from nmt.data.config import CorpusConfig
+from nmt.data.context import Document
+from nmt.data.corpus import open_bytes, read_blocks, read_lines
+from nmt.data.whole_folder import locked
+from nmt.evaluation.translation import scores
+from nmt.experiment import Experiment
+from nmt.extras.corpus.augment.command import AugmentOptions
+from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
+from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
+from nmt.extras.corpus.augment.steps import Step, hash_of
+from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
+from nmt.training.folders import MODEL
+from nmt.translator.find_run import find_checkpoint, run_of
+from nmt.workflows import train, translate
+
+
+def kinds_of(options: AugmentOptions) -> list[Kind]:
+    """The corpora to make."""
+    kinds = []
+    if options.target_text and options.back_translation != "none":
+        kinds.append(Kind("back-translation", "target", options.back_translation))
+    if options.source_text:
+        kinds.append(Kind("self-training", "source", "noised"))
+    if options.copies:
+        kinds.append(Kind("copies", "target", copies=True))
+    if options.diversify:
+        kinds.append(Kind("diversified-target", "source", of_pairs=True))
+        kinds.append(Kind("diversified-source", "target", of_pairs=True))
+    return kinds
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """The steps for one configuration in one folder."""
+
+    config: Path
+    experiment: Experiment
+    folder: Path
+    options: AugmentOptions
+
+    # ------------------------------------------------------------------------------------------------------- models
+
+    def train(self, experiment: Experiment, name: str) -> Path:
+        """Trains a model, or goes on with it, unless that is done; returns the run."""
+        run = experiment.folder
+        corpora = [*experiment.data.train_corpora, *experiment.data.valid_corpora]
+        tree = experiment.model_dump(mode="json", include={"seed", "data", "model", "training"})
+        inputs = {**tree, "text to train on": hash_of(path for corpus in corpora for path in corpus.files)}
+
+        def make() -> None:
+            log.info(f"{name}: training {run}")
+            nmt.accelerate()
+            device, precision = self.options.device, self.options.precision
+            train.train(experiment, device=device, precision=precision, threads=nmt.on_idle_cores)
+
+        Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
+        return run
+
+    @cached_property
+    def forward(self) -> Path:
+        """The checkpoint of the configuration's own run, which is trained first if need be."""
+        return find_checkpoint(self.train(self.experiment, "forward model"))
+
+    @cached_property
+    def reverse(self) -> Path:
+        """The checkpoint of the model of the other direction, which is trained first if need be."""
+        given = self.options.reverse
+        path = self.folder / "reverse.yaml" if given is None else Path(given).expanduser()
+        if given is None:
+            comments = [f"{self.config} with source and target exchanged; nmt augment writes it anew"]
+            write(exchanged(self.experiment, self.folder / "reverse", self._exchanged), path, comments, {})
+        elif not path.is_file():
+            return find_checkpoint(path)
+        return find_checkpoint(self.train(experiments.load(path, with_corpora=True), "reverse model"))
+
+    def _exchanged(self, pairs: Path) -> Path:
+        """Writes a file of pairs with its sides exchanged, named by its content."""
+        made = self.folder / "exchanged" / f"{hash_of([pairs])[-16:]}.tsv"
+        if not made.exists():
+            made.parent.mkdir(exist_ok=True)
+            blocks = read_blocks(CorpusConfig.model_construct(pairs=pairs))
+            rows = (row for block in blocks for row in zip(block.targets, block.sources, strict=True))
+            write_lines(("\t".join(row) for row in rows), made)
+        return made
+
+    # --------------------------------------------------------------------------------------------------------- text
+
+    def _text(self, kind: Kind) -> Path:
+        """The folder of the lines that pairs are made of."""
+        folder, data = self.folder / "text" / kind.text.replace(" ", "-"), self.experiment.data
+        held_out = [*data.valid_corpora, *data.test_corpora]
+        if kind.of_pairs:
+            name, files = "data.train", [path for corpus in data.train_corpora for path in corpus.files]
+            lines = _sides(data.train_corpora, kind.side)
+        else:
+            name, files = f"--{kind.side}-text", [*(getattr(self.options, f"{kind.side}_text") or ())]
+            lines = chain.from_iterable(read_lines(path, longest=None) for path in files)
+        inputs = {
+            name: hash_of(files),
+            "data.filters.max_length": data.filters.max_length,
+            "data.valid or data.test": hash_of(path for corpus in held_out for path in corpus.files),
+        }
+
+        def make() -> None:
+            counts: Counter[str] = Counter(kept=0)
+            cleaning = Cleaning(data.filters.max_length, frozenset(map(str.strip, _sides(held_out, kind.side))))
+            write_shards(cleaning(lines, counts), folder)
+            kept, out = counts.pop("kept"), ", ".join(f"{counts[why]:,} {why}" for why in sorted(counts))
+            log.info(f"{kind.text:<20}{kept:,} lines" + (f"; left out: {out}" if out else ""))
+            if not kept:
+                raise InputError(f"{name} {files[0]}: no line is left; give other text")
+
+        Step(kind.text, inputs, (folder,), make).run(self.folder)
+        return folder
+
+    def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
+        """The folder of the translations of a folder of text of one side."""
+        folder, options = self.folder / "translated" / name, self.options
+        model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
+        languages = self.experiment.data.train_corpora[0].languages
+        if languages and len(experiments.load(run_of(model) / experiments.FILE).data.target_languages) > 1:
+            changes = [*changes, Override.text("search.to", "--to", languages[to])]
+        inputs = {
+            "text": hash_of([text]),
+            "model": hash_of([model / MODEL]),
+            "search": " ".join(changes),
+            "--precision": options.precision,
+        }
+
+        def make() -> None:
+            folder.mkdir(parents=True, exist_ok=True)
+            for unfinished in folder.glob(".*.partial-*"):
+                unfinished.unlink()
+            log.info(f"{name}: translating with {model}")
+            _translate(text, folder, model, changes, options)
+
+        Step(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
+        return folder
+
+    # -------------------------------------------------------------------------------------------------------- pairs
+
+    def pairs(self, kind: Kind) -> Synthetic:
+        """Makes a corpus of a kind."""
+        text, options, seed = self._text(kind), self.options, self.experiment.seed
+        keep = 1.0 if kind.copies else options.keep
+        again: Path | None = None
+        inputs: dict[str, object] = {"method": kind.method, "--keep": keep, "seed": seed}
+        if kind.copies:
+            rows = partial(read_copies, text)
+            inputs["text"] = hash_of([text])
+        else:
+            search = _search(options.beam, seed if kind.method == "sampling" else None)
+            folder = self._translated(kind.name, text, kind.side, search)
+            rows = partial(read_translations, folder)
+            inputs["translations"] = hash_of([folder])
+            if keep < 1:
+                inputs["--keep-by"] = options.order
+            if options.order == "round-trip":
+                again = self._round_trip(kind, folder)
+        languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
+        source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
+        # each line was translated alone: a blank line keeps it from the one before
+        inputs["data.context"], end = (True, "\n\n") if self.experiment.data.context else (None, "\n")
+
+        def make() -> None:
+            scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
+            counts = write_pairs(kind, rows, scored, (source, target), keep=keep, seed=seed, end=end)
+            if not counts.written:
+                raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
+            blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
+            worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
+            log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
+
+        Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
+        return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
+
+    def _round_trip(self, kind: Kind, translations: Path) -> Path:
+        """Translates translations back; returns the folder."""
+        name, text = f"{kind.name}.back", self.folder / "text" / f"{kind.name}.translations"
+        inputs = {"translations": hash_of([translations])}
+        lines = (row.text for row in read_translations(translations))
+        Step(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
+        return self._translated(name, text, "target" if kind.side == "source" else "source", _search(self.options.beam))
+
+    # ------------------------------------------------------------------------------------------------ configurations
+
+    def write_config(self, corpora: Sequence[Synthetic], run: Path, path: Path) -> Path:
+        """Writes the configuration of a run that learns from these corpora as well."""
+        mixed = mixture(self.experiment, corpora, self.options.real_share)
+        changed = augmented(self.experiment, run, corpora, mixed)
+        comments = [
+            f"{self.config} with more pairs. nmt augment writes this file anew: change a copy of it.",
+            f"An epoch sees each made pair once, and the real ones {mixed.real:.3g} times as often: --real-share.",
+        ]
+        if (updates := changed.training.stopping.updates) is not None:
+            was = self.experiment.training.stopping.updates
+            comments.append(f"{updates:,} updates in place of {was:,}: so each real pair is seen as often as before.")
+        notes = {f"source: {corpus.source}": f"{corpus.name}, {corpus.pairs:,} pairs" for corpus in corpora}
+        if not changed.data.filters.identical:
+            notes["    identical: false"] = "keeps the copies"
+        write(changed, path, comments, notes)
+        return path
+
+    def table(self, runs: Mapping[str, Path]) -> str:
+        """BLEU and chrF of runs on the validation corpus, by ``search`` of their configurations."""
+        valid = self.experiment.data.valid_corpora
+        sources = [text for corpus in valid for text in Document().sentences(_sides([corpus], "source"))]
+        references = list(_sides(valid, "target"))
+        rows = [f"{'valid':<30}  BLEU   chrF"]
+        for name, run in runs.items():
+            translator = nmt.load_translator(run, device=self.options.device, precision=self.options.precision)
+            hypotheses = [each.text for each in translator.translate(sources)]
+            bleu, chrf = scores(hypotheses, references, metrics=("bleu", "chrf"))
+            rows.append(f"{name:<30} {bleu.value:5.1f}  {chrf.value:5.1f}")
+        return "\n".join(rows)
+
+
+def _sides(corpora: Iterable[CorpusConfig], side: str) -> Iterator[str]:
+    """The lines of one side of corpora."""
+    for corpus in corpora:
+        for block in read_blocks(corpus):
+            yield from block.sources if side == "source" else block.targets
+
+
+def _search(beam: int | None, sampling_seed: int | None = None) -> list[str]:
+    """The changes of a configuration for one translation of each line."""
+    sampling = "null" if sampling_seed is None else f"{{seed: {sampling_seed}}}"
+    changes = ["search.n_best=1", "search.consensus=null", "search.document=false", f"search.sampling={sampling}"]
+    return [*changes, *([] if beam is None else [f"search.beam={beam}"])]
+
+
+def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], options: AugmentOptions) -> None:
+    """Translates each file of a folder to one of the same name in another, unless it is there."""
+    device, precision = options.device, options.precision
+    if options.ray is not None:
+        from nmt.extras.cluster.translate_shards import translate_shards
+
+        translate_shards(
+            str(model), changes, input=text, output=folder, field=None, ensemble=(), format="jsonl", alignment=False,
+            engine="nmt", device=device, precision=precision, ray=options.ray,
+        )  # fmt: skip
+        return
+    for shard in sorted(text.iterdir()):
+        if not (folder / shard.name).exists():
+            translate.translate(
+                str(model), changes, input=shard, output=folder / shard.name, prefix=None, constraints=None,
+                ensemble=(), format="jsonl", alignment=False, engine="nmt", workers=None, device=device,
+                precision=precision, load=nmt.load_translator,
+            )  # fmt: skip
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Puts the option before what is wrong with its value."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{option} {error}") from None
+
+
+def augment(experiment: Experiment, options: AugmentOptions) -> None:
+    """Makes the pairs, and writes a configuration that learns from them too. With ``train`` it trains both and prints
+    their scores on the validation corpus; with ``compare`` also a model for each kind of pairs. Raises InputError."""
+    config, trains = options.config, options.train or options.compare
+    if len({corpus.languages for corpus in experiment.data.train_corpora}) > 1:
+        raise InputError(f"{config}: data.train translates in several directions; give a configuration with one")
+    if trains and not experiment.data.valid_corpora:
+        raise InputError("--train: needs data.valid for its table of scores; set it, or leave --train out")
+    for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
+        for path in paths or ():
+            with _naming(option):
+                open_bytes(path).close()
+    if options.reverse is not None and not Path(options.reverse).expanduser().is_file():
+        with _naming("--reverse"):
+            find_checkpoint(options.reverse)
+    folder = Path(options.output or f"{experiment.run}-augmented").expanduser()
+    make_folder(folder)
+    if experiment.folder.exists() and folder.samefile(experiment.folder):
+        raise InputError(f"--output {folder}: is the run of {config}; name another folder")
+    with locked(folder.absolute()):
+        work = Augmentation(config, experiment, folder, options)
+        corpora = [work.pairs(kind) for kind in kinds_of(options)]
+        path = work.write_config(corpora, folder, folder / "augmented.yaml")
+        log.info(f"wrote {path}")
+        if trains:
+            _train(work, corpora, path, each=options.compare)
+        else:
+            log.info(f"next: nmt train {shlex.quote(str(path))}")
+
+
+def _train(work: Augmentation, corpora: Sequence[Synthetic], path: Path, *, each: bool) -> None:
+    """Trains the configuration, that with all corpora and with ``each`` those with one of them; prints the scores."""
+    runs = {str(work.config): run_of(work.forward)}
+    if each and len(corpora) > 1:
+        for corpus in corpora:
+            run = work.folder / "compare" / corpus.name
+            own = work.write_config([corpus], run, work.folder / f"{corpus.name}.yaml")
+            runs[f"+ {corpus.name}"] = work.train(experiments.load(own), f"with {corpus.name}")
+    name = f"+ {corpora[0].name}" if len(corpora) == 1 else f"+ all {len(corpora)}"
+    runs[name] = work.train(experiments.load(path), "augmented model")
+    print(work.table(runs), file=log.results())

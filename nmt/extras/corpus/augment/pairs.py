@@ -1,0 +1,106 @@
+"""Pairs of lines and their translations: the best of them, with changed sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.core.files import naming, whole_file
+from nmt.extras.corpus.augment.noise import noised
+from nmt.extras.corpus.augment.text import Translated
+
+TAG = "<BT>"
+"""The first word of a source that was translated back (Caswell et al. 2019). It is text: subwords that are learnt with
+it have it as one of them, for it is frequent."""
+
+Method: TypeAlias = Literal["tagged", "beam", "noised", "sampling"]
+
+EDITS: Mapping[Method, Callable[[str, np.random.Generator], str]] = {
+    "tagged": lambda line, _: f"{TAG} {line}",
+    "beam": lambda line, _: line,
+    "noised": noised,
+    "sampling": lambda line, _: line,
+}
+"""The change of a source, by method."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Pairs made of lines of one ``side``: of given text, or with ``of_pairs`` of the training pairs. The other side is
+    their translation; with ``copies`` the line itself. The source is changed as ``method`` says."""
+
+    name: str
+    side: Literal["source", "target"]
+    method: Method = "beam"
+    of_pairs: bool = False
+    copies: bool = False
+
+    @property
+    def text(self) -> str:
+        """The name of the text."""
+        return f"{self.side}s of pairs" if self.of_pairs else f"{self.side} text"
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """The numbers of pairs that were written, without a translation, and among the worst."""
+
+    written: int
+    blank: int
+    worst: int
+
+
+def best(score_N: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
+    """The share ``keep`` of highest score among those that are finite, at least one; of equal scores, the first."""
+    order_N = np.argsort(-score_N, kind="stable")
+    is_kept_N = np.zeros(len(score_N), dtype=bool)
+    finite = int(np.isfinite(score_N).sum())
+    is_kept_N[order_N[: max(round(keep * finite), min(finite, 1))]] = True
+    return is_kept_N
+
+
+def with_round_trip(rows: Iterable[Translated], again: Iterable[Translated]) -> Iterator[Translated]:
+    """The same translations, each scored by the sentence chrF2 of its translation back to the line."""
+    from nmt.evaluation.translation import sacrebleu_metric
+
+    metric = sacrebleu_metric("chrf")
+    for row, back in zip(rows, again, strict=True):
+        yield replace(row, score=metric.sentence_score(back.text, [row.line]).score)
+
+
+def write_pairs(
+    kind: Kind,
+    rows: Callable[[], Iterable[Translated]],
+    scored: Callable[[], Iterable[Translated]],
+    files: tuple[Path, Path],
+    *,
+    keep: float,
+    seed: int,
+    end: str,
+) -> PairCounts:
+    """Writes the pairs of the best translations, in order, to a file of sources and one of targets, ``end`` after each.
+    ``rows`` and ``scored`` give the same translations, read anew by each call. A pair's noise depends on seed and place
+    only."""
+    score_N = np.fromiter((row.score if row.text else -np.inf for row in scored()), np.float64)
+    is_kept_N = best(score_N, keep)
+    files[0].parent.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(stack.enter_context(whole_file(path)).open("w", encoding="utf-8", newline="\n"))
+            for path in files
+        ]
+        for number, (row, is_kept) in enumerate(zip(rows(), is_kept_N.tolist(), strict=True)):
+            if is_kept:
+                source, target = (row.text, row.line) if kind.side == "target" else (row.line, row.text)
+                random = np.random.default_rng([seed, number])
+                with naming(files[0].parent):
+                    streams[0].write(f"{EDITS[kind.method](source, random)}{end}")
+                    streams[1].write(f"{target}{end}")
+    written, blank = int(is_kept_N.sum()), int(np.isneginf(score_N).sum())
+    return PairCounts(written, blank, len(score_N) - written - blank)

@@ -1,0 +1,50 @@
+"""The option of `nmt init` for the corpus that comes with nmt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from nmt.cli.conflicts import Needs
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.cli.init import InitOptions
+    from nmt.workflows.init_config import Parts
+else:
+    InitOptions = object
+
+
+@dataclass(frozen=True)
+class InitExample(InitOptions):
+    """Has `nmt init` use a small corpus."""
+
+    example: Annotated[bool, typer.Option("--example", rich_help_panel="Input files")] = False
+    """Use a small German-English corpus that comes with nmt. The default NAME is then example."""
+    after: ClassVar[str] = "target"
+    conflicts: ClassVar = (
+        Needs("", "name example",
+            "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"),
+    )  # fmt: skip
+
+    def parts(self) -> tuple[str, Callable[[], Parts]]:
+        if not self.example:
+            return super().parts()
+        files = (self.source, self.target, self.valid_source, self.valid_target, self.test_source, self.test_target)
+        if any(option is not None for option in (*files, self.valid_pairs, self.test_pairs)):
+            raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
+        from nmt.extras.corpus.example import write_example
+        from nmt.workflows.init_config import Parts, places, size_of_run
+
+        name = self.name or "example"
+        if self.start_from is not None:
+            size_of_run(self.start_from)  # before the corpus is written
+
+        def write() -> Parts:
+            written = write_example(places(name)[2])
+            return Parts(written["train"], written["valid"], written["test"])
+
+        return name, write

@@ -1,0 +1,74 @@
+"""Scores the pairs of a corpus, or keeps those that reach a threshold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nmt.core import log
+from nmt.core.device import compute
+from nmt.core.errors import InputError
+from nmt.core.files import refuse_overwriting, refuse_unwritable
+from nmt.data.config import CorpusConfig
+from nmt.data.corpus import read_blocks
+from nmt.data.filters import pair_hash
+from nmt.extras.corpus.pair_filter.pair_filter import PairFilter, learn_pair_filter, load_pair_filter, save_pair_filter
+from nmt.workflows.align import corpus_of
+from nmt.workflows.build_corpus import PairSample
+from nmt.workflows.output_files import text_file
+
+MAX_PAIRS = 300_000
+"""Most pairs to learn from, drawn at random; bounds memory."""
+
+
+def filter_pairs(
+    source: Path,
+    target: Path,
+    *,
+    model: Path | None,
+    save: Path | None,
+    output: Path | None,
+    format: str | None,
+    false_alarms: float,
+    seed: int,
+) -> None:
+    """Reads a filter from ``model``, or learns one from the corpus and writes it to ``save``; then writes scores or the
+    pairs that are kept, as ``format`` says, to stdout where ``output`` is None. Without a format it writes nothing."""
+    corpus = corpus_of(source, target)
+    for path, option in ((output, "--output"), (save, "--save")):
+        if path is not None:
+            refuse_overwriting(path, source, target, model, option=option)
+            refuse_unwritable(path, option=option, renamed=path is save)
+    if output is not None and output == save:
+        raise InputError(f"--output {output}: is the file of --save, too; name another file")
+    compute("cpu", "float32")
+    pair_filter = _learn(corpus, seed) if model is None else load_pair_filter(model)
+    if save is not None:
+        save_pair_filter(pair_filter, save)
+        log.info(f"wrote {save}; use it with nmt filter --model {save}")
+    if format is not None:
+        _write(pair_filter, corpus, output, format, pair_filter.threshold(false_alarms))
+
+
+def _learn(corpus: CorpusConfig, seed: int) -> PairFilter:
+    sample = PairSample(MAX_PAIRS)
+    for block in read_blocks(corpus):
+        hashes = b"".join(pair_hash(*pair, seed=seed) for pair in zip(block.sources, block.targets, strict=True))
+        sample.offer(np.frombuffer(hashes, np.uint64), block.sources, block.targets)
+    return learn_pair_filter(sample.pairs(), seed=seed)
+
+
+def _write(pair_filter: PairFilter, corpus: CorpusConfig, output: Path | None, format: str, threshold: float) -> None:
+    kept = total = 0
+    with text_file(output) as stream:
+        for block in read_blocks(corpus):
+            scores_N = pair_filter.scores(block.sources, block.targets)
+            for score, *sides in zip(scores_N.tolist(), block.sources, block.targets, strict=True):
+                if format == "scores":
+                    stream.write(f"{score:.4f}\n")
+                elif score >= threshold:
+                    stream.write("\t".join(side.replace("\t", " ") for side in sides) + "\n")
+            kept += int((scores_N >= threshold).sum())
+            total += len(scores_N)
+    log.info(f"filter     {kept:,} of {total:,} pairs reach the threshold, {threshold:.4f}")

@@ -1,0 +1,76 @@
+"""The options of commands that translate with a glossary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from nmt.cli.conflicts import Excludes, Needs
+from nmt.core.files import refuse_overwriting
+
+if TYPE_CHECKING:
+    from nmt.cli.evaluate import EvaluateOptions
+    from nmt.cli.translate import TranslateOptions
+    from nmt.extras.documents.glossary import Glossary
+    from nmt.translator.translator import Loader
+    from nmt.workflows.evaluate import Scoring
+else:
+    EvaluateOptions = TranslateOptions = object
+
+
+@dataclass(frozen=True)
+class TranslateTerms(TranslateOptions):
+    """Has `nmt translate` use the terms of a glossary."""
+
+    glossary: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
+    """Terms and their translations: lines of source term, TAB, target term."""
+    after: ClassVar[str] = "constraints"
+    conflicts: ClassVar = (
+        Excludes("glossary", "engine", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
+        Excludes("glossary", "sample temperature top_k top_p seed consensus samples",
+            "--glossary: terms are searched for, not drawn; leave out {others}"),
+    )  # fmt: skip
+
+    def load(self) -> Loader:
+        if self.glossary is None:
+            return super().load()
+        from nmt.extras.documents.glossary import read_glossary
+
+        refuse_overwriting(self.output, self.glossary)
+        return partial(super().load(), glossary=read_glossary(self.glossary))
+
+
+@dataclass(frozen=True)
+class EvaluateTerms(EvaluateOptions):
+    """Has `nmt evaluate` translate with the terms of a glossary, and count them."""
+
+    glossary: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Scores")] = None
+    """Translate with these terms and count them in translations: see nmt translate --glossary."""
+    after: ClassVar[str] = "json"
+    conflicts: ClassVar = (
+        Excludes("alignment", "glossary", "--alignment scores links against --gold alone; leave out {others}"),
+        Needs("hypothesis", "source", "--glossary finds its terms in the sources; give --source beside --hypothesis",
+            where="glossary"),
+    )  # fmt: skip
+
+    @cached_property
+    def _terms(self) -> Glossary | None:
+        if self.glossary is None:
+            return None
+        from nmt.extras.documents.glossary import read_glossary
+
+        return read_glossary(self.glossary)
+
+    def load(self) -> Loader:
+        return super().load() if self._terms is None else partial(super().load(), glossary=self._terms)
+
+    def scoring(self) -> Scoring:
+        if self._terms is None:
+            return super().scoring()
+        from nmt.extras.documents.glossary import term_recall
+
+        return replace(super().scoring(), term_recall=partial(term_recall, self._terms))

@@ -1,0 +1,16 @@
+"""Tags and placeholders, and the terms of a glossary."""
+
+from __future__ import annotations
+
+from nmt.plugins import Plugin
+
+PLUGIN = Plugin(
+    options={
+        "evaluate": ["nmt.extras.documents.options:EvaluateTerms"],
+        "translate": ["nmt.extras.documents.options:TranslateTerms"],
+    },
+    parts={
+        "glossary": "nmt.extras.documents.terminology:with_glossary",
+        "markup": "nmt.extras.documents.transfer:transferred_line",
+    },
+)

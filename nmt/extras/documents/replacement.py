@@ -1,0 +1,75 @@
+"""Terms in place of the words of a translation that are aligned with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from nmt.alignment.formats import Alignment
+from nmt.data.pieces import Span
+from nmt.data.words import is_punctuation
+from nmt.extras.documents.glossary import Occurrence, standing
+
+NEARLY = 0.8
+"""Share of the largest weight on a term; neighbours with as much are replaced, too. With less, an article or a
+preposition that is aligned with the term is lost."""
+
+
+def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: Alignment) -> str | None:
+    """A translation in which each term stands; None where a missing one is aligned with no free word.
+
+    Of the words linked to a term, the run of neighbours with the most weight on it, each nearly the largest, is
+    replaced by the first variant. Where a term occurs more often than it stands in the translation, the occurrences
+    with the most weight on what stands there have theirs.
+    """
+    terms = [occurrence.term for occurrence in occurrences]
+    weights_KJ = np.array([_weights(occurrence, alignment) for occurrence in occurrences])
+    spans = alignment.target_spans or ()
+    standing_spans = standing(translation, terms)
+    taken = [span for span in standing_spans if span is not None]
+    missing = set(range(len(terms)))
+    for term, span in zip(terms, standing_spans, strict=True):
+        if span is not None:
+            over = [number for number, word in enumerate(spans) if _overlap(word, span)]
+            same = [number for number in sorted(missing) if terms[number] == term]
+            missing.remove(max(same, key=lambda number: float(weights_KJ[number, over].sum())))
+    replacements: list[tuple[Span, str]] = []
+    for number in sorted(missing):
+        weights_J = weights_KJ[number].copy()
+        for index, word in enumerate(spans):
+            if is_punctuation(translation[slice(*word)]) or any(_overlap(word, other) for other in taken):
+                weights_J[index] = 0.0
+        run = max(_runs(weights_J), key=lambda run: float(weights_J[slice(*run)].sum()), default=None)
+        if run is None:
+            return None
+        span = spans[run[0]][0], spans[run[1] - 1][1]
+        taken.append(span)
+        text = terms[number].targets[0]
+        if span[0] == spans[0][0] and translation[span[0]].isupper():
+            text = next(each for each in reversed(terms[number].spellings) if each.lower() == text.lower())
+        replacements.append((span, text))
+    for (begin, end), text in sorted(replacements, reverse=True):
+        translation = translation[:begin] + text + translation[end:]
+    return translation if all(span is not None for span in standing(translation, terms)) else None
+
+
+def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:
+    """The weight of each target word on a term: 0 where it has no link to it."""
+    columns = [column for column, word in enumerate(alignment.source_spans or ()) if _overlap(word, occurrence.span)]
+    linked = {target for source, target in alignment.links if source in columns}
+    return [
+        float(row_I[columns].sum()) if target in linked else 0.0 for target, row_I in enumerate(alignment.weights_TS)
+    ]
+
+
+def _runs(weights_J: np.ndarray) -> Iterator[Span]:
+    """The runs of neighbours that are nearly the largest and more than 0."""
+    near = np.flatnonzero((weights_J > 0.0) & (weights_J >= NEARLY * weights_J.max(initial=0.0)))
+    for part in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1):
+        if len(part):
+            yield int(part[0]), int(part[-1]) + 1
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

@@ -1,0 +1,228 @@
+"""Translations that use the terms of a glossary.
+
+Each sentence is translated freely first. Where that translation lacks a term of its source, the terms become
+constraints of a second search: one variant of each, once for each time that it occurs (Post & Vilar 2018; see
+``nmt.extras.decoding``). Another candidate is the free translation, in which the words that are aligned with a
+missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
+left out.
+
+>>> import nmt
+>>> from nmt.extras.documents.glossary import Glossary, Term
+>>> from nmt.extras.documents.terminology import with_glossary
+>>> translator = with_glossary(nmt.load("runs/de-en"), Glossary((Term("hund", ("hound", "hounds")),)))
+>>> translator.translate("Der Hund bellt oft.").text  # such as "The hound often barks."
+'...'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nmt.alignment.views import View
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.tokenizer import MARK, Tokenizer
+from nmt.data.vocabulary import UNK
+from nmt.evaluation.rescore import token_log_probs
+from nmt.extras.decoding.phrases import shortest
+from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glossary, standing
+from nmt.extras.documents.replacement import with_terms
+from nmt.search.engine import OwnEngine, constrains, ranking_of
+from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
+from nmt.translator.translator import Candidate, Sentences, Translator
+
+MAX_LOSS = 1.0
+"""Nats by which the log-probability per token of a constrained translation may be below that of the free one."""
+
+BEAM = 10
+"""Beams of a constrained search, at least; twice as many where ten or more subwords are to be met, and so on."""
+
+MAX_BEAM = 40
+"""Their number does not grow beyond this."""
+
+
+def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
+    """The translator with the terms of a glossary, or of the file of one; ``max_loss`` in nats per token. Raises
+    InputError for an engine or a search that does not support constraints."""
+    engine = translator.engine
+    if not isinstance(engine, OwnEngine):
+        raise InputError("--glossary: needs a search with constraints; use --engine nmt")
+    if (key := constrains(translator.search)) is not None:
+        raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
+    if not isinstance(glossary, Glossary):
+        glossary = read_glossary(Path(glossary))
+    target, device = translator.trained.tokenizers.target, translator.trained.compute.device
+    engine = replace(engine, follows_word_V=torch.tensor(follow_words(target), device=device))
+    return replace(translator, engine=engine, terminology=GlossaryTerminology(glossary, max_loss))
+
+
+def follow_words(tokenizer: Tokenizer) -> list[bool]:
+    """True for each token, in the order of ids, that may follow a word: with the mark U+2581, of a vocabulary of whole
+    words, or not of the same word as a letter before it."""
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    is_any = MARK not in pieces
+    return [is_any or piece.startswith(MARK) or Words.of(f"a{piece}").spans[0] == (0, 1) for piece in pieces]
+
+
+@dataclass(frozen=True)
+class GlossaryTerminology:
+    """See ``nmt.translator.translator.Terminology``."""
+
+    glossary: Glossary
+    max_loss: float = MAX_LOSS
+
+    def revised(
+        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+    ) -> list[list[Candidate]]:
+        """See ``Terminology``. Of several translations of a sentence each has the terms: free ones, constrained ones
+        and free ones with replaced words, the best first."""
+        found = list(found)
+        occurrences = [self.glossary.find(text) for text in sentences.texts]
+        lacking = {
+            row: of_sentence
+            for row, of_sentence in enumerate(occurrences)
+            if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
+        }
+        constrained = self._constrained(translator, sentences, lacking)
+        # a replacement could remove the words that are given
+        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
+        rejected = [
+            (row, candidate)
+            for row, terms in lacking.items()
+            for candidate in found[row]
+            if not _has_all(candidate[0], terms) and not any(len(words[row]) for words in given)
+        ]
+        replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
+        for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
+            replaced[row] += [] if candidate is None else [candidate]
+        for row, terms in lacking.items():
+            found[row] = self._best(found[row], constrained[row], replaced[row], terms)[: translator.search.n_best]
+            if found[row][0] in replaced[row]:
+                log.detail(f"glossary: words aligned with a term are replaced: {found[row][0][0]}")
+            elif not _has_all(found[row][0][0], terms):
+                log.detail(f"glossary: a term has no place: {found[row][0][0]}")
+        return found
+
+    def _constrained(
+        self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
+    ) -> dict[int, list[Candidate]]:
+        """Translations with the terms that the vocabulary can spell, and with the constraints of the sentences, by the
+        numbers of the sentences; as many as there are beams."""
+        assert isinstance(translator.engine, OwnEngine)
+        engine = replace(translator.engine, on_batch=None)
+        own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
+        constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
+        found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
+        beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
+        for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
+            rows = list(group)
+            part = replace(sentences.only(rows), constraints=[(*own[row], *constraints[row]) for row in rows])
+            search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
+            hypotheses = engine.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
+            found |= zip(rows, translator.with_texts(part, hypotheses), strict=True)
+        return found
+
+    def _best(
+        self,
+        free: Sequence[Candidate],
+        constrained: Sequence[Candidate],
+        replaced: Sequence[Candidate],
+        occurrences: Sequence[Occurrence],
+    ) -> list[Candidate]:
+        """The translations with all terms that do not cost too much, best first; where there are none, the one with
+        most of the terms."""
+        least = _per_token(free[0][1]) - self.max_loss
+        affordable = [candidate for candidate in constrained if _per_token(candidate[1]) >= least]
+        best: dict[str, Candidate] = {}
+        for candidate in sorted([*free, *affordable, *replaced], key=lambda candidate: -candidate[1].score):
+            if _has_all(candidate[0], occurrences):
+                best.setdefault(candidate[0], candidate)
+        # max gives the first of equals
+        return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
+
+
+def _constraints(
+    translator: Translator, occurrences: Sequence[Occurrence], others: Sequence[Constraint]
+) -> tuple[Constraint, ...]:
+    """The subwords of the variants of each term that has any in the model's subwords. The end of a word follows them,
+    unless a phrase, one of ``others`` included, begins within a word for the vocabulary."""
+    encode = translator.trained.tokenizers.target.encode
+    spelt = [[tuple(encode(text)) for text in occurrence.term.spellings] for occurrence in occurrences]
+    known = (tuple(dict.fromkeys(ids for ids in of_term if ids and UNK not in ids)) for of_term in spelt)
+    constraints = tuple(constraint for constraint in known if constraint)
+    assert isinstance(translator.engine, OwnEngine)
+    follows_word_V = translator.engine.follows_word_V
+    assert follows_word_V is not None
+    begins = [phrase[0] for constraint in (*constraints, *others) for phrase in constraint]
+    if not follows_word_V[begins].all():
+        return constraints
+    return tuple(tuple((*phrase, WORD_END) for phrase in constraint) for constraint in constraints)
+
+
+def _beam(constraints: Sequence[Constraint], beam: int) -> int:
+    """The number of beams that has a share for each count of met subwords."""
+    subwords = sum(map(shortest, constraints))
+    return max(beam, min(BEAM * (1 + subwords // BEAM), MAX_BEAM))
+
+
+def _per_token(hypothesis: Hypothesis) -> float:
+    """Mean log-probability of a token, end-of-sentence included."""
+    return hypothesis.log_prob / (len(hypothesis.tokens) + 1)
+
+
+def _count(text: str, occurrences: Sequence[Occurrence]) -> int:
+    """The number of terms that stand in a translation."""
+    return sum(span is not None for span in standing(text, [occurrence.term for occurrence in occurrences]))
+
+
+def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
+    return _count(text, occurrences) == len(occurrences)
+
+
+def _replaced(
+    translator: Translator,
+    sentences: Sentences,
+    rejected: Sequence[tuple[int, Candidate]],
+    occurrences: Sequence[Sequence[Occurrence]],
+) -> list[Candidate | None]:
+    """Free translations of sentences, given by their number, in which the words aligned with a term are replaced by
+    it, and their scores under the model, or the first model of an ensemble; None where a term is aligned with none."""
+    trained, limit = translator.trained, translator.search.max_source_tokens
+    encode = trained.tokenizers.target.encode
+    aligned = [
+        (number, row, text)
+        for number, (row, (text, hypothesis)) in enumerate(rejected)
+        if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # it is not cut
+    ]
+    replaced: list[Candidate | None] = [None] * len(rejected)
+    if not aligned:
+        return replaced
+    view = View(translator.aligner.methods[0])
+    sources, targets = [sentences.texts[row] for _, row, _ in aligned], [text for _, _, text in aligned]
+    alignments = translator.aligner.align([view], sources, targets, text=True)[view]
+    texts = {
+        number: (row, changed)
+        for (number, row, text), alignment in zip(aligned, alignments, strict=True)
+        if (changed := with_terms(text, occurrences[row], alignment)) is not None
+    }
+    ids = [encode(text) for _, text in texts.values()]
+    log_probs = token_log_probs(
+        trained.model,
+        [sentences.ids[row] for row, _ in texts.values()],
+        ids,
+        trained.compute,
+        batch_tokens=translator.search.batch_tokens,
+    )
+    ranking = ranking_of(translator.search)
+    for (number, (_, text)), tokens, log_p_T in zip(texts.items(), ids, log_probs, strict=True):
+        log_prob = float(log_p_T.sum(dtype=np.float64))
+        assert math.isfinite(log_prob)
+        replaced[number] = text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
+    return replaced

@@ -1,0 +1,102 @@
+"""Words and punctuation marks as separate units, finer than the white-space words of an alignment, so that a tag that
+moves with a word leaves the comma after it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment import Links
+from nmt.data.pieces import Span
+from nmt.extras.documents.markup import Marked
+from nmt.translator.aligner import PieceWeights
+
+
+def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
+    """The units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In the
+    text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
+    cuts: list[int] = []
+    if marked is not None:
+        cuts = sorted({offset for item in marked.items for offset in (item.begin, item.end)})
+    spans: list[Span] = []
+    offsets = [begin, *(cut for cut in cuts if begin < cut < end), end]
+    kept = set(marked.kept) if marked is not None else set()
+    for first, last in pairwise(offsets):
+        if (first, last) in kept:
+            spans.append((first, last))
+        else:
+            spans += _words(text, first, last)
+    return spans
+
+
+def _words(text: str, begin: int, end: int) -> list[Span]:
+    spans: list[Span] = []
+    offset = begin
+    while offset < end:
+        sort = _sort(text[offset])
+        last = offset + 1
+        if sort == "word":
+            while last < end and (_sort(text[last]) == "word" or _joins(text, last, end)):
+                last += 1
+        if sort != "space":
+            spans.append((offset, last))
+        offset = last
+    return spans
+
+
+def _sort(character: str) -> Literal["space", "single", "word"]:
+    if character.isspace():
+        return "space"
+    code = ord(character)
+    ideograph = 0x2E80 <= code <= 0xA4CF or 0xF900 <= code <= 0xFAFF or 0xFF66 <= code <= 0xFF9F or code >= 0x20000
+    return "single" if ideograph or unicodedata.category(character)[0] in "PS" else "word"
+
+
+def _joins(text: str, offset: int, end: int) -> bool:
+    """True for a mark inside a word: a hyphen, an apostrophe, a full stop between letters."""
+    return text[offset] in "-'’.·" and offset + 1 < end and _sort(text[offset + 1]) == "word"
+
+
+SOFT = 0.3
+"""Weight of the soft alignment beside links. On hand-aligned sentences this value puts most tags in the right place
+(see docs/measurements/translation.md)."""
+
+
+def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: Sequence[Span]) -> NDArray[np.float64]:
+    """The alignment between units, `weights_JI`.
+
+    A source piece's weight goes to the units that it covers, in proportion; the row of a target unit is the mean of the
+    pieces that cover it. The weight of end-of-sentence is left out. Each row sums to 1, or to 0 where no piece has any
+    weight."""
+    target_JT = _covered(target_units, weights.target_spans)
+    source_IS = _covered(source_units, weights.source_spans)
+    weights_TS = weights.weights_TS[: len(weights.target_spans), : len(weights.source_spans)]
+    share_IS = source_IS / np.maximum(source_IS.sum(axis=0, keepdims=True), 1)
+    mass_JI: NDArray[np.float64] = target_JT @ weights_TS @ share_IS.T
+    total_J1 = mass_JI.sum(axis=1, keepdims=True)
+    weights_JI = np.zeros_like(mass_JI)
+    np.divide(mass_JI, total_J1, out=weights_JI, where=total_J1 > 0)
+    return weights_JI
+
+
+def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.float64]:
+    """Weights that follow links, and the soft alignment where a unit has no link or several: each link of a target unit
+    adds 1 to its soft weights, which sum to ``SOFT``."""
+    weights_JI = SOFT * weights_JI
+    for source, target in links:
+        weights_JI[target, source] += 1.0
+    return weights_JI
+
+
+def _covered(units: Sequence[Span], pieces: Sequence[Span]) -> NDArray[np.float64]:
+    """The number of characters of each unit that each piece covers."""
+    unit_begins, unit_ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
+    piece_begins, piece_ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
+    ends, begins = np.minimum.outer(unit_ends, piece_ends), np.maximum.outer(unit_begins, piece_begins)
+    covered: NDArray[np.float64] = np.maximum(ends - begins, 0).astype(np.float64)
+    return covered

@@ -1,0 +1,308 @@
+"""A MarianMT model as a run of ours."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import refuse_special
+from nmt.core.meta_init import on_meta_device, without_init
+from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
+from nmt.data.whole_folder import locked, made_whole
+from nmt.experiment import Experiment
+from nmt.extras.exchange.convert import marian
+from nmt.extras.exchange.convert.hub import folder_of
+from nmt.extras.exchange.convert.marian_folder import MarianFolder, Settings, read_folder, shown
+from nmt.models.config import ModelConfig
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.nn.config import DropoutConfig, EmbeddingConfig
+from nmt.nn.positions import sinusoid_halves
+from nmt.search.config import SearchConfig
+from nmt.training import checkpoint as checkpoints
+from nmt.training import folders
+from nmt.translator.find_run import note_training
+from nmt.translator.loading import build_model
+from nmt.translator.manifest import Manifest
+
+_NO_EFFECT = {
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "diversity_penalty": 0.0,
+    "num_beam_groups": 1,
+    "num_return_sequences": 1,
+    "encoder_no_repeat_ngram_size": 0,
+    "do_sample": False,
+    "remove_invalid_values": False,
+    "early_stopping": False,
+}
+"""Values with which keys of a search that ours does not have, or has otherwise, change nothing."""
+
+_SEARCH = (
+    "max_new_tokens", "min_new_tokens", "forced_bos_token_id", "suppress_tokens", "begin_suppress_tokens",
+    "sequence_bias", "exponential_decay_length_penalty", "penalty_alpha", "force_words_ids", "stop_strings",
+    *_NO_EFFECT,
+)  # fmt: skip
+"""Keys of a search that are not converted."""
+
+
+def import_hf(source: Path, run: Path) -> None:
+    """Makes a run of a MarianMT model: a folder, or OWNER/NAME of the Hugging Face Hub. Raises InputError, which names
+    file and key, for what cannot be converted, and where there is something at ``run``."""
+    there = InputError(f"--run {run}: is there already; give another name, or delete it")
+    if run.exists():
+        raise there
+    found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
+    experiment, model = load_folder(found, run)
+    with locked(run):
+        if run.exists():  # another import was faster
+            raise there
+        with made_whole(run) as unfinished:
+            found.tokenizers.save(unfinished)
+            experiments.save(experiment, unfinished / experiments.FILE)
+            final = folders.step(unfinished, 0)
+            manifest = Manifest.of(experiment, None).model_dump(mode="json")
+            state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
+            checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
+            for link in ("latest", "best"):
+                folders.point(unfinished, link, final)
+        note_training(run)
+    for line in _left_out(found.generation):
+        log.warning(line)
+    log.info(f"wrote: {run}")
+    to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
+    log.info(f"next: nmt translate {shlex.quote(str(run))}{to} --input FILE --output TRANSLATION")
+
+
+def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any, Any]]:
+    """The configuration and the model of a folder, on the CPU in float32. Raises InputError as ``import_hf``."""
+    experiment = _experiment(found, run)
+    weights, path = _weights(found)
+    for side, layers in (("encoder", experiment.model.encoder), ("decoder", experiment.model.decoder)):
+        assert isinstance(layers, TransformerEncoderConfig | TransformerDecoderConfig)
+        if (last := f"model.{side}.layers.{layers.layers - 1}.fc1.weight") not in weights:
+            raise InputError(f"{path}: has no {last}, and {found.config.path} says {layers.layers} {side}_layers")
+    with on_meta_device():
+        shapes = checkpoints.named_weights(build_model(experiment, found.tokenizers))
+    ours = _converted(found, weights, path, {name: weight.shape for name, weight in shapes.items()})
+    with without_init():
+        model = build_model(experiment, found.tokenizers)
+    checkpoints.fill(model, ours, path)
+    return experiment, model
+
+
+# ------------------------------------------------------------------------------------------------ configuration
+
+
+def _experiment(found: MarianFolder, run: Path) -> Experiment:
+    config = found.config
+    for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"):
+        config.only(key, False)
+    config.only("static_position_embeddings", True)
+    config.only("hidden_act", config.tree.get("activation_function"))
+    width = config.whole("d_model")
+    positions = config.whole("max_position_embeddings", least=4, most=1 << 24)
+    tied = config.flag("tie_word_embeddings", default=True)
+    activation = config.text("activation_function")
+    if activation not in marian.ACTIVATIONS:
+        known = ", ".join(marian.ACTIVATIONS)
+        raise config.fault("activation_function", f"{shown(activation)} cannot be converted, only {known} can")
+    sides: dict[str, dict[str, Any]] = {}
+    for side in ("encoder", "decoder"):
+        heads = config.whole(f"{side}_attention_heads")
+        if width % heads:
+            raise config.fault(f"{side}_attention_heads", f"{heads} must divide d_model, which is {width}")
+        sides[side] = {
+            "layers": config.whole(f"{side}_layers", most=1000),
+            "size": width,
+            "heads": heads,
+            "feed_forward": config.whole(f"{side}_ffn_dim"),
+            "activation": marian.ACTIVATIONS[activation],
+            "norm": "post",
+            "positions": "sinusoidal_halves",
+            "scale_embedding": config.flag("scale_embedding", default=False),
+            "attention_bias": True,
+        }
+    model = ModelConfig(
+        embedding=EmbeddingConfig(size=width, tie="none" if not tied else "all" if found.is_shared else "output"),
+        encoder=TransformerEncoderConfig(**sides["encoder"]),
+        decoder=TransformerDecoderConfig(**sides["decoder"]),
+        dropout=DropoutConfig(
+            embedding=config.rate("dropout"),
+            layers=config.rate("dropout"),
+            attention=config.rate("attention_dropout"),
+            feed_forward=config.rate("activation_dropout"),
+        ),
+    )
+    imported = ImportedConfig(
+        name=_name(found), languages=tuple(sorted(found.vocabularies["encoder"].languages)), licence=_licence(found)
+    )
+    data = DataConfig(
+        imported=imported,
+        train=(),
+        subwords=SubwordsConfig(model=run, joint=found.tokenizers.joint),
+        filters=FiltersConfig(max_length=positions - 1),
+    )
+    return Experiment(run=str(run), data=data, model=model, search=_search(found.generation, positions, found))
+
+
+def _search(generation: Settings, positions: int, found: MarianFolder) -> SearchConfig:
+    """The limits of length are those of the folder: of positions, and of tokens with the first and the last one."""
+    pad = found.vocabularies["decoder"].pad
+    words = generation.tree.get("bad_words_ids")
+    generation.only("bad_words_ids", [[pad]])
+    suppress = None
+    if words is not None:
+        suppress = "renormalized" if generation.flag("renormalize_logits", default=False) else "plain"
+    penalty = generation.tree.get("length_penalty", 1.0)
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty <= 100:
+        raise generation.fault("length_penalty", f"expected a number from 0 to 100, found {shown(penalty)}")
+    longest = min(generation.whole("max_length", least=3, most=1 << 24, default=positions), positions)
+    return SearchConfig(
+        beam=generation.whole("num_beams", most=1000, default=1),
+        length_penalty=float(penalty),
+        length_normalization="average",
+        min_length=max(generation.whole("min_length", least=0, most=longest - 2, default=0) - 1, 0),
+        max_length=longest - 2,
+        max_length_ratio=100.0,
+        no_repeat=generation.whole("no_repeat_ngram_size", least=0, most=1_000_000, default=0),
+        suppress_padding=suppress,  # type: ignore[arg-type]
+        max_source_tokens=positions - 2 if found.vocabularies["encoder"].languages else positions - 1,
+    )
+
+
+def _left_out(generation: Settings) -> list[str]:
+    """A line for each setting of a search that is not converted and has an effect."""
+    return [
+        f"{generation.path}: {key} ({shown(value)}) has no counterpart and is left out"
+        for key in _SEARCH
+        if (value := generation.tree.get(key)) is not None and value != _NO_EFFECT.get(key)
+    ]
+
+
+def _name(found: MarianFolder) -> str:
+    name = found.config.tree.get("_name_or_path")
+    name = name if isinstance(name, str) and name.strip(". /") else found.name
+    return name if name.isprintable() else ascii(name)
+
+
+def _licence(found: MarianFolder) -> str | None:
+    """The licence that the head of the model card names."""
+    path = found.path / marian.CARD
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(1 << 16).splitlines()
+    if head[:1] != ["---"] or "---" not in head[1:]:
+        return None
+    for line in head[1 : head.index("---", 1)]:
+        key, _, value = line.partition(":")
+        if key == "license" and (name := value.strip(" \"'")).isprintable() and name:
+            return name
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------ weights
+
+
+def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
+    """All tensors of a folder by their names there. Raises InputError for a file that is missing or damaged."""
+    path, pickled = found.path / marian.WEIGHTS, found.path / marian.PICKLED
+    refuse_special(path)
+    if not path.exists() and pickled.exists():
+        from nmt.extras.exchange.convert.pickled import read_pickled
+
+        return read_pickled(pickled), pickled
+    try:
+        return safetensors.torch.load_file(path), path
+    except FileNotFoundError:
+        raise InputError(f"{found.path}: has neither {marian.WEIGHTS} nor {marian.PICKLED}") from None
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read, it is damaged or not a file of weights: {reason}") from None
+
+
+def _converted(
+    found: MarianFolder, weights: dict[str, Tensor], path: Path, shapes: Mapping[str, torch.Size]
+) -> dict[str, Tensor]:
+    """The weights by our names, in float32, with rows in our order. Raises InputError where the file has others than
+    the configuration says."""
+    left = dict(weights)
+
+    def take(name: str, shape: tuple[int, ...], *, required: bool = True) -> Tensor | None:
+        tensor = left.pop(name, None)
+        if tensor is None:
+            if required:
+                raise InputError(f"{path}: has no {name}, which a model of {found.config.path} has")
+            return None
+        if tuple(tensor.shape) != shape or not tensor.is_floating_point():
+            raise InputError(
+                f"{path}: {name} is {tuple(tensor.shape)} of {tensor.dtype}, and {found.config.path} makes it {shape} "
+                "of floating-point numbers"
+            )
+        return tensor.to("cpu", torch.float32)
+
+    rows = {side: torch.tensor(vocabulary.order) for side, vocabulary in found.vocabularies.items()}
+    ours: dict[str, Tensor] = {}
+    for name, shape in shapes.items():
+        if (theirs := marian.name_of_layer_weight(name)) is not None:
+            tensor = take(theirs, tuple(shape))
+            assert tensor is not None
+            ours[name] = tensor
+    tables = _tables(found, take)
+    for side, table in tables.items():
+        if (name := f"{side}.embedding.table.weight") in shapes:
+            ours[name] = table[rows[side]]
+    size = len(rows["decoder"])
+    head = take(marian.HEAD, tuple(tables["decoder"].shape), required="output.weight_VD" in shapes)
+    if "output.weight_VD" in shapes:
+        assert head is not None
+        ours["output.weight_VD"] = head[rows["decoder"]]
+    elif head is not None and not torch.equal(head, tables["decoder"]):
+        raise InputError(f"{path}: {marian.HEAD} differs from the embeddings, and tie_word_embeddings makes them one")
+    bias = take(marian.BIAS, (1, size), required=False)
+    ours["output.bias_V"] = torch.zeros(size) if bias is None else bias[0, rows["decoder"]]
+    width = tables["encoder"].shape[1]
+    for side, name in marian.POSITIONS.items():
+        if name not in left:
+            continue
+        count = left[name].shape[0] if left[name].dim() == 2 else 0
+        stored = take(name, (count, width))
+        assert stored is not None
+        # some are in half precision
+        if count > 1 << 16 or not torch.allclose(
+            stored, sinusoid_halves(torch.arange(count)[None], width)[0], atol=2e-3
+        ):
+            raise InputError(f"{path}: {name} holds other positions than sinusoids; the {side} cannot be converted")
+    if left:
+        raise InputError(f"{path}: has {sorted(left)[0]}, which no MarianMT model of {found.config.path} has")
+    return ours
+
+
+def _tables(found: MarianFolder, take: Any) -> dict[str, Tensor]:
+    """The embeddings of encoder and decoder."""
+    width = found.config.whole("d_model")
+    sizes = {side: len(vocabulary.pieces) for side, vocabulary in found.vocabularies.items()}
+    if not found.is_shared:
+        return {side: take(name, (sizes[side], width)) for side, name in marian.TABLES.items()}
+    copies: dict[str, Tensor | None] = {
+        name: take(name, (sizes["encoder"], width), required=False) for name in (marian.SHARED, *marian.TABLES.values())
+    }
+    there = {name: table for name, table in copies.items() if table is not None}
+    if not there:
+        raise InputError(f"{found.path}: the weights have no {marian.SHARED}")
+    first, *others = there.keys()
+    for other in others:
+        if not torch.equal(there[first], there[other]):
+            raise InputError(f"{found.path}: {other} differs from {first}, and both are the shared embeddings")
+    return dict.fromkeys(marian.TABLES, there[first])

@@ -1,0 +1,210 @@
+"""The files of a MarianMT folder, checked: nothing in them is trusted, and nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.core.errors import InputError
+from nmt.core.files import MAX_JSON_BYTES, read_whole
+from nmt.data.imported import ImportedVocabulary
+from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.extras.exchange.convert import marian
+
+MOST = 1 << 20
+"""The greatest size of any dimension."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A JSON object of settings, and the file that it is from."""
+
+    path: Path
+    tree: Mapping[str, Any]
+
+    def whole(self, key: str, *, least: int = 1, most: int = MOST, default: int | None = None) -> int:
+        """A whole number; without a default it must be there."""
+        value = self.tree.get(key)
+        value = default if value is None else value
+        if type(value) is not int or not least <= value <= most:
+            raise self.fault(key, f"expected a whole number from {least} to {most}, found {shown(value)}")
+        return value
+
+    def rate(self, key: str) -> float:
+        """A rate of dropout, 0 where it is missing."""
+        value = self.tree.get(key, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 0.99:
+            raise self.fault(key, f"expected a number from 0 to 0.99, found {shown(value)}")
+        return float(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """True or false."""
+        value = self.tree.get(key, default)
+        if not isinstance(value, bool):
+            raise self.fault(key, f"expected true or false, found {shown(value)}")
+        return value
+
+    def text(self, key: str, *, default: str | None = None) -> str:
+        """Text, required without a default. A token may be an object with its text as content."""
+        value = self.tree.get(key, default)
+        value = value.get("content") if isinstance(value, dict) else value
+        if not isinstance(value, str):
+            raise self.fault(key, f"expected text, found {shown(value)}")
+        return value
+
+    def only(self, key: str, *accepted: Any) -> None:
+        """Raises InputError for a value that cannot be converted; a missing one is none."""
+        value = self.tree.get(key)
+        if value is not None and not any(type(value) is type(each) and value == each for each in accepted):
+            known = " or ".join(json.dumps(each) for each in accepted)
+            raise self.fault(key, f"{shown(value)} cannot be converted, only {known} can")
+
+    def fault(self, key: str, what: str) -> InputError:
+        """An error that names the file and the key."""
+        return InputError(f"{self.path}: {key}: {what}")
+
+
+def shown(value: object) -> str:
+    """A JSON value, short enough for a message."""
+    text = "nothing" if value is None else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def read_settings(path: Path, *, required: bool = True) -> Settings:
+    """A file with a JSON object; an empty object for a missing file that is not required. Raises InputError."""
+    if not required and not path.exists():
+        return Settings(path, {})
+    return Settings(path, _json_object(path))
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    def of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        tree = dict(pairs)
+        if len(tree) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise ValueError(f"{shown(twice)} stands there twice")
+        return tree
+
+    try:
+        tree = json.loads(read_whole(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
+        if not isinstance(tree, dict):
+            raise ValueError("no JSON object")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise InputError(f"{path}: is not valid: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not valid: {error}") from None
+    return tree
+
+
+@dataclass(frozen=True)
+class MarianFolder:
+    """The settings and tokenizers of a folder.
+
+    Attributes:
+        name: Name of the model.
+        config: `config.json`.
+        generation: `generation_config.json`, or `config.json`, where older models have these keys.
+        tokenizers: The `.spm` files with these.
+        is_shared: True where encoder and decoder have one table of embeddings.
+    """
+
+    path: Path
+    name: str
+    config: Settings
+    generation: Settings
+    tokenizers: TokenizerPair
+    is_shared: bool
+
+    @property
+    def vocabularies(self) -> dict[str, ImportedVocabulary]:
+        """That of each side, encoder and decoder."""
+        found = {}
+        for side, tokenizer in (("encoder", self.tokenizers.source), ("decoder", self.tokenizers.target)):
+            assert tokenizer.imported is not None
+            found[side] = tokenizer.imported
+        return found
+
+
+def read_folder(path: Path, *, name: str = "") -> MarianFolder:
+    """Reads and checks all files but the weights, of the model that is called ``name``. Raises InputError, which names
+    the file and the key."""
+    if not path.is_dir():
+        raise InputError(f"{path}: is not a folder; name one with {marian.CONFIG}, {marian.SOURCE} and so on")
+    config = read_settings(path / marian.CONFIG)
+    if config.tree.get("model_type") != "marian":
+        raise config.fault("model_type", f"is {shown(config.tree.get('model_type'))}; only marian can be converted")
+    generation = config
+    if (path / marian.GENERATION).exists():
+        generation = read_settings(path / marian.GENERATION)
+    tokenizer = read_settings(path / marian.TOKENIZER, required=False)
+    tokenizer.only("sp_model_kwargs", {})
+    is_shared = config.flag("share_encoder_decoder_embeddings", default=True)
+    separate = tokenizer.flag("separate_vocabs", default=False)
+    if separate and is_shared:
+        raise config.fault(
+            "share_encoder_decoder_embeddings",
+            f"is true, and {tokenizer.path} has separate_vocabs; one of them is wrong",
+        )
+    source_size = config.whole("vocab_size", least=5, most=1 << 24)
+    target_size = config.whole("decoder_vocab_size", least=5, most=1 << 24, default=source_size)
+    if is_shared and target_size != source_size:
+        raise config.fault(
+            "decoder_vocab_size", f"is {target_size}, and vocab_size of the same embeddings is {source_size}"
+        )
+    names = (marian.VOCABULARY, marian.TARGET_VOCABULARY if separate else marian.VOCABULARY)
+    vocabularies = [
+        _vocabulary(path / name, size, config, tokenizer)
+        for name, size in zip(names, (source_size, target_size), strict=True)
+    ]
+    source, target = (
+        Tokenizer(vocabulary.joined_to(_model(path / name)), name=str(path / name))
+        for vocabulary, name in zip(vocabularies, (marian.SOURCE, marian.TARGET), strict=True)
+    )
+    pair = TokenizerPair(source, source if source == target else target)
+    return MarianFolder(path, name, config, generation, pair, is_shared)
+
+
+def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) -> ImportedVocabulary:
+    ids = _json_object(path)
+    pieces: list[str | None] = [None] * len(ids)
+    for piece, number in ids.items():
+        if type(number) is not int or not 0 <= number < len(ids):
+            raise InputError(f"{path}: {shown(piece)}: expected an id from 0 to {len(ids) - 1}, found {shown(number)}")
+        if pieces[number] is not None:
+            raise InputError(f"{path}: {shown(piece)} and {shown(pieces[number])} have the same id, {number}")
+        if not piece or (not piece.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in piece)):
+            raise InputError(f"{path}: {shown(piece)} is not text")
+        pieces[number] = piece
+    if len(ids) != size:
+        raise InputError(f"{path}: has {len(ids)} entries, and {config.path} says {size}")
+    special = {}
+    for name in ("pad", "unk", "eos"):
+        token = tokenizer.text(f"{name}_token", default={"pad": "<pad>", "unk": "<unk>", "eos": "</s>"}[name])
+        if token not in ids:
+            raise InputError(f"{path}: has no {shown(token)}, which is the {name}_token")
+        if name != "unk" and (configured := config.whole(f"{name}_token_id", least=0)) != ids[token]:
+            raise config.fault(f"{name}_token_id", f"is {configured}, and {path} gives {shown(token)} {ids[token]}")
+        special[name] = ids[token]
+    if len(set(special.values())) < 3:
+        raise InputError(f"{path}: padding, unknown text and end-of-sentence need ids of their own")
+    start = config.whole("decoder_start_token_id", least=0, most=size - 1)
+    if any(piece.startswith("<2") and piece.endswith(">") for piece in ids):
+        raise InputError(f"{path}: has pieces such as <2en>, which mark languages here; it cannot be converted")
+    return ImportedVocabulary(tuple(map(str, pieces)), **special, start=start)
+
+
+def _model(path: Path) -> bytes:
+    try:
+        return read_whole(path, most=256 << 20)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

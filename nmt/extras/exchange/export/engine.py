@@ -1,0 +1,186 @@
+"""Translation by CTranslate2, of a model that ``nmt.extras.exchange.export.ctranslate2`` has written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.installation import missing
+from nmt.data.batching import length_batches
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.vocabulary import EOS, PAD
+from nmt.search.config import SearchConfig
+from nmt.search.engine import ranking_of
+from nmt.search.hypothesis import Constraint, Hypothesis
+from nmt.search.scoring import max_lengths
+
+BATCH_TOKENS = 1024
+"""Source tokens of a batch on a CPU, without end-of-sentence; times beams at most ``search.batch_tokens``. Larger
+batches are slower there."""
+
+_OWN_SEARCH = {"sampling": "draws", "consensus": "draws", "coverage_penalty": "a coverage penalty of ours"}
+"""Keys of ours that its search does not support."""
+
+
+class CTranslate2Engine:
+    """Its search finds, by its own rules, as many hypotheses as there are beams; ``search.length_penalty`` then ranks
+    them like those of our search. With ``length_normalization: average`` the penalty applies during the search, too;
+    the search itself always uses an average. A hypothesis that reaches the limit of length has no end-of-sentence: its
+    log-probability is that of its subwords only."""
+
+    def __init__(self, folder: Path, tokenizers: TokenizerPair, *, device: str, precision: str, workers: int) -> None:
+        """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
+        model and for a device or precision that CTranslate2 does not have."""
+        ctranslate2 = required()
+        kind, _, number = device.partition(":")
+        try:
+            self._translator = ctranslate2.Translator(
+                str(folder),
+                device=kind,
+                device_index=int(number or 0),
+                compute_type=precision,
+                inter_threads=workers,
+                intra_threads=1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from None
+        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {device}, {self._translator.compute_type}")
+        self._source_pieces = tokenizers.source.pieces(range(tokenizers.source.size))
+        self._target_pieces = tokenizers.target.pieces(range(tokenizers.target.size))
+        self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        self._end = [self._target_pieces[EOS]]
+
+    def check(self, config: SearchConfig) -> None:
+        """Raises InputError for a search that CTranslate2 does not support."""
+        for key, what in _OWN_SEARCH.items():
+            if getattr(config, key):
+                raise InputError(f"search.{key}: --engine ctranslate2 has no {what}; use --engine nmt")
+        if config.groups > 1:
+            raise InputError("search.groups: --engine ctranslate2 has no diverse beams; use --engine nmt")
+
+    def translate_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
+        scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """See ``Engine``. Raises InputError for constraints."""
+        if constraints is not None:
+            raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
+        self.check(config)
+        scored = scored or config.beam > 1  # scores rank the beams' hypotheses
+        tokens = max(config.batch_tokens // config.beam, 1)
+        if self._translator.device == "cpu":
+            tokens = min(tokens, BATCH_TOKENS)
+        batches = length_batches([len(source) for source in sources], tokens)  # as it counts them itself
+        prefix_pieces = (
+            [[] for _ in sources]
+            if prefixes is None
+            else [[self._target_pieces[token] for token in prefix] for prefix in prefixes]
+        )
+        lengths = torch.tensor([len(source) + 1 for source in sources])
+        longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
+        # without end-of-sentence, which counts in ours
+        limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, prefix_pieces, strict=True)]
+        waiting: deque[tuple[int, Any]] = deque()
+        for rows in batches:
+            started = self._start(
+                [sources[row] for row in rows],
+                [prefix_pieces[row] for row in rows],
+                max(limits[row] for row in rows),
+                config,
+                scored,
+            )
+            waiting.extend(zip(rows, started, strict=True))
+        hypotheses: dict[int, tuple[Hypothesis, ...]] = {}
+        retried: set[int] = set()
+        while waiting:  # the first batches are read while the others are translated
+            row, pending = waiting.popleft()
+            result = pending.result()
+            if not scored:
+                (pieces,) = result.hypotheses
+                length = min(self._length(pieces), limits[row])
+                hypotheses[row] = (Hypothesis(self._tokens(pieces[:length]), math.nan, math.nan),)
+            elif row not in retried and max(map(self._length, result.hypotheses)) > limits[row]:
+                retried.add(row)
+                # a batch has one limit of length: the few over their own limit are translated again, one by one
+                again = self._start([sources[row]], [prefix_pieces[row]], limits[row], config, scored)
+                waiting.extend((row, retry) for retry in again)
+            else:
+                hypotheses[row] = self._best(result, config)
+        return [hypotheses[row] for row in range(len(sources))]
+
+    def _start(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[list[str]],
+        limit: int,
+        config: SearchConfig,
+        scored: bool,
+    ) -> list[Any]:
+        """The pending translations of a batch."""
+        started: list[Any] = self._translator.translate_batch(
+            [[self._source_pieces[token] for token in source] for source in sources],
+            target_prefix=prefixes if any(prefixes) else None,
+            asynchronous=True,
+            beam_size=config.beam,
+            num_hypotheses=config.beam,
+            length_penalty=_exponent(config),
+            no_repeat_ngram_size=config.no_repeat,
+            suppress_sequences=[[self._target_pieces[PAD]]] if config.suppress_padding else None,
+            min_decoding_length=config.min_length,
+            max_decoding_length=limit,
+            max_input_length=0,
+            return_scores=scored,
+            return_end_token=True,
+        )
+        return started
+
+    def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
+        """The ``n_best`` hypotheses by our ranking."""
+        ranking, exponent = ranking_of(config), _exponent(config)
+        ranked = []
+        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            log_prob = score * len(pieces) ** exponent
+            ranked.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
+        ranked.sort(key=lambda hypothesis: -hypothesis[0])
+        return tuple(
+            Hypothesis(self._tokens(pieces[: self._length(pieces)]), log_prob, score)
+            for score, log_prob, pieces in ranked[: config.n_best]
+        )
+
+    def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        ids = self._target_ids
+        return tuple([ids[piece] for piece in pieces])
+
+    def _length(self, pieces: Sequence[str]) -> int:
+        """The length without end-of-sentence, which a hypothesis at the limit of length does not have."""
+        return len(pieces) - (pieces[-1:] == self._end)
+
+
+def _exponent(config: SearchConfig) -> float:
+    """The power of the length by which its own search divides log-probabilities."""
+    return config.length_penalty if config.length_normalization == "average" else 1.0
+
+
+def required() -> Any:
+    """The package. Raises InputError where it is not installed, and where it is older than 4.8.1: until then a damaged
+    model overflows the heap when it is loaded."""
+    try:
+        import ctranslate2
+    except ImportError:
+        raise missing("CTranslate2 is", "ctranslate2") from None
+    if tuple(map(int, re.findall(r"\d+", ctranslate2.__version__)[:3])) < (4, 8, 1):
+        raise missing(f"CTranslate2 {ctranslate2.__version__} is too old, 4.8.1 or newer is", "ctranslate2")
+    return ctranslate2

@@ -1,0 +1,283 @@
+"""Exports a trained model for another engine, and loads the engine of an exported model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from nmt import experiment as experiments
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import content_hash, read_json, refuse_special, whole_file
+from nmt.data.batching import length_batches
+from nmt.data.corpus import read_blocks
+from nmt.data.vocabulary import EOS, PAD, UNK
+from nmt.data.whole_folder import locked, made_whole
+from nmt.experiment import Experiment
+from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
+from nmt.extras.exchange.export.engine import CTranslate2Engine
+from nmt.extras.exchange.export.session import OnnxSession
+from nmt.models.rnn.readers_config import ContextSourceConfig
+from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.search.scoring import max_lengths
+from nmt.training import folders
+from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, run_of
+from nmt.translator.loading import TrainedModel, for_inference, load_trained
+from nmt.translator.source_language import COUNTS
+
+ExportFormat = Literal["ctranslate2", "onnx", "hf", "nmt"]
+
+SAMPLE = 100
+"""Sentences that are translated with the model and with its export."""
+
+MIN_EQUAL = 0.9
+"""The least share of equal translations. Where the second best token is as probable as the best, the order of summation
+decides."""
+
+_ABOUT, CARD = "nmt.json", "README.md"
+
+
+@dataclass(frozen=True)
+class Format:
+    """Functions that write models for another engine and translate with them.
+
+    Attributes:
+        use: The next step, for the user.
+        required: Raises InputError where a package is missing.
+        check: Raises InputError for an experiment whose model the engine cannot compute.
+        save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
+        greedy: The translations of sources by an exported model; None where it is the model as it was.
+    """
+
+    use: str
+    required: Callable[[], object]
+    check: Callable[[Experiment], None]
+    save: Callable[[TrainedModel, Path], Mapping[str, object]]
+    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]] | None
+
+
+def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    ctranslate2.save(trained.model, trained.experiment.model, trained.tokenizers, folder)
+    return {"files": {path.name: content_hash(path).hex() for path in sorted(folder.iterdir())}}
+
+
+def _greedy_ctranslate2(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
+    return [best.tokens for (best,) in written.translate_ids(sources, search)]
+
+
+def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    graphs = onnx.save(trained.model, folder)
+    trained.tokenizers.save(folder)
+    source, target = ("subwords.model",) * 2
+    if trained.tokenizers.source is not trained.tokenizers.target:
+        source, target = "subwords.source.model", "subwords.target.model"
+    return {
+        "subwords": {"source": source, "target": target},
+        "special": {"pad": PAD, "unk": UNK, "bos": trained.tokenizers.target.begin, "eos": EOS},
+        **_pieces(trained),
+        "languages": trained.tokenizers.source.languages,
+        "heads": trained.model.decoder.head_names,
+        **asdict(graphs),
+    }
+
+
+def _pieces(trained: TrainedModel) -> dict[str, object]:
+    """For an imported model, whose ids are not those of its SentencePiece models: the pieces by their ids."""
+    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
+    if trained.tokenizers.target.imported is None:
+        return {}
+    suppressed = [PAD] if trained.experiment.search.suppress_padding else []
+    return {"pieces": {side: each.pieces(range(each.size)) for side, each in sides.items()}, "suppressed": suppressed}
+
+
+def _greedy_onnx(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    suppressed = [PAD] if search.suppress_padding else []
+    begin = trained.tokenizers.target.begin
+    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=suppressed)
+    tokens: dict[int, tuple[int, ...]] = {}
+    for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
+        batch = [sources[row] for row in rows]
+        lengths = torch.tensor([len(source) + 1 for source in batch])
+        limits = (
+            max_lengths(lengths, search.max_length_ratio, search.max_length) - 1
+        )  # our search keeps the last step for the end
+        tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+    return [tokens[row] for row in range(len(sources))]
+
+
+def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    """Copies what translation needs of a run, with the changes of the configuration at loading, and a model card, that
+    of the run where it has one."""
+    checkpoint = trained.checkpoint.resolve()
+    copied, run = folder / "checkpoints" / checkpoint.name, run_of(checkpoint)
+    copied.mkdir(parents=True)
+    use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
+    (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
+    for name in (folders.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
+        if (run / name).exists():
+            shutil.copy(run / name, folder)
+    for name in (folders.MODEL, folders.STATE):
+        shutil.copy(checkpoint / name, copied)
+    folders.write_checksums(copied, (folders.MODEL, folders.STATE))
+    experiments.save(trained.experiment, folder / experiments.FILE)
+    trained.tokenizers.save(folder)
+    return {}
+
+
+_FORMATS: dict[ExportFormat, Format] = {
+    "ctranslate2": Format(
+        "use it with nmt translate --engine ctranslate2",
+        engine.required,
+        lambda experiment: ctranslate2.check(experiment.model),
+        _save_ctranslate2,
+        _greedy_ctranslate2,
+    ),
+    "onnx": Format(
+        "docs/export.md tells how programs use it",
+        session.required,
+        lambda experiment: None,  # ONNX can express the others
+        _save_onnx,
+        _greedy_onnx,
+    ),
+    "hf": Format(
+        "transformers loads it, and so does nmt import hf", lambda: None, marian.check, marian.save, marian.greedy
+    ),
+    "nmt": Format("commands take it as MODEL; state a licence in its README.md", bool, lambda _: None, _save_nmt, None),
+}
+
+
+def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, output: Path | None) -> None:
+    """Writes a model to a folder, by default ``exported/<format>`` in its run directory, and translates sentences of
+    its validation corpus with both. An earlier export is replaced. Raises InputError for a model that the engine cannot
+    compute and for a folder that holds anything else."""
+    chosen = _FORMATS[to]
+    chosen.required()
+    # the weights of transformers are those that it may train on: what is never chosen is in its own configuration
+    prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
+    trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
+    decoder = trained.experiment.model.decoder
+    if isinstance(decoder, ContextSourceConfig) and chosen.greedy is not None:
+        raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
+    chosen.check(trained.experiment)
+    folder = output or export_folder(trained, to)
+    save(trained, folder, to)
+    files = folder.rglob("*.*") if folder.is_dir() else [folder]
+    size = sum(file.stat().st_size for file in files) / 2**20
+    log.info(f"wrote {folder} ({size:.1f} MiB)" + (f"; {chosen.use}" if output is None or to == "nmt" else ""))
+
+
+def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
+    """Writes a model into a folder; for ``nmt`` also into an archive, where the name ends in .zip. Raises InputError
+    for a folder that holds anything but an earlier export."""
+    if folder.suffix == ".zip" and to == "nmt":
+        with tempfile.TemporaryDirectory() as made, whole_file(folder) as archive:
+            save(trained, Path(made) / folder.stem)
+            shutil.move(shutil.make_archive(f"{made}/archive", "zip", made, folder.stem), archive)
+        return
+    if folder.exists() and not (folder / _ABOUT).exists():
+        raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
+    with locked(folder), made_whole(folder) as unfinished:
+        about = {
+            "format": to,
+            "checkpoint": trained.checkpoint.resolve().name,
+            "vocabulary": trained.tokenizers.fingerprint,
+            **_FORMATS[to].save(trained, unfinished),
+        }
+        (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        if (greedy := _FORMATS[to].greedy) is not None:
+            _compare(trained, partial(greedy, trained, unfinished))
+
+
+def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
+    """The default folder of a model's export."""
+    run = run_of(trained.checkpoint)
+    folder = run / EXPORTED / to
+    if not folder.resolve().is_relative_to(run):
+        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
+    return folder
+
+
+def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTranslate2Engine:
+    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
+    for files that are not as they were written, and for a search that CTranslate2 does not support."""
+    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
+    engine.required()
+    remedy = f"nmt export {trained.checkpoint}"
+    about = exported_about(folder, remedy=remedy)
+    if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
+        raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
+    for file, checksum in about.get("files", {}).items():  # an export of an older version has none
+        refuse_special(folder / file)
+        if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
+            raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    exported = CTranslate2Engine(
+        folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
+    )
+    exported.check(trained.experiment.search)
+    return exported
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """The description of an export. Raises InputError, with a command as ``remedy``, where it is missing or damaged."""
+    try:
+        about = read_json(folder / _ABOUT)
+        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about
+
+
+def _compare(
+    trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+) -> None:
+    sources = _sample(trained)
+    own_search = trained.experiment.search
+    search = SearchConfig(
+        beam=1,
+        batch_tokens=own_search.batch_tokens,
+        max_length=own_search.max_length,
+        suppress_padding=own_search.suppress_padding,
+    )
+    own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
+    theirs = greedy(sources, search)
+    same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
+    log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
+    if same < MIN_EQUAL * len(sources):
+        raise RuntimeError(f"the exported model translates only {same} of {len(sources)} sentences as ours does")
+
+
+def _sample(trained: TrainedModel) -> list[list[int]]:
+    """Sentences of the first validation corpus or, where that is gone, random subwords."""
+    data, source = trained.experiment.data, trained.tokenizers.source
+    texts: Sequence[str] = ()
+    languages = [corpus.target_language for corpus in data.valid_corpora] or [*data.target_languages, None]
+    trained = trained.to(languages[0])
+    if data.valid_corpora:
+        try:
+            texts = next((block.sources for block in read_blocks(data.valid_corpora[0], SAMPLE)), ())
+        except InputError as error:
+            log.info(f"compared on random subwords: {error}")
+    if encoded := [tokens for tokens in map(source.encode, texts) if tokens]:
+        return trained.prefixed(encoded)
+    random = np.random.default_rng(1)
+    lengths = random.integers(1, 30, SAMPLE)
+    return trained.prefixed(random.integers(EOS + 1, source.size, length).tolist() for length in lengths)

@@ -1,0 +1,265 @@
+"""A Transformer of Marian's architecture as a MarianMT folder, as Hugging Face's transformers loads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from nmt.attention.scores.scaled_dot import ScaledDot
+from nmt.attention.weights.softmax import Softmax
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.data.imported import ImportedVocabulary, split
+from nmt.data.subword_model import ModelKind, read_model
+from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.experiment import Experiment
+from nmt.extras.exchange.convert import marian
+from nmt.extras.exchange.convert.from_marian import load_folder
+from nmt.extras.exchange.convert.marian_folder import read_folder
+from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
+from nmt.training import checkpoint as checkpoints
+from nmt.translator.find_run import run_of
+from nmt.translator.loading import TrainedModel, for_inference
+
+_SIDE = {"norm": "post", "positions": "sinusoidal_halves", "attention_bias": True}
+
+
+def check(experiment: Experiment) -> None:
+    """Raises InputError, with the key, for a model that is not of Marian's architecture."""
+    model, data = experiment.model, experiment.data
+    for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
+        if not isinstance(side, TransformerConfig):
+            raise _unfit(f"{name}.kind", side.kind, "transformer")
+        for key, value in {**_SIDE, "size": model.embedding.size}.items():
+            if getattr(side, key) != value:
+                raise _unfit(f"{name}.{key}", getattr(side, key), value)
+        if side.activation not in marian.ACTIVATIONS:
+            raise _unfit(f"{name}.activation", side.activation, "relu, gelu or silu")
+        if not isinstance(side.score, ScaledDot):
+            raise _unfit(f"{name}.score", side.score.kind, "scaled_dot")
+    encoder, decoder = _sides(experiment)
+    for key in ("activation", "scale_embedding"):
+        if getattr(encoder, key) != getattr(decoder, key):
+            raise _unfit(f"encoder.{key}", getattr(encoder, key), f"{getattr(decoder, key)}, as in the decoder")
+    if not isinstance(model.attention.score, ScaledDot):
+        raise _unfit("attention.score", model.attention.score.kind, "scaled_dot")
+    if not isinstance(model.attention.weights, Softmax):
+        raise _unfit("attention.weights", model.attention.weights.kind, "softmax")
+    if data.context:
+        raise InputError(f"data.context: MarianMT reads one sentence, not {data.context} before it; use --to onnx")
+
+
+def _sides(experiment: Experiment) -> tuple[TransformerEncoderConfig, TransformerDecoderConfig]:
+    encoder, decoder = experiment.model.encoder, experiment.model.decoder
+    assert isinstance(encoder, TransformerEncoderConfig)
+    assert isinstance(decoder, TransformerDecoderConfig)
+    return encoder, decoder
+
+
+def _unfit(key: str, found: object, expected: object) -> InputError:
+    found, expected = (str(value).lower() if isinstance(value, bool) else value for value in (found, expected))
+    other = "onnx" if found == "rnn" else "ctranslate2 or onnx"
+    return InputError(f"model.{key}: is {found}, and MarianMT has {expected}; use --to {other}")
+
+
+def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
+    """Writes a model in float32, whose configuration has passed ``check``, into an empty folder. An imported model gets
+    back the ids and the SentencePiece models that it came with. Raises InputError for subwords of whole words."""
+    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
+    vocabularies = {side: _vocabulary(tokenizer) for side, tokenizer in sides.items()}
+    for (side, tokenizer), name in zip(sides.items(), (marian.SOURCE, marian.TARGET), strict=True):
+        model = tokenizer.model if tokenizer.imported is None else split(tokenizer.model)[1]
+        if read_model(model).kind is ModelKind.WORD:
+            raise InputError(f"data.subwords.kind: word: the {side} is cut into whole words, which MarianMT cannot do")
+        (folder / name).write_bytes(model)
+    source, target = vocabularies.values()
+    is_separate = source != target
+    _write(folder / marian.VOCABULARY, {piece: number for number, piece in enumerate(source.pieces)})
+    if is_separate:
+        _write(folder / marian.TARGET_VOCABULARY, {piece: number for number, piece in enumerate(target.pieces)})
+    weights = _weights(trained, source, target)
+    safetensors.torch.save_file(weights, folder / marian.WEIGHTS, metadata={"format": "pt"})
+    special = {f"{name}_token_id": getattr(target, name) for name in ("pad", "eos")}
+    special["decoder_start_token_id"] = target.start
+    positions = _positions(trained.experiment)
+    _write(folder / marian.CONFIG, {**_config(trained.experiment, source, target, positions), **special})
+    _write(folder / marian.GENERATION, {**_generation(trained, target, positions), **special})
+    languages = _languages(trained.experiment)
+    _write(
+        folder / marian.TOKENIZER,
+        {
+            "tokenizer_class": "MarianTokenizer",
+            **{f"{name}_token": target.pieces[getattr(target, name)] for name in ("pad", "unk", "eos")},
+            "model_max_length": positions,
+            "separate_vocabs": is_separate,
+            **({} if languages is None else dict(zip(("source_lang", "target_lang"), languages, strict=True))),
+        },
+    )
+    targets = trained.experiment.data.target_languages
+    token = f", with a token such as >>{targets[0]}<< before each text" if targets else ""
+    use = f"It is loaded as `MarianMTModel` and `MarianTokenizer` of transformers{token}."
+    (folder / marian.CARD).write_text(card(trained, "transformers", use), encoding="utf-8")
+    return {}
+
+
+def greedy(
+    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+) -> list[tuple[int, ...]]:
+    """The translations of sources by the model that is read back from a folder."""
+    found = read_folder(folder)
+    _, model = load_folder(found, folder)
+    for name, weight in checkpoints.named_weights(model).items():
+        assert torch.equal(weight, checkpoints.named_weights(trained.model)[name]), name
+    engine = OwnEngine(for_inference.body(model, trained.compute), trained.compute)
+    return [best.tokens for (best,) in engine.translate_ids(sources, search)]
+
+
+def _vocabulary(tokenizer: Tokenizer) -> ImportedVocabulary:
+    """The vocabulary of a tokenizer, with Marian's names of languages."""
+    if tokenizer.imported is not None:
+        return tokenizer.imported
+    language_of = {number: f">>{language}<<" for language, number in tokenizer.languages.items()}
+    pieces = [language_of.get(number, piece) for number, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))]
+    return ImportedVocabulary(tuple(pieces), pad=PAD, unk=UNK, eos=EOS, start=BOS)
+
+
+def _weights(trained: TrainedModel, source: ImportedVocabulary, target: ImportedVocabulary) -> dict[str, Tensor]:
+    tie = trained.experiment.model.embedding.tie
+    table = marian.SHARED if tie == "all" else None
+    names = {
+        "encoder.embedding.table.weight": (table or marian.TABLES["encoder"], source),
+        "decoder.embedding.table.weight": (table or marian.TABLES["decoder"], target),
+        "output.weight_VD": (marian.HEAD, target),
+    }
+    weights: dict[str, Tensor] = {}
+    for ours, weight in checkpoints.named_weights(trained.model).items():
+        if (theirs := marian.name_of_layer_weight(ours)) is not None:
+            weights[theirs] = weight.contiguous()
+        elif ours in names:
+            theirs, vocabulary = names[ours]
+            weights[theirs] = _in_order(weight, vocabulary)
+        else:
+            assert ours == "output.bias_V"
+            weights[marian.BIAS] = _in_order(weight, target)[None]
+    return weights
+
+
+def _in_order(rows: Tensor, vocabulary: ImportedVocabulary) -> Tensor:
+    """Rows in the order of the ids of a vocabulary."""
+    ordered = torch.empty_like(rows)
+    ordered[torch.tensor(vocabulary.order)] = rows
+    return ordered
+
+
+def _positions(experiment: Experiment) -> int:
+    most = experiment.data.filters.max_length + 1
+    return most if experiment.data.imported is not None else max(most, 512)
+
+
+def _config(
+    experiment: Experiment, source: ImportedVocabulary, target: ImportedVocabulary, positions: int
+) -> dict[str, Any]:
+    encoder, decoder = _sides(experiment)
+    dropout, tie = experiment.model.dropout, experiment.model.embedding.tie
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "vocab_size": len(source.pieces),
+        "decoder_vocab_size": len(target.pieces),
+        "share_encoder_decoder_embeddings": tie == "all",
+        "tie_word_embeddings": tie != "none",
+        "d_model": encoder.size,
+        **{
+            f"{side}_{key}": value
+            for side, config in (("encoder", encoder), ("decoder", decoder))
+            for key, value in (
+                ("layers", config.layers),
+                ("attention_heads", config.heads),
+                ("ffn_dim", config.feed_forward),
+            )
+        },
+        "activation_function": encoder.activation,
+        "scale_embedding": encoder.scale_embedding,
+        "static_position_embeddings": True,
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "max_position_embeddings": positions,
+        "dropout": dropout.layers,
+        "attention_dropout": dropout.attention,
+        "activation_dropout": dropout.feed_forward,
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+    }
+
+
+def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: int) -> dict[str, Any]:
+    search = trained.experiment.search
+    if search.beam > 1 and search.length_penalty and search.length_normalization != "average":
+        log.warning(f"search.length_normalization: {search.length_normalization}: transformers has average instead")
+    longest = positions if search.max_length is None else min(search.max_length + 2, positions)
+    options: dict[str, Any] = {
+        "num_beams": search.beam,
+        "length_penalty": search.length_penalty,
+        "max_length": longest,
+        "forced_eos_token_id": target.eos,
+    }
+    if search.min_length:
+        options["min_length"] = search.min_length + 1
+    if search.no_repeat:
+        options["no_repeat_ngram_size"] = search.no_repeat
+    if search.suppress_padding is not None or trained.tokenizers.target.imported is None:
+        options["bad_words_ids"] = [[target.pad]]
+        options["renormalize_logits"] = search.suppress_padding != "plain"
+    return options
+
+
+def _languages(experiment: Experiment) -> tuple[str, str] | None:
+    corpora = experiment.data.train_corpora
+    return corpora[0].language_names if corpora and len(experiment.data.target_languages) < 2 else None
+
+
+def card(trained: TrainedModel, library: str, use: str) -> str:
+    """The model card, with what is known: use, data, figures, licence."""
+    from nmt.workflows.info import inspect
+
+    experiment, run, languages = trained.experiment, run_of(trained.checkpoint), _languages(trained.experiment)
+    info = inspect(str(trained.checkpoint))
+    imported = experiment.data.imported
+    licence = None if imported is None else imported.licence
+    head = ["---", *([] if languages is None else ["language:", *(f"- {language}" for language in languages)])]
+    head += [*([] if licence is None else [f"license: {json.dumps(licence)}"]), f"library_name: {library}"]
+    tag = "marian" if library == "transformers" else library
+    head += ["pipeline_tag: translation", "tags:", "- translation", f"- {tag}", "---", ""]
+    body = [
+        f"# {run.name}",
+        "",
+        f"A translation model, exported by nmt from the checkpoint {trained.checkpoint.resolve().name}.",
+        use,
+        "",
+        "## Data",
+        "",
+        *(f"- {name}" for name in info.corpus.files),
+        *([] if info.corpus.kept is None else [f"- pairs that it was trained on: {info.corpus.kept:,}"]),
+        "",
+        "## Figures",
+        "",
+        f"- parameters: {info.parameters:,}",
+    ]
+    measured = next((each.figures for each in info.checkpoints if each.name == trained.checkpoint.resolve().name), {})
+    body += [f"- {name} on the validation corpus: {value:.4g}" for name, value in measured.items()]
+    body += ["", "## Licence", "", licence or "Not stated. State one before you publish this model.", ""]
+    return "\n".join([*head, *body])
+
+
+def _write(path: Path, tree: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

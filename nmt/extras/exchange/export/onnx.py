@@ -1,0 +1,285 @@
+"""A model as two ONNX graphs (https://onnx.ai), which other programs can run: one encodes sentences, one computes a
+step of the decoder.
+
+Shapes as in ``seq2seq``. The step has a row of the memory for each row of its tokens: N = B.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt.core.record import BatchRecord
+from nmt.data.vocabulary import EOS
+from nmt.extras.exchange.export.session import ENCODER, STEP
+from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.recurrent import RecurrentStack
+
+OPSET = 20
+"""The version of ONNX's operators that the graphs are written in."""
+
+_SYMBOLS = {(2, 3): "batch", (5, 7): "source", (3, 4): "steps"}
+"""Sizes in two examples; a dimension with the first size in one and the second in the other has this name."""
+
+_GATES = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 3, 1, 2)}
+"""ONNX's order of the gates, as indices into torch's: z, r, n of r, z, n, and i, o, f, g of i, f, g, o."""
+
+Shape = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a graph."""
+
+    name: str
+    type: str
+    shape: Shape
+    """Sizes, or names of sizes that differ from call to call."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph of a file."""
+
+    file: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """The two graphs of a model."""
+
+    opset: int
+    encoder: Graph
+    step: Graph
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The tensors of a kind of record that go in and out of graphs, each once, even if the record has it twice."""
+
+    like: BatchRecord
+    first: tuple[int, ...]
+    """The index of the first equal tensor, for each tensor of the record."""
+    kept: tuple[int, ...]
+    """The indices of the tensors that go in and out, in their order."""
+
+    @classmethod
+    def of(cls, *records: BatchRecord) -> Fields:
+        """The fields of records of one kind. Tensors are equal where they are the same object in all records."""
+        ids = list(zip(*([id(tensor) for tensor in record.tensors()] for record in records), strict=True))
+        first = tuple(map(ids.index, ids))
+        return cls(records[0], first, tuple(sorted(set(first))))
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of the tensors."""
+        names = self.like.names()
+        return [f"{prefix}.{names[index]}" for index in self.kept]
+
+    def tensors(self, record: BatchRecord) -> tuple[Tensor, ...]:
+        """These tensors of a record."""
+        tensors = record.tensors()
+        return tuple(tensors[index] for index in self.kept)
+
+    def record(self, tensors: Sequence[Tensor]) -> Any:
+        """A record of these tensors, where none is left out."""
+        by_index = dict(zip(self.kept, tensors, strict=True))
+        return self.like.with_tensors([by_index[index] for index in self.first])
+
+    def only(self, names: set[str], prefix: str) -> Fields:
+        """The fields with these names only."""
+        kept = tuple(index for index, name in zip(self.kept, self.names(prefix), strict=True) if name in names)
+        return replace(self, kept=kept)
+
+
+class Recurrence(nn.Module):
+    """A layer of torch's ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM`` from zero states, as one ONNX operator; the exporter
+    alone would write a loop over time. It works only during an export."""
+
+    def __init__(self, rnn: nn.RNNBase) -> None:
+        super().__init__()
+        self.operator = rnn.mode.partition("_")[0]
+        self.size = rnn.hidden_size
+        self.weight_1GE = nn.Parameter(self._ordered(rnn.weight_ih_l0)[None], requires_grad=False)
+        self.recurrent_1GD = nn.Parameter(self._ordered(rnn.weight_hh_l0)[None], requires_grad=False)
+        biases = [self._ordered(bias) for bias in (rnn.bias_ih_l0, rnn.bias_hh_l0)]
+        self.bias_1G = nn.Parameter(torch.cat(biases)[None], requires_grad=False)
+
+    def forward(self, input_BSE: Tensor) -> Tensor:
+        """The hidden states (B, S, D)."""
+        batch, source, _ = input_BSE.shape
+        states_S1BD = torch.onnx.ops.symbolic(
+            self.operator,
+            (input_BSE.transpose(0, 1), self.weight_1GE, self.recurrent_1GD, self.bias_1G),
+            {"hidden_size": self.size, **({"linear_before_reset": 1} if self.operator == "GRU" else {})},
+            dtype=input_BSE.dtype,
+            shape=(source, 1, batch, self.size),
+        )
+        return states_S1BD[:, 0].transpose(0, 1)
+
+    def _ordered(self, weight: Any) -> Tensor:
+        parts = weight.detach().chunk(len(_GATES[self.operator]))
+        return torch.cat([parts[index] for index in _GATES[self.operator]])
+
+
+class EncoderGraph(nn.Module):
+    """Source tokens, ended and padded, to the tensors of their memory and of the decoder's first state."""
+
+    def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
+        super().__init__()
+        self.model = copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+        for stack in self.model.encoder.modules():
+            if isinstance(stack, RecurrentStack):
+                stack.rnns = nn.ModuleList(Recurrence(rnn) for rnn in stack.rnns)  # type: ignore[arg-type]
+                stack.run_layer = lambda layer, input_BSE, _, rnns=stack.rnns: rnns[layer](input_BSE)  # type: ignore[method-assign,misc]
+        self.memory = memory
+        self.state = state
+
+    def forward(self, source_BS: Tensor) -> tuple[Tensor, ...]:
+        """See the class."""
+        memory = self.model.encode(source_BS)
+        return (*self.memory.tensors(memory), *self.state.tensors(self.model.start(memory)))
+
+
+class StepGraph(nn.Module):
+    """The last tokens (N,), memory and state to logits (N, V), weights (N, H, S) and the next state."""
+
+    def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
+        super().__init__()
+        self.model = model
+        self.memory = memory
+        self.state = state
+
+    def forward(self, token_N: Tensor, memory: list[Tensor], state: list[Tensor]) -> tuple[Tensor, ...]:
+        """See the class."""
+        step = self.model.step(token_N, self.memory.record(memory), self.state.record(state))
+        return (step.logits_NV, step.weights_NHS, *self.state.tensors(step.state))
+
+
+@dataclass(frozen=True)
+class _Example:
+    """Example tensors, from which the graphs are made."""
+
+    source_BS: Tensor
+    memory: BatchRecord
+    first: BatchRecord
+    state: BatchRecord
+    """After some steps."""
+
+    @classmethod
+    def of(cls, model: Seq2Seq[Any, Any], rows: int, positions: int, steps: int) -> _Example:
+        source_BS = torch.full((rows, positions), EOS)
+        memory = model.encode(source_BS)
+        first = state = model.start(memory)
+        for _ in range(steps):
+            state = model.step(source_BS[:, 0], memory, state).state
+        return cls(source_BS, memory, first, state)
+
+
+@torch.no_grad()
+def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
+    """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder.
+
+    Batch, source length and, for a Transformer, the number of steps so far are free. Tensors of memory and state that
+    no step reads are left out.
+    """
+    example, other = (_Example.of(model, *sizes) for sizes in zip(*_SYMBOLS, strict=True))
+    memory, state = Fields.of(example.memory), Fields.of(example.first, example.state)
+    memory_shapes = _shapes(memory.tensors(example.memory), memory.tensors(other.memory))
+    state_shapes = _shapes(state.tensors(example.state), state.tensors(other.state))
+    memory_names, state_names, next_names = memory.names("memory"), state.names("state"), state.names("next")
+    step = _exported(
+        StepGraph(model, memory, state),
+        (
+            example.source_BS[:, 0],
+            [tensor.clone(memory_format=torch.contiguous_format) for tensor in memory.tensors(example.memory)],
+            [tensor.clone(memory_format=torch.contiguous_format) for tensor in state.tensors(example.state)],
+        ),
+        ({0: "batch"}, [_symbols(shape) for shape in memory_shapes], [_symbols(shape) for shape in state_shapes]),
+        ["token", *memory_names, *state_names],
+        ["logits", "weights", *next_names],
+    )
+    graph = step.model.graph
+    read = {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
+    dropped = {name for name in state_names if name not in read}
+    _drop(graph.inputs, {name for name in memory_names if name not in read} | dropped)
+    _drop(graph.outputs, {name for name, before in zip(next_names, state_names, strict=True) if before in dropped})
+    memory, state = memory.only(read, "memory"), state.only(read, "state")
+    encoder = _exported(
+        EncoderGraph(model, memory, state),
+        (example.source_BS,),
+        ({0: "batch", 1: "source"},),
+        ["source"],
+        [*memory.names("memory"), *state.names("state")],
+    )
+    encoder.save(folder / ENCODER)
+    step.save(folder / STEP)
+    return Graphs(OPSET, _graph(ENCODER, encoder), _graph(STEP, step))
+
+
+def _shapes(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Shape]:
+    """The shapes of an example's tensors, with names for sizes that differ in the other example."""
+    return [
+        tuple(size if size == second else _SYMBOLS[size, second] for size, second in zip(*shapes, strict=True))
+        for shapes in ((one.shape, other.shape) for one, other in zip(tensors, others, strict=True))
+    ]
+
+
+def _symbols(shape: Shape) -> dict[int, str]:
+    return {index: size for index, size in enumerate(shape) if isinstance(size, str)}
+
+
+def _exported(
+    graph: nn.Module, arguments: tuple[Any, ...], symbols: tuple[Any, ...], inputs: list[str], outputs: list[str]
+) -> torch.onnx.ONNXProgram:
+    with _silence():
+        program = torch.onnx.export(
+            graph.eval(),
+            arguments,
+            dynamo=True,
+            dynamic_shapes=symbols,
+            input_names=inputs,
+            output_names=outputs,
+            opset_version=OPSET,
+            verbose=False,
+        )
+    assert program is not None
+    return program
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Silences the exporter's messages about itself and missing packages."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _drop(values: MutableSequence[Any], names: set[str]) -> None:
+    values[:] = [value for value in values if value.name not in names]
+
+
+def _graph(file: str, program: torch.onnx.ONNXProgram) -> Graph:
+    graph = program.model.graph
+    return Graph(file, tuple(map(_port, graph.inputs)), tuple(map(_port, graph.outputs)))
+
+
+def _port(value: Any) -> Port:
+    shape = tuple(size if isinstance(size, int) else str(size.value) for size in value.shape)
+    return Port(value.name, value.dtype.numpy().name, shape)

@@ -1,1 +1,0 @@
-"""Terms of a glossary: in translations, and their recall."""

@@ -1,0 +1,214 @@
+"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably no
+translations of each other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar
+
+from nmt.alignment.formats import Alignment, json_line
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.extras.documents.glossary import LONGEST, Words
+from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
+from nmt.extras.pages.corpus_filter import MIN_SCORE, Suspect, length, suspect, usual_lengths
+from nmt.workflows.align import AlignmentReport, Nlls
+
+Row = Mapping[str, object]
+
+MIN_VARIANT = 0.2
+"""The least p(target | source) and p(source | target) of a variant of a term: words that go with everything, such as
+articles, are no terms."""
+
+MIN_KNOWN = 0.5
+"""The least sum of p(target | source) over the variants of a term."""
+
+
+class _Table(AlignmentReport):
+    """A report of rows, written at the end."""
+
+    columns: ClassVar[Sequence[str]]
+    rows_name: ClassVar[str]
+    """The plural of a row's name."""
+
+    @abstractmethod
+    def rows(self) -> Iterable[Row]:
+        """Lists the rows of the finished table."""
+
+
+@dataclass(frozen=True)
+class LexiconOptions:
+    """The lexicon of a corpus, and its file."""
+
+    path: Path
+    min_count: int = 1
+    lowercase: bool = False
+    examples: int = 3
+    option: ClassVar[str] = "--lexicon"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the lexicon; leaving the block without an error writes it."""
+        with _table_file(self.path, self.option, _Lexicon(self)) as table:
+            yield table
+
+
+@dataclass(frozen=True)
+class TermsOptions:
+    """The glossary of a corpus, and its file, which `nmt.extras.documents.glossary.read_glossary` reads."""
+
+    path: Path
+    min_count: int = 5
+    lowercase: bool = False
+    option: ClassVar[str] = "--terms"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the terms; leaving the block without an error writes them."""
+        options = LexiconOptions(self.path, self.min_count, self.lowercase, examples=0)
+        with _table_file(self.path, self.option, _Terms(options)) as table:
+            yield table
+
+
+@dataclass(frozen=True)
+class SuspectsOptions:
+    """The suspicious pairs of a corpus, and their file."""
+
+    path: Path
+    min_score: float = MIN_SCORE
+    option: ClassVar[str] = "--suspects"
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Collects the suspicious ones of ``pairs``, all of which are first read for their lengths; leaving the block
+        without an error writes them, worst first."""
+        assert nlls is not None
+        with _table_file(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
+            yield table
+
+
+class _Lexicon(_Table):
+    columns: ClassVar[Sequence[str]] = (
+        "source",
+        "target",
+        "count",
+        "p_target_given_source",
+        "p_source_given_target",
+        "lines",
+    )
+    rows_name = "entries"
+
+    def __init__(self, options: LexiconOptions) -> None:
+        self._min_count = options.min_count
+        self._lexicon = BilingualLexicon(lowercase=options.lowercase, examples=options.examples)
+
+    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
+        for line, alignment in enumerate(alignments, first):
+            self._lexicon.add(alignment, line)
+
+    def rows(self) -> Iterator[Row]:
+        for entry in self._lexicon.entries(min_count=self._min_count):
+            yield {
+                "source": entry.source,
+                "target": entry.target,
+                "count": entry.count,
+                "p_target_given_source": _rounded(entry.target_given_source),
+                "p_source_given_target": _rounded(entry.source_given_target),
+                "lines": entry.lines,
+            }
+
+
+class _Terms(_Lexicon):
+    columns = ("# source", "target")  # a comment to readers of glossaries
+    rows_name = "terms"
+
+    def rows(self) -> Iterator[Row]:
+        seen: set[tuple[str, ...]] = set()
+        for source, entries in groupby(self._lexicon.entries(min_count=self._min_count), lambda entry: entry.source):
+            variants = [
+                entry
+                for entry in entries
+                if min(entry.target_given_source or 0, entry.source_given_target or 0) >= MIN_VARIANT
+                and _is_term(source)
+                and _is_term(entry.target)
+            ]
+            spelling = Words.of(source).written
+            if spelling not in seen and sum(entry.target_given_source or 0 for entry in variants) >= MIN_KNOWN:
+                seen.add(spelling)
+                yield {"# source": source, "target": "|".join(entry.target for entry in variants)}
+
+
+def _is_term(unit: str) -> bool:
+    return any(map(str.isalpha, unit)) and not {GAP, "|"} & set(unit) and unit[0] != "#" and len(unit) <= LONGEST
+
+
+class _Suspects(_Table):
+    columns = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
+    rows_name = "suspicious pairs"
+
+    def __init__(self, options: SuspectsOptions, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> None:
+        self._min_score = options.min_score
+        self._nlls = nlls
+        self._lengths = usual_lengths((length(source), length(target)) for source, target in pairs)
+        self._found: list[Suspect] = []
+
+    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
+        nlls = self._nlls(sources, targets, first)
+        pairs = zip(sources, targets, alignments, nlls, strict=True)
+        for line, (source, target, alignment, nll) in enumerate(pairs, first):
+            found = suspect(line, source, target, alignment, nll=nll, lengths=self._lengths, min_score=self._min_score)
+            self._found += [] if found is None else [found]
+
+    def rows(self) -> Iterator[Row]:
+        for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
+            yield {
+                "line": pair.line,
+                "score": _rounded(pair.score),
+                "kinds": pair.kinds,
+                "nll": _rounded(pair.nll),
+                "z": _rounded(pair.z),
+                "source_words": pair.source_words,
+                "target_words": pair.target_words,
+                "source": pair.source,
+                "target": pair.target,
+            }
+
+
+@contextmanager
+def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
+    """Writes a table at the end, as JSON lines, or as values between tabs under the names of the columns."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{option} {path}: is not a regular file; give the name of a file to write")
+    as_json = path.suffix == ".jsonl" and option != TermsOptions.option
+    count = 0
+    with ExitStack() as stack:
+        try:
+            partial = stack.enter_context(whole_file(path))
+        except OSError as error:
+            raise InputError(f"{option} {path}: cannot be written: {error.strerror}") from None
+        yield table
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            if not as_json:
+                file.write("\t".join(table.columns) + "\n")
+            for row in table.rows():
+                cells = (_cell(row[name]) for name in table.columns)
+                file.write((json_line(row) if as_json else "\t".join(cells)) + "\n")
+                count += 1
+    log.info(f"{count:,} {table.rows_name}: {path}")
+
+
+def _cell(value: object) -> str:
+    # Words hold no white space, and sentences single spaces, so no cell holds a tab.
+    if value is None:
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

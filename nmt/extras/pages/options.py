@@ -1,0 +1,110 @@
+"""The options of `nmt align` for reports on a corpus, and of `nmt evaluate` for a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from nmt.cli.conflicts import Excludes, Needs
+from nmt.core.errors import InputError
+
+if TYPE_CHECKING:
+    from nmt.cli.align_options import AlignOptions
+    from nmt.cli.evaluate import EvaluateOptions
+    from nmt.workflows.align import ReportOptions
+    from nmt.workflows.evaluate import Plot
+else:
+    AlignOptions = EvaluateOptions = object
+
+_reports = partial(typer.Option, rich_help_panel="Corpus reports")
+
+
+@dataclass(frozen=True)
+class AlignReports(AlignOptions):
+    """Has `nmt align` write tables of a corpus."""
+
+    lexicon: Annotated[Path | None, _reports(metavar="FILE")] = None
+    """Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl."""
+    terms: Annotated[Path | None, _reports(metavar="FILE")] = None
+    """Write frequent terms and the variants of their translations, as nmt translate --glossary reads them."""
+    min_count: Annotated[int | None, _reports(metavar="N", min=1)] = None
+    """Lowest count in --lexicon and --terms. Default: 1, of --terms 5."""
+    lowercase: Annotated[bool, _reports("--lowercase")] = False
+    """Ignore case in --lexicon and --terms."""
+    examples: Annotated[int | None, _reports(metavar="N", min=0)] = None
+    """Line numbers for each entry of --lexicon. Default: 3."""
+    suspects: Annotated[Path | None, _reports(metavar="FILE")] = None
+    """Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as FILE.jsonl. Needs
+    a model."""
+    min_score: Annotated[float | None, _reports(metavar="X")] = None
+    """Score from which a pair is listed as unlikely. Default: 4."""
+    more_help: ClassVar[dict[str, str]] = {
+        "": " With --lexicon, --terms or --suspects the links themselves are written only with --output or --format."
+    }
+    conflicts: ClassVar = (
+        Needs("min_count lowercase", "lexicon terms",
+            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"),
+        Needs("examples", "lexicon", "--examples says what is in a lexicon; give --lexicon as well"),
+        Needs("min_score", "suspects", "--min-score says which pairs are suspicious; give --suspects as well"),
+        Needs("suspects", "target", "--suspects looks for mistranslations in given pairs; give --target as well"),
+        Excludes("level=subword", "format_=html",
+            "--level subword: --format html shows words; leave it out, or use --format png"),
+        Needs("base level", "output format_",
+            "--base and --level are of links, which only reports do not show; add --output or --format",
+            where="lexicon terms suspects"),
+        Excludes("links", "suspects",
+            "--suspects asks a model how probable each pair is, and --links are of none; leave one out"),
+        Excludes("compare", "lexicon terms suspects",
+            "--compare prints a report on all methods, between words; leave out {others}"),
+    )  # fmt: skip
+
+    def reports(self) -> list[ReportOptions]:
+        found = super().reports()
+        if self.lexicon is None and self.terms is None and self.suspects is None:
+            return found
+        from nmt.extras.pages import corpus_reports as tables
+        from nmt.extras.pages.corpus_filter import MIN_SCORE
+
+        if self.lexicon is not None:
+            examples = 3 if self.examples is None else self.examples
+            found.append(tables.LexiconOptions(self.lexicon, self.min_count or 1, self.lowercase, examples))
+        if self.terms is not None:
+            min_count = self.min_count or tables.TermsOptions.min_count
+            found.append(tables.TermsOptions(self.terms, min_count, self.lowercase))
+        if self.suspects is not None:
+            min_score = MIN_SCORE if self.min_score is None else self.min_score
+            if not isfinite(min_score):
+                raise InputError(f"--min-score {min_score}: give a finite number")
+            found.append(tables.SuspectsOptions(self.suspects, min_score))
+        paths = [path.resolve() for path in (self.output, *(report.path for report in found)) if path is not None]
+        if len(set(paths)) < len(paths):
+            raise InputError(
+                "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class EvaluatePlot(EvaluateOptions):
+    """Has `nmt evaluate` draw the scores by length."""
+
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Scores")] = None
+    """Draw BLEU by source length into this .png or .svg file."""
+    after: ClassVar[str] = "length_edges"
+    conflicts: ClassVar = (
+        Excludes("alignment", "plot", "--alignment scores links against --gold alone; leave out {others}"),
+        Needs("plot", "by_length", "--plot belongs to the scores by length; give --by-length as well"),
+    )  # fmt: skip
+
+    def plotter(self) -> Plot | None:
+        if self.plot is None:
+            return super().plotter()
+        from nmt.extras.pages.score_plot import check_plot, plot_by_length
+
+        check_plot(self.plot)
+        return partial(plot_by_length, path=self.plot)

@@ -1,0 +1,186 @@
+"""Charts of a report: from figures to lines, apart from the drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.extras.pages.report.record import Run
+
+MOST_POINTS = 1000
+"""Points of a line; of a longer one every second, third … point is drawn, and the last."""
+
+_WIDTH_OF_BARS = 0.25
+"""Bars of the histograms of entropy and coverage, in bits and in subwords."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a chart."""
+
+    run: int
+    """Whose it is: a run's place."""
+    name: str
+    """Name of the line in the legend, beside that of its run."""
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    kind: int = 0
+    """The place of its figure among those of the chart."""
+    single: bool = False
+    """The line is a point by itself, as for an average."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one axis."""
+
+    key: str
+    """The chart's name in file names and in the page."""
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    x_end: float | None = None
+    """End of the x axis, which begins at 0, so that charts can be compared; None: the axis fits the lines."""
+    log: bool = False
+    """The values have a logarithmic axis."""
+    steps: bool = False
+    """The chart is a histogram: a value for each step to the left and the right of x."""
+
+    def look(self, line: Line) -> tuple[int, int]:
+        """Numbers of the colour and of the dashes of a line. Runs differ by colour and figures by dashes;
+        where there is but one of either, lines differ by both."""
+        has_runs = line.run > 0 or len({each.run for each in self.lines}) > 1
+        has_kinds = len({each.kind for each in self.lines}) > 1
+        return line.run if has_runs else line.kind, line.kind if has_kinds else line.run
+
+
+@dataclass(frozen=True)
+class _Curve:
+    key: str
+    title: str
+    y_label: str
+    figures: tuple[tuple[str, str, str], ...]
+    """Kind of line in metrics.jsonl, figure, name."""
+    log: bool = False
+
+
+def _of_both(figure: str) -> tuple[tuple[str, str, str], ...]:
+    return ("train", figure, "training"), ("valid", figure, "validation")
+
+
+_CURVES = (
+    _Curve("loss", "Loss", "nats per target subword", _of_both("loss")),
+    _Curve("perplexity", "Perplexity", "per target subword", _of_both("perplexity"), log=True),
+    _Curve(
+        "quality",
+        "Translation of the validation set",
+        "BLEU and chrF",
+        (("valid", "bleu", "BLEU"), ("valid", "chrf", "chrF"), ("average", "bleu", "BLEU, averaged")),
+    ),
+    _Curve("accuracy", "Validation accuracy", "% of target subwords", (("valid", "accuracy", "accuracy"),)),
+    _Curve("learning_rate", "Learning rate", "", (("train", "learning_rate", "learning rate"),)),
+    _Curve("gradient_norm", "Gradient norm", "before clipping", (("train", "gradient_norm", "norm"),), log=True),
+    _Curve("speed", "Speed", "target subwords per second", (("train", "tokens_per_second", "speed"),)),
+)
+
+
+def training_charts(runs: Sequence[Run]) -> list[Chart]:
+    """The figures of metrics.jsonl over updates; a chart for each that at least one run has."""
+    found = []
+    end = _last_update(runs)
+    for curve in _CURVES:
+        lines = []
+        for place, run in enumerate(runs):
+            for number, (kind, figure, name) in enumerate(curve.figures):
+                x, y = points(run.metrics, kind, figure, positive=curve.log)
+                if (kind, figure) == ("train", "loss") and run.origin is not None and run.origin.smoothing:
+                    name = f"training, with label smoothing {run.origin.smoothing:g}"
+                if x:
+                    lines.append(Line(place, name, x, y, kind=number, single=kind == "average"))
+        if lines:
+            found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), end, log=curve.log))
+    return found
+
+
+def _last_update(runs: Sequence[Run]) -> float:
+    return float(max((line["update"] for run in runs for line in run.metrics), default=0))
+
+
+def points(
+    metrics: Sequence[Mapping[str, Any]], kind: str, figure: str, *, positive: bool = False
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Updates and values of one figure; those that are not finite, and not above 0 where they must be ``positive``, are
+    left out."""
+    found = [
+        (float(line["update"]), float(line[figure]))
+        for line in metrics
+        if line["kind"] == kind and isinstance(line.get(figure), (int, float)) and math.isfinite(line[figure])
+        if not positive or line[figure] > 0
+    ]
+    every = math.ceil(len(found) / MOST_POINTS) or 1
+    kept = found[::-every][::-1]  # the last one among them
+    return tuple(x for x, _ in kept), tuple(y for _, y in kept)
+
+
+def length_chart(runs: Sequence[Run]) -> Chart | None:
+    """Draws the lengths of the training sentences. The longest one in a hundred are left out, as they would hide the
+    others."""
+    lines = []
+    for place, run in enumerate(runs):
+        if run.corpus is not None:
+            sides = (("source", run.corpus.source_lengths), ("target", run.corpus.target_lengths))
+            for number, (name, counts) in enumerate(sides):
+                last = int(np.searchsorted(np.cumsum(counts), 0.99 * counts.sum())) + 1
+                share = 100 * counts[:last] / max(counts.sum(), 1)
+                lines.append(Line(place, name, tuple(map(float, range(last))), tuple(share.tolist()), number))
+    if not lines:
+        return None
+    return Chart("lengths", "Sentence lengths", "subwords", "% of the sentences", tuple(lines), steps=True)
+
+
+def look_charts(runs: Sequence[Run]) -> list[Chart]:
+    """Histograms of the entropy of attention and of its coverage."""
+    entropy, coverage = [], []
+    for place, run in enumerate(runs):
+        if run.translated is not None and run.translated.looks is not None:
+            looks = run.translated.looks
+            entropy.append(Line(place, "entropy", *_histogram(looks.entropies)))
+            coverage.append(Line(place, "coverage", *_histogram(looks.coverages)))
+    if not entropy:
+        return []
+    return [
+        Chart("entropy", "Entropy of attention", "bits", "% of target subwords", tuple(entropy), steps=True),
+        Chart("coverage", "Coverage", "attention that it gets", "% of source subwords", tuple(coverage), steps=True),
+    ]
+
+
+def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
+    """Draws the changes of entropy and coverage of attention over training, on the pairs of the snapshots."""
+    entropy, left_out = [], []
+    for place, run in enumerate(runs):
+        if run.snapshots is not None:
+            x = tuple(map(float, run.snapshots.updates))
+            entropy.append(Line(place, "entropy", x, tuple(each.entropy for each in run.snapshots.looks)))
+            left_out.append(Line(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
+    if not entropy:
+        return []
+    end, share = _last_update(runs), "% of source subwords"
+    return [
+        Chart("entropy_over_training", "Entropy over training", "update", "bits, mean", tuple(entropy), end),
+        Chart("coverage_over_training", "Left out over training", "update", share, tuple(left_out), end),
+    ]
+
+
+def _histogram(values: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Middles of bars and the per cent of the values in each; the last bar has all that is above the 99.9th
+    percentile."""
+    top = math.ceil((np.percentile(values, 99.9) if values.size else 1.0) / _WIDTH_OF_BARS + 1e-9)
+    bars = np.minimum((values / _WIDTH_OF_BARS).astype(np.int64), max(top, 1) - 1)
+    share = 100 * np.bincount(bars, minlength=max(top, 1)) / max(values.size, 1)
+    return tuple(((np.arange(len(share)) + 0.5) * _WIDTH_OF_BARS).tolist()), tuple(share.tolist())

@@ -1,0 +1,63 @@
+"""`nmt report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli import options as common
+from nmt.cli.conflicts import Excludes
+from nmt.cli.options import with_options
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """The options of `nmt report`."""
+
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...")] = None
+    """Run directories, checkpoint folders or configurations, to show side by side; default: the run under runs/ that
+    trained last."""
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
+    """The HTML file. Default: report.html in the first run."""
+    samples: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
+    """Number of translations to show, at even distances in the validation set. Default: 20."""
+    translations: Annotated[bool, typer.Option("--translations/--no-translations")] = True
+    """Translate the validation sets; with --no-translations, the page shows only the training."""
+    pictures: Annotated[Path | None, typer.Option(metavar="DIR")] = None
+    """Also write each picture into this folder, as SVG and as PNG."""
+    to: common.To = None
+    beam: common.Beam = None
+    batch_tokens: common.BatchTokens = None
+    device: common.Device = "auto"
+    precision: common.UsePrecision = "auto"
+    overrides: common.Overrides = None
+
+
+CONFLICTS = (
+    Excludes("translations", "samples to beam batch_tokens",
+        "{others}: nothing is translated with --no-translations; leave one out"),
+)  # fmt: skip
+
+
+@with_options(ReportOptions, CONFLICTS)
+def report(options: ReportOptions) -> None:
+    """Show runs on one HTML page: curves, corpus, model, translations, attention.
+
+    The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
+    validation set are compared by the paired bootstrap."""
+    searching = {"beam": options.beam, "batch_tokens": options.batch_tokens, "to": options.to}
+    from nmt.extras.pages.report import build as workflow
+
+    workflow.report(
+        options.runs or [],
+        common.with_search(options.overrides, searching),
+        output=options.output,
+        pictures=options.pictures,
+        samples=20 if options.samples is None else options.samples,
+        translate=options.translations,
+        device=options.device,
+        precision=options.precision,
+    )

@@ -1,0 +1,109 @@
+"""The contents of a report about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment.formats import Alignment
+from nmt.data.report import Report
+from nmt.evaluation.bootstrap import PairedComparison
+from nmt.evaluation.by_length import LengthScores
+from nmt.evaluation.translation import Score
+from nmt.extras.pages.report.attention import Looks
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a model."""
+
+    name: str
+    details: tuple[str, ...]
+    """The sizes of the model, in words."""
+    parameters: int | None
+    """The number of parameters; None without a checkpoint to count them in."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The training corpus of a model."""
+
+    report: Report
+    source_lengths: NDArray[np.int64]
+    """Numbers of sentences of 0, 1, 2, … subwords."""
+    target_lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A pair of the validation set with the model's translation."""
+
+    number: int
+    """The pair's number, from 1."""
+    source: str
+    reference: str
+    translation: str
+    alignment: Alignment
+    """The alignment of source and translation, between words."""
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The translation of a model's validation set."""
+
+    sentences: int
+    scores: tuple[Score, ...]
+    lengths: tuple[LengthScores, ...]
+    looks: Looks | None
+    """Figures of attention; None where the model has none."""
+    samples: tuple[Sample, ...]
+    against_first: PairedComparison | None
+    """BLEU of the first run against this one; None for the first, and where references differ."""
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The attention of a model to some pairs of the validation set at each validation."""
+
+    updates: tuple[int, ...]
+    pairs: tuple[tuple[Alignment, ...], ...]
+    """The alignments of each pair between subwords, one for each update."""
+    looks: tuple[Looks, ...]
+    """Entropies and coverages of all pairs, for each update."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Origin of a run and of the report on it."""
+
+    details: Mapping[str, str]
+    """Facts about the run, by their names."""
+    config: str
+    """The resolved configuration."""
+    search: str
+    """The search that translates the validation set, in words."""
+    links: str
+    """The rule that makes links of weights, in a sentence."""
+    smoothing: float
+    """Label smoothing of the training loss."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run. What could not be had is None or empty, and a note says why."""
+
+    name: str
+    facts: Mapping[str, str]
+    """Facts about the run, by their names."""
+    metrics: tuple[Mapping[str, Any], ...]
+    """The lines of metrics.jsonl."""
+    parts: tuple[Part, ...]
+    corpus: Corpus | None
+    translated: Translated | None
+    snapshots: Snapshots | None
+    notes: tuple[str, ...]
+    origin: Origin | None = None

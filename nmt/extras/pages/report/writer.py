@@ -1,0 +1,408 @@
+"""The page of a report: one HTML file that asks no server for anything.
+
+Charts are SVG in the page, with the places of their points as JSON beside each; the translations are what the page of
+alignments has (`nmt.extras.pages.viewer`), its program and its style. Whatever is text is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import zip_longest
+
+from nmt.evaluation.by_length import FEW
+from nmt.extras.pages.report.attention import LITTLE, MUCH
+from nmt.extras.pages.report.charts import Chart, length_chart, look_charts, snapshot_charts, training_charts
+from nmt.extras.pages.report.differences import marked
+from nmt.extras.pages.report.draw import draw_model, drawing, inline_svg, lengths_svg
+from nmt.extras.pages.report.record import Corpus, Run, Sample, Snapshots
+from nmt.extras.pages.viewer import PageRecord, meta_block, pairs_block, part, quantized, record, script_json
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The report of some runs, side by side."""
+    sections = {
+        "training": ("Training", _grid(runs, training_charts(runs))),
+        "by-length": ("BLEU by source length", _by_length(runs)),
+        "attention": ("Attention", _attention(runs)),
+        "forming": ("Attention forming", _forming(runs)),
+        "model": ("Model", _models(runs)),
+        "corpus": ("Corpus", _corpus(runs)),
+        "translations": ("Translations", _translations(runs)),
+        "figures": ("Figures", _figures(runs)),
+        "origin": ("How they were made", _origins(runs) if len(runs) > 1 else ""),
+        "configuration": ("Configuration", _configurations(runs)),
+    }
+    shown = {id_: section for id_, section in sections.items() if section[1]}
+    title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}"
+    links = " ".join(f'<a href="#{id_}">{escape(heading)}</a>' for id_, (heading, _) in shown.items())
+    body = "".join(
+        f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{escape(heading)}</h2>\n'
+        f"{inner}</section>\n"
+        for id_, (heading, inner) in shown.items()
+    )
+    blocks = [
+        ("<!-- title -->", escape(title)),
+        ("/* viewer.css */\n", part("viewer.css")),
+        ("/* report.css */\n", _file("report.css")),
+        ("<!-- title -->", escape(title)),
+        ("<!-- facts -->", _summary(runs)),
+        ("<!-- links -->", links),
+        ("<!-- notes -->\n", _notes(runs)),
+        ("<!-- sections -->\n", body),
+        ("<!-- programs -->\n", _programs(runs)),
+    ]
+    rest = _file("report.html")
+    pieces = []
+    for place, block in blocks:  # in the order of the file: what has been put in is not looked at again
+        before, _, rest = rest.partition(place)
+        pieces += [before, block]
+    return "".join([*pieces, rest])
+
+
+def _colour(place: int) -> str:
+    """The swatch of a run, or of a part of a model."""
+    return f'<i class="swatch" style="background: var(--run{place % 10})"></i>'
+
+
+def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
+    """Makes a picture with its title, and the text below it."""
+    return (
+        f'<figure class="card {kind}"><figcaption><h3>{escape(title)}</h3></figcaption>\n'
+        f'<div class="drawn">{svg}</div>{below}</figure>\n'
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
+    """A table of HTML cells, whose first column names the rows; it scrolls where it is too wide."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    lines = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
+        for name, *cells in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
+        f"<thead><tr>{top}</tr></thead><tbody>\n{lines}</tbody></table></div>\n"
+    )
+
+
+def _file(name: str) -> str:
+    return (files("nmt.extras.pages.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _programs(runs: Sequence[Run]) -> str:
+    """Makes the data and programs of the page's contents."""
+    found = ""
+    if _samples(runs):
+        rules = {run.name: run.origin.links for run in runs if run.origin is not None}
+        if len(set(rules.values())) > 1:
+            rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
+        explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
+        found += meta_block(
+            {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
+        )
+        found += pairs_block([_pair(runs, place, sample) for place, sample in _samples(runs)])
+        found += f"<script>\n{part('viewer.js')}</script>\n"
+    return f"{found}<script>\n{_file('report.js')}</script>\n"
+
+
+def _summary(runs: Sequence[Run]) -> str:
+    if len(runs) > 1:
+        return "".join(f"<span>{_colour(place)}{escape(run.name)}</span>" for place, run in enumerate(runs))
+    units = {"parameters": " parameters", "updates": " updates"}
+    facts = {name: fact + units.get(name, "") for name, fact in runs[0].facts.items() if name != "corpus"}
+    return "".join(f"<span>{escape(fact)}</span>" for fact in facts.values())
+
+
+def _notes(runs: Sequence[Run]) -> str:
+    found = [f"{run.name}: {note}" if len(runs) > 1 else note for run in runs for note in run.notes]
+    return "".join(f'<p class="note">{escape(note)}</p>\n' for note in found)
+
+
+# ---- figures
+
+
+def _figures(runs: Sequence[Run]) -> str:
+    columns = [_figures_of(run) for run in runs]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    head = ["", *(f"{_colour(place) if len(runs) > 1 else ''}{escape(run.name)}" for place, run in enumerate(runs))]
+    rows = [[escape(name), *(column.get(name, "–") for column in columns)] for name in names]
+    found = _table(head, rows, caption="Figures of the run" if len(runs) == 1 else "Figures of each run")
+    if len(runs) == 1:
+        found = f'<div class="halves">{found}{_origins(runs)}</div>\n'
+    if any(run.translated is not None and run.translated.against_first is not None for run in runs):
+        found += (
+            '<p class="small">Against the first: the difference of BLEU with its 95 % interval, and the p-value of '
+            "sacreBLEU's paired bootstrap over 1,000 resamples of the validation set. It says how far the "
+            "difference depends on the choice of sentences, and nothing of how it would vary over trainings with other "
+            "seeds.</p>\n"
+        )
+    return found
+
+
+def _figures_of(run: Run) -> dict[str, str]:
+    """Cells of HTML by name."""
+    found = {name: escape(fact) for name, fact in run.facts.items()}
+    translated = run.translated
+    if translated is not None:
+        for score in translated.scores:
+            search = f", {run.origin.search}" if run.origin is not None else ""
+            found[f"{score.name}, validation set{search}"] = (
+                f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
+            )
+        if (pair := translated.against_first) is not None:
+            sign = "significant" if pair.significant else "not significant"
+            gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
+            comparison = f"{gain} ({low} to {high}), p = {pair.p_value:.3f}: {sign}"
+            found["BLEU against the first"] = comparison.replace("-", "−")
+        if translated.looks is not None:
+            found["entropy of attention"] = f"{translated.looks.entropy:.2f} bits"
+            found["source subwords left out"] = f"{translated.looks.left_out:.1%}"
+            found["source subwords attended to twice"] = f"{translated.looks.repeated:.1%}"
+    return found
+
+
+def _origins(runs: Sequence[Run]) -> str:
+    """When, on what and from which command each run was made."""
+    found = [(run, run.origin) for run in runs if run.origin is not None]
+    if not found:
+        return ""
+    names = list(dict.fromkeys(name for _, origin in found for name in origin.details))
+    rows = [[escape(name), *(escape(origin.details.get(name, "–")) for _, origin in found)] for name in names]
+    return _table(["", *(escape(run.name) for run, _ in found)], rows, caption="How it was made")
+
+
+def _configurations(runs: Sequence[Run]) -> str:
+    return "".join(
+        f"<details><summary>{escape(run.name)}</summary><pre>{escape(run.origin.config)}</pre></details>\n"
+        for run in runs
+        if run.origin is not None
+    )
+
+
+# ---- charts
+
+
+def _grid(runs: Sequence[Run], charts: Sequence[Chart]) -> str:
+    if not charts:
+        return ""
+    return f'<div class="grid">\n{"".join(_chart(runs, chart) for chart in charts)}</div>\n'
+
+
+def _chart(runs: Sequence[Run], chart: Chart) -> str:
+    drawn = drawing(chart)
+    label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
+    svg = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{drawn.svg}</div>'
+    trace = {**drawn.trace, "names": [run.name for run in runs]}
+    data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
+    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
+
+
+def _sample(style: str, colour: str) -> str:
+    return f'<i class="sample {style}" style="color: {colour}"></i>'
+
+
+def _key(runs: Sequence[Run], chart: Chart) -> str:
+    """Explains the lines: the colours of several runs, and the dashes of several figures."""
+    names, found = dict.fromkeys(line.name for line in chart.lines), {}
+    for line in chart.lines:
+        number, dash = chart.look(line)
+        style = "point" if line.single else ("solid", "dashed", "dotted")[dash % 3]
+        if len(runs) > 1:
+            sample = _sample(style, f"var(--run{number % 10})") if len(names) == 1 else _colour(number)
+            found[runs[line.run].name] = sample
+        if len(names) > 1:
+            found[line.name] = _sample(style, "var(--ink)" if len(runs) > 1 else f"var(--run{number % 10})")
+    return (
+        f'<p class="key">{"".join(f"<span>{each}{escape(name)}</span>" for name, each in found.items())}</p>'
+        if found
+        else ""
+    )
+
+
+# ---- corpus and model
+
+
+def _corpus(runs: Sequence[Run]) -> str:
+    corpora = [(run.name, run.corpus) for run in runs if run.corpus is not None]
+    if not corpora:
+        return ""
+    chart = length_chart(runs)
+    found = "" if chart is None else _chart(runs, chart)
+    for name, corpus in corpora:
+        found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
+    for name, corpus in corpora:
+        found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
+    return f'<div class="tables">{found}</div>\n'
+
+
+def _dropped(corpus: Corpus, of: str) -> str:
+    report = corpus.report
+    reasons = [name for name in report.corpora[0].dropped if any(each.dropped[name].pairs for each in report.corpora)]
+    head = ["corpus", "pairs", *map(escape, reasons), "kept"]
+    rows = [
+        [escape(each.name), f"{each.pairs:,}", *(f"{each.dropped[name].pairs:,}" for name in reasons), f"{each.kept:,}"]
+        for each in report.corpora
+    ]
+    if len(report.corpora) > 1:
+        dropped = [f"{sum(each.dropped[name].pairs for each in report.corpora):,}" for name in reasons]
+        rows.append(["all", f"{report.pairs:,}", *dropped, f"{report.kept:,}"])
+    return _table(head, rows, caption=f"Training pairs{of}: read, dropped and why, kept")
+
+
+def _sides(corpus: Corpus, of: str) -> str:
+    sides = (corpus.report.source, corpus.report.target)
+    rows = [
+        ["vocabulary", *(f"{side.vocabulary:,}" for side in sides)],
+        ["subwords", *(f"{side.tokens:,}" for side in sides)],
+        ["words", *(f"{side.words:,}" for side in sides)],
+        ["subwords per word", *(f"{side.tokens_per_word:.2f}" for side in sides)],
+        ["unknown", *(f"{side.unknown:.3%}" for side in sides)],
+        *([f"length, {name}", *(f"{side.lengths[name]:,}" for side in sides)] for name in sides[0].lengths),
+    ]
+    return _table(["", "source", "target"], rows, caption=f"Training sentences{of}, in subwords")
+
+
+def _models(runs: Sequence[Run]) -> str:
+    found = ""
+    for place, run in enumerate(runs):
+        svg = inline_svg(draw_model(run.parts), f"model{place}")
+        counts = ["not counted" if one.parameters is None else f"{one.parameters:,} parameters" for one in run.parts]
+        label = "; ".join(
+            ", ".join([part.name, *part.details, counted]) for part, counted in zip(run.parts, counts, strict=True)
+        )
+        svg = f'<div class="scrolled" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
+        title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
+        found += _figure(svg, title, _shares(run), kind="model")
+    return found
+
+
+def _shares(run: Run) -> str:
+    """A bar of the parameters of each part."""
+    counts = [(part.name, part.parameters) for part in run.parts if part.parameters]
+    total = sum(count for _, count in counts)
+    if not total:
+        return ""
+    bars = "".join(
+        f'<span style="flex-grow: {count}; background: var(--run{place})" title="{escape(name)}: {count:,}"></span>'
+        for place, (name, count) in enumerate(counts)
+    )
+    items = "".join(
+        f"<li>{_colour(place)}{escape(name)} {count:,} ({count / total:.0%})</li>"
+        for place, (name, count) in enumerate(counts)
+    )
+    return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{items}</ul>'
+
+
+# ---- translations
+
+
+def _samples(runs: Sequence[Run]) -> list[tuple[int, Sample]]:
+    """Run by run of each sentence, so that translations of one source stand together."""
+    samples = [[] if run.translated is None else run.translated.samples for run in runs]
+    return [(place, sample) for row in zip_longest(*samples) for place, sample in enumerate(row) if sample is not None]
+
+
+def _translations(runs: Sequence[Run]) -> str:
+    if not _samples(runs):
+        return ""
+    translated = [run.translated for run in runs if run.translated is not None]
+    count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
+    attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
+    attending = [each.looks is not None for each in translated]
+    matrix = attention if all(attending) else gradient
+    if any(attending) and not all(attending):
+        matrix = f"{attention}, or of a model without any {gradient}"
+    return (
+        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
+        f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
+        "cent: a row for each word of the translation, a column for each word of the source.</p>\n"
+    ) + part("pairs.html")
+
+
+def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
+    name = f"{sample.number}, {runs[place].name}" if len(runs) > 1 else str(sample.number)
+    texts = (
+        ("Source", sample.source),
+        ("Reference", *marked(sample.reference, sample.translation)),
+        ("Translation", *marked(sample.translation, sample.reference)),
+    )
+    return record([sample.alignment], heading=PageRecord(name, texts))
+
+
+def _by_length(runs: Sequence[Run]) -> str:
+    series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
+    if not any(series.values()):
+        return ""
+    places = {run.name: place for place, run in enumerate(runs)}
+    svg = lengths_svg(series, "by-length")
+    key = "".join(f"<span>{_colour(places[name])}{escape(name)}</span>" for name in series)
+    below = f'<p class="key">{key}</p>' if len(runs) > 1 else ""
+    found = _figure(
+        f'<div role="img" aria-label="BLEU by source length; the table has its values">{svg}</div>', "", below
+    )
+    for name, lengths in series.items():
+        rows = [
+            [
+                each.label,
+                f"{each.sentences:,}{'*' * each.is_few}",
+                f"{each.bleu.value:.1f}",
+                f"{each.bleu.low:.1f} to {each.bleu.high:.1f}",
+                f"{each.chrf.value:.1f}",
+            ]
+            for each in lengths
+        ]
+        caption = "Scores by source length" + (f" of {name}" if len(runs) > 1 else "")
+        found += _table(["source words", "sentences", "BLEU", "95 % interval", "chrF2"], rows, caption=caption)
+    return (
+        f'<div class="halves">{found}</div>\n<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
+    )
+
+
+# ---- attention
+
+
+def _attention(runs: Sequence[Run]) -> str:
+    charts = _grid(runs, look_charts(runs))
+    if not charts:
+        return ""
+    return charts + (
+        '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
+        "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
+        f"below {LITTLE:g} it counts as left out, above {MUCH:g} as attended to twice.</p>\n"
+    )
+
+
+def _forming(runs: Sequence[Run]) -> str:
+    """A slider over the validations for each run, whose matrices the program fills in."""
+    charts = _grid(runs, snapshot_charts(runs))
+    if not charts:
+        return ""
+    found = (
+        '<p class="small">Attention to the same pairs of the validation set at each validation: a row for each subword '
+        "of the reference, a column for each subword of the source.</p>\n"
+    )
+    for place, run in enumerate(runs):
+        if run.snapshots is not None:
+            found += _slider(place, run.name if len(runs) > 1 else "", run.snapshots)
+    return found + charts
+
+
+def _slider(place: int, name: str, snapshots: Snapshots) -> str:
+    last = len(snapshots.updates) - 1
+    id_ = f"forming{place}"
+    tree = {
+        "updates": snapshots.updates,
+        "pairs": [
+            [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
+            for pair in snapshots.pairs
+        ],
+    }
+    heading = f"<h3>{escape(name)}</h3>" if name else ""
+    return (
+        f'<div class="forming card">{heading}<label for="{id_}">Validation at <output for="{id_}"></output></label>'
+        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">'
+        f'<script type="application/json" class="matrices">{script_json(tree)}</script></div>\n'
+    )

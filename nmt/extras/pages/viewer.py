@@ -1,0 +1,155 @@
+"""Alignments as one HTML file for a browser: words side by side, their weights, links and gold.
+
+The page (`nmt/extras/pages/page`) is in the file, and so are the data, as blocks of JSON that no browser takes for
+HTML; it asks no server for anything. A block is a list of pairs,
+
+    [source words, target words, [[links, weights] of each view], gold links or null]
+
+with links as a flat list `[source, target, source, target, …]`, gold as two of these, sure and merely possible, and
+weights as base64 of one byte for each cell of the matrix, target word by target word: the weight in steps of 1/255, so
+wrong by at most 1/510. Raw weights are shares of the pair's largest absolute value, which follows them; of signed
+ones, -127 to 127 steps of a 127th, with 128 added, and true. A fifth
+entry, where there is one, is the text above the pair (`PageRecord`).
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.alignment import Link, Weights
+from nmt.alignment.error_rate import Gold
+from nmt.alignment.formats import Alignment
+from nmt.core.errors import InputError
+from nmt.core.files import whole_file
+from nmt.workflows.align import Header, WritePair
+
+_BLOCK_PAIRS = 200
+_HERE = "<!-- pairs -->\n"
+
+
+@contextmanager
+def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
+    """Opens a page, which is written in bounded memory, whatever the number of pairs. Leaving the block completes the
+    file; after an exception nothing is written.
+
+    Alignments are at level "word". Raises InputError where the file cannot be written.
+    """
+    assert path is not None
+    if path.exists() and not path.is_file():
+        raise InputError(f"--output {path}: is not a file; name one, such as pairs.html")
+    block: list[Any] = []
+    numbers = count()
+
+    def write(alignments: Sequence[Alignment]) -> None:
+        if len(alignments) != len(header.views):
+            raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
+        number = next(numbers)
+        gold = None if header.gold is None or not header.gold[number].is_judged else header.gold[number]
+        block.append(record(alignments, gold))
+        if len(block) == _BLOCK_PAIRS:
+            stream.write(pairs_block(block))
+            block.clear()
+
+    with ExitStack() as stack:
+        try:
+            partial = stack.enter_context(whole_file(path))
+        except OSError as error:
+            raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
+        # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
+        stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
+        begin, end = page()
+        meta = {
+            "views": list(header.views),
+            "facts": list(header.facts),
+            "gold": header.gold is not None,
+            "explanations": dict(header.explanations),
+        }
+        stream.write(begin + meta_block(meta))
+        yield write
+        if block:
+            stream.write(pairs_block(block))
+        stream.write(end)
+
+
+@dataclass(frozen=True)
+class PageRecord:
+    """The text above a pair."""
+
+    title: str
+    """Shown in place of the pair's number."""
+    texts: tuple[tuple[str, ...], ...]
+    """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
+
+
+def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: PageRecord | None = None) -> list[Any]:
+    """Makes the entry of a pair in a block, with its alignment by each view. Raises ValueError where these are not of
+    one pair, and between words."""
+    first = alignments[0]
+    for alignment in alignments:
+        if alignment.level != "word":
+            raise ValueError("the viewer shows alignments between words")
+        if (alignment.source_words, alignment.target_words) != (first.source_words, first.target_words):
+            raise ValueError("the views are not of the same sentence pair")
+    views = [[_flat(alignment.links), *_scaled(alignment)] for alignment in alignments]
+    links = None if gold is None else [_flat(gold.sure), _flat(gold.possible - gold.sure)]
+    pair = [first.source_words, first.target_words, views, links]
+    return pair if heading is None else [*pair, asdict(heading)]
+
+
+def meta_block(meta: Mapping[str, object]) -> str:
+    """Makes the block of what all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links,
+    ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
+    return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
+
+
+def pairs_block(records: Sequence[object]) -> str:
+    """Makes a block of pairs, in the order of the page."""
+    return f'<script type="application/json" class="pairs">{script_json(records)}</script>\n'
+
+
+def page() -> tuple[str, str]:
+    """Reads the page: its text before the data, and after."""
+    html = part("viewer.html").replace("<!-- pairs.html -->\n", part("pairs.html"))
+    html = html.replace("/* viewer.css */\n", part("viewer.css")).replace("/* viewer.js */\n", part("viewer.js"))
+    begin, _, end = html.partition(_HERE)
+    return begin, end
+
+
+def part(name: str) -> str:
+    """Reads a file of the page: ``viewer.css``, after the style of every page, ``viewer.js`` or ``pairs.html``."""
+    text = (files("nmt.extras.pages") / "page" / name).read_text(encoding="utf-8")
+    return (files("nmt.extras.pages") / "base.css").read_text(encoding="utf-8") + text if name == "viewer.css" else text
+
+
+def script_json(tree: object) -> str:
+    """Makes JSON for a script element: without a less-than sign, so that it neither begins nor ends an element."""
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _flat(links: Iterable[Link]) -> list[int]:
+    return [index for link in sorted(set(links)) for index in link]
+
+
+def _scaled(alignment: Alignment) -> list[Any]:
+    weights_TS = np.asarray(alignment.weights_TS, np.float64)
+    if alignment.magnitude == "relative":
+        return [quantized(weights_TS)]
+    most = float(np.abs(weights_TS).max(initial=0))
+    share_TS, signed = weights_TS / (most or 1.0), alignment.magnitude == "signed"
+    return [quantized((np.rint(127 * share_TS) + 128) / 255 if signed else share_TS), most, signed]
+
+
+def quantized(weights_TS: Weights) -> str:
+    """Encodes a matrix for a block."""
+    steps_TS = np.rint(255 * np.clip(np.asarray(weights_TS, np.float64), 0, 1)).astype(np.uint8)
+    return b64encode(steps_TS.tobytes()).decode("ascii")

@@ -1,0 +1,276 @@
+"""The routes: HTTP in, jobs for the batcher, JSON out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.resources import files
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nmt.core import log
+from nmt.core.errors import InputError
+from nmt.extras.service.batcher import Batcher, Closed, Failed, Full
+from nmt.extras.service.engine import Answer, Engine, RequestOptions
+from nmt.extras.service.messages import (
+    ErrorAnswer,
+    HealthAnswer,
+    Limits,
+    Refused,
+    TranslateAnswer,
+    TranslateRequest,
+    check,
+    check_head,
+    check_key,
+    check_lengths,
+    parse,
+    read_body,
+)
+from nmt.extras.service.metrics import Metrics
+
+PAGES = {
+    "/": ("index.html", "text/html"),
+    "/docs": ("api.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/api.js": ("api.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+"""The files of the page by their paths in the address, with their types."""
+
+_ERRORS = {
+    400: "The body is not JSON.",
+    401: "The API key is missing or wrong.",
+    408: "The body did not come in time.",
+    413: "The body, the number of texts or a text is too large.",
+    415: "The body is not said to be JSON.",
+    421: "The header Host names another server.",
+    422: "The JSON asks for what is not there.",
+    429: "The queue is full; Retry-After says when to try again.",
+    500: "The model failed.",
+    503: "The model is not loaded yet, the server is shutting down, or the answer did not come in time.",
+}
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+_HEADERS = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+
+
+def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
+    """The application around a batcher, which is the caller's to start and to end."""
+    app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_middleware(_Watched, limits=limits, metrics=metrics)
+    metrics.watch_queue(lambda: batcher.pending)
+    _add_translate(app, batcher, limits)
+    _add_state(app, batcher, limits, metrics)
+    _add_pages(app)
+    _add_errors(app)
+    return app
+
+
+def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
+    @app.post(
+        "/translate",
+        summary="Translate one text or several.",
+        response_model=None,
+        responses={
+            200: {"model": TranslateAnswer, "description": "One result for each text, in order."},
+            **{status: {"model": ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
+        },
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": TranslateRequest.model_json_schema()}},
+            }
+        },
+    )
+    async def translate(request: Request) -> JSONResponse:
+        check_key(request.headers, limits)
+        try:
+            body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
+        except TimeoutError:
+            raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
+        message = parse(body)
+        check(message, limits)
+        answers = await _answered(request, batcher, message, limits)
+        return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
+
+
+def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics) -> None:
+    @app.head("/health", include_in_schema=False)
+    @app.get(
+        "/health",
+        summary="Whether the server takes requests.",
+        response_model=HealthAnswer,
+        response_description="It does.",
+        responses={503: {"model": HealthAnswer, "description": "Not yet or no more."}},
+    )
+    async def health() -> JSONResponse:
+        engine = batcher.engine
+        answer: dict[str, object] = dict.fromkeys(HealthAnswer.model_fields)
+        if engine is not None:
+            answer |= {"model": engine.name, "alignment": engine.aligns}
+            answer |= {"languages": engine.languages, "targets": engine.targets, "context": engine.context}
+        answer["status"] = batcher.state
+        return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
+
+    @app.get(
+        "/metrics",
+        summary="What the server counts.",
+        response_class=PlainTextResponse,
+        response_description="The text format of Prometheus.",
+    )
+    async def counts(request: Request) -> Response:
+        check_key(request.headers, limits)
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_pages(app: FastAPI) -> None:
+    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "base.css").read_bytes()
+    for path, (name, kind) in PAGES.items():
+        content = (folder / name).read_bytes()
+        page = _constant(base + content if kind == "text/css" else content, kind)
+        app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(page)
+
+
+def _constant(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
+    async def page() -> Response:
+        return Response(content, media_type=kind)
+
+    return page
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        return _refusal(error)
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
+        what = {404: "there is nothing at this path", 405: "this path does not take this method"}
+        return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        return _error(500, "a fault of the server; its log says more", {})
+
+
+def _checked_engine(batcher: Batcher, options: RequestOptions) -> Engine:
+    """The model. Raises Refused without a model, yet or no longer, and for options that it does not offer."""
+    if batcher.engine is None or batcher.state != "ready":
+        what = "loading its model" if batcher.state == "loading" else "shutting down"
+        raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
+    try:
+        batcher.engine.check(options)
+    except InputError as error:
+        raise Refused(422, str(error)) from None
+    return batcher.engine
+
+
+async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
+    """Waits for the answers to a request. Raises Refused where they do not come, and then drops the rest of the job."""
+    engine = _checked_engine(batcher, message.options)
+    subwords = await asyncio.to_thread(engine.subwords, message.texts)
+    check_lengths(subwords, limits.characters, "subwords")
+    try:
+        job = batcher.submit(message.texts, message.options, subwords)
+    except Full as error:
+        raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
+    except Closed:
+        raise Refused(503, "the server is shutting down; try again", retry_after_s=2) from None
+    answers = asyncio.wrap_future(job.future)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((answers, gone), timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if answers.done():
+            return answers.result()
+    except Failed:
+        raise Refused(500, "the model failed on this request or one beside it; the server's log says more") from None
+    except Closed:
+        raise Refused(503, "the server is shutting down; try again", retry_after_s=2) from None
+    finally:
+        gone_first = gone.done()
+        gone.cancel()
+        answers.cancel()
+        batcher.cancel(job)
+    if gone_first:
+        raise Refused(499, "the client has gone away")
+    what = f"no answer within {limits.timeout_s:g} s; send less at once, or try again later"
+    raise Refused(503, what, retry_after_s=2)
+
+
+async def _gone(request: Request) -> None:
+    """Returns when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _tree(answers: Sequence[Answer]) -> dict[str, object]:
+    """Makes the tree that ``TranslateAnswer`` describes."""
+    return {
+        "results": [{"line": number, **answer.tree} for number, answer in enumerate(answers, 1)],
+        "warnings": [
+            f"line {number}: {answer.warning}" for number, answer in enumerate(answers, 1) if answer.warning is not None
+        ],
+    }
+
+
+def _refusal(error: Refused) -> JSONResponse:
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.status in (400, 401, 408, 413, 415, 421):
+        headers["Connection"] = "close"  # what is left of the body is not read
+    return _error(error.status, error.message, headers)
+
+
+def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
+    return JSONResponse({"error": message}, status, headers)
+
+
+class _Watched:
+    """Around all routes: the check of the head, headers that keep a page to itself, and counts."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._limits, self._metrics = app, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 500
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        try:
+            check_head(Headers(scope=scope), self._limits)
+            await self._app(scope, receive, sent)
+        except Refused as error:
+            await _refusal(error)(scope, receive, sent)
+        finally:
+            seconds = time.monotonic() - began
+            path = getattr(
+                scope.get("route"), "path", "other"
+            )  # a path that is none of ours would be a label of its own
+            self._metrics.request(path, status, seconds)
+            written = scope["raw_path"].decode("latin-1")  # with %0A and the like as they came
+            log.detail(f"{scope['method']} {written} {status} {1000 * seconds:.0f} ms")

@@ -1,0 +1,254 @@
+"""The requests and answers of HTTP, as JSON."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, field_validator
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+
+from nmt.config.structure import Structure, validate
+from nmt.config.yaml_source import Document, Tree, describe
+from nmt.core.errors import InputError
+from nmt.data.context import Document as Sentences
+from nmt.extras.service.engine import RequestOptions
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of requests, connections and clients."""
+
+    body: int = 1 << 20
+    """Bytes."""
+    sentences: int = 256
+    characters: int = 2000
+    """The most of one text, and the most subwords: one of ordinary text has fewer of these."""
+    timeout_s: float = 60.0
+    """For reading it, again until its answer is there, and again for the client to take that."""
+    idle_s: int = 15
+    """The limit for a connection without a request, and for a request's head."""
+    connections: int = 1000
+    client_connections: int = 500
+    """Connections from one address."""
+    hosts: frozenset[str] = frozenset({"localhost"})
+    """The server's names in lower case beside IP addresses; `*`: any."""
+    key: bytes | None = field(default=None, repr=False)
+    """The API key of `POST /translate` and `GET /metrics`; None: they need none."""
+
+
+class Refused(Exception):
+    """A request that is not answered as it wished: the status, and one sentence that says why."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+
+
+class _Message(Structure):
+    """A message that the OpenAPI description shows with the docstrings of its fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TranslateRequest(_Message):
+    """The request of `POST /translate`."""
+
+    text: str | tuple[str, ...]
+    """One text or several; each is translated line by line, and like a line of `nmt translate`."""
+    n_best: Annotated[int, Field(ge=1)] | None = None
+    """Translations of each text, best first, at most as many as the server has beams; null: as it is configured."""
+    beam: Annotated[int, Field(ge=1)] | None = None
+    """Beam size, at most the server's; null: the server's."""
+    alignment: bool = False
+    """Each translation comes with its links and soft matrix."""
+    to: str | None = None
+    """Target language, one of `targets` in `GET /health`; null: the server's, or the model's only one."""
+    context: bool = False
+    """The texts are sentences of a document, in order: each is translated with those before it, up to a blank one."""
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, value: Tree) -> Tree | tuple[Tree, ...]:
+        if not isinstance(value, (str, list)):
+            raise ValueError(f"must be text or a list of texts, not {describe(value)}")
+        for number, each in enumerate(value, 1):
+            if not isinstance(each, str):
+                raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
+        return value if isinstance(value, str) else tuple(value)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Lists the texts, also of a single one; with ``context`` they know those before them."""
+        texts = (self.text,) if isinstance(self.text, str) else self.text
+        return tuple(Sentences().sentences(texts)) if self.context else texts
+
+    @property
+    def options(self) -> RequestOptions:
+        """The options for each text."""
+        return RequestOptions(self.n_best, self.beam, self.alignment, self.to, self.context)
+
+
+class AlignmentAnswer(_Message):
+    """The alignment of a translation, between words; all indices count from 0."""
+
+    source_words: list[str]
+    target_words: list[str]
+    links: list[tuple[int, int]]
+    """Pairs of source word and target word."""
+    level: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    weights: list[list[float]]
+    """The weight of each source token, for each target token."""
+
+
+class TranslationAnswer(_Message):
+    """One translation of a text."""
+
+    text: str
+    score: float
+    """The score that ranks translations."""
+    log_prob: float
+    """Natural logarithm of its probability under the model."""
+    tokens: list[str]
+    """The subwords that it is made of."""
+    alignment: AlignmentAnswer | None = None
+    """Only with ``alignment``; null for a text or translation that is too long to be aligned."""
+
+
+class Result(_Message):
+    """The translations of one text."""
+
+    line: int
+    """The place of the line in the request, from 1."""
+    source: str
+    translations: list[TranslationAnswer]
+
+
+class TranslateAnswer(_Message):
+    """The answer of `POST /translate`."""
+
+    results: list[Result]
+    """One for each text, in order."""
+    warnings: list[str]
+    """Notes on the parts of texts that were left out, with their line."""
+
+
+class HealthAnswer(_Message):
+    """The state of the server."""
+
+    status: str
+    """loading, ready or draining."""
+    model: str | None
+    """The model's name, once it is loaded."""
+    alignment: bool | None
+    """True if the model can align translations; known once it is loaded."""
+    languages: tuple[str, str] | None
+    """The source and the target language, as its configuration or the names of its corpus files say."""
+    targets: list[str] | None
+    """The target languages that a request may choose from; empty for a model without."""
+    context: int | None
+    """The number of previous sentences that the model reads; 0 for a model of single sentences."""
+
+
+class ErrorAnswer(_Message):
+    """Why a request is not answered as it wished."""
+
+    error: str
+
+
+def check_head(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a name of another host, by which a page can reach a local server (DNS rebinding; browsers
+    always send a name), and for two lengths, of which a proxy may believe the other (request smuggling)."""
+    name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
+    if not (name in limits.hosts or "*" in limits.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
+        raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
+
+
+def check_key(headers: Headers, limits: Limits) -> None:
+    """Raises Refused for a request without the key."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+    if limits.key is not None and not hmac.compare_digest(given, limits.key):
+        raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Reads the body, of at most ``limit`` bytes, whatever its headers say. Raises Refused."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
+    too_large = Refused(413, f"the body has more than {limit} bytes; send fewer or shorter texts at once")
+    length = request.headers.get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()):
+        raise Refused(400, "the header Content-Length is not a number")
+    if len(length) > 18 or int(length) > limit:
+        raise too_large
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise too_large
+    except ClientDisconnect:
+        raise Refused(499, "the client has gone away") from None
+    return bytes(body)
+
+
+def parse(body: bytes) -> TranslateRequest:
+    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for another JSON."""
+    tree = _tree(body)
+    if not isinstance(tree, dict):
+        raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
+    try:
+        return validate(TranslateRequest, Document(tree, {(): "request"}))
+    except InputError as error:
+        raise Refused(422, str(error).removeprefix("request: ")) from None
+
+
+def check(request: TranslateRequest, limits: Limits) -> None:
+    """Raises Refused for too much text."""
+    if len(request.texts) > limits.sentences:
+        raise Refused(
+            413, f"{len(request.texts)} texts are more than {limits.sentences}; send them in several requests"
+        )
+    check_lengths([len(text) for text in request.texts], limits.characters, "characters")
+
+
+def check_lengths(lengths: Sequence[int], most: int, unit: str) -> None:
+    """Raises Refused for texts of which one is too long."""
+    for number, length in enumerate(lengths, 1):
+        if length > most:
+            raise Refused(413, f"text {number} has {length} {unit}, more than {most}; split it into sentences")
+
+
+def _tree(body: bytes) -> Tree:
+    try:
+        text = body.decode("utf-8-sig")
+        tree: Tree = json.loads(text, parse_constant=_no_number)
+        json.dumps(tree, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8 at byte {error.start + 1}") from None
+    except UnicodeEncodeError:
+        raise Refused(400, "the body has half of a surrogate pair, which is not a character") from None
+    except json.JSONDecodeError as error:
+        raise Refused(400, f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is not JSON: {error}") from None
+    return tree
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")

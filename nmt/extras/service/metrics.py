@@ -1,0 +1,59 @@
+"""Counts of the server, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from nmt.extras.service.batcher import Done
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """The counts of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=registry)
+        self._request_s = Histogram(
+            "nmt_request_seconds", "From a request's head to its answer's end.", ["path"], buckets=_SECONDS,
+            registry=registry,
+        )  # fmt: skip
+        self._sentences = Counter("nmt_sentences", "Sentences translated.", registry=registry)
+        self._tokens = Counter("nmt_tokens", "Subwords of translations.", registry=registry)
+        self._batch = Histogram(
+            "nmt_batch_sentences", "Sentences translated together.", buckets=_SENTENCES, registry=registry
+        )
+        self._batch_s = Histogram(
+            "nmt_batch_seconds", "What a batch took in the model.", buckets=_SECONDS, registry=registry
+        )
+        self._queued_s = Histogram(
+            "nmt_queue_seconds", "How long a request waited for its first batch.", buckets=_SECONDS, registry=registry
+        )
+        self._queue = Gauge("nmt_queue_sentences", "Sentences that wait.", registry=registry)
+
+    def watch_queue(self, pending: Callable[[], int]) -> None:
+        """Sets the function that counts the waiting sentences."""
+        self._queue.set_function(pending)
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        """Counts a request."""
+        self._requests.labels(path, status).inc()
+        self._request_s.labels(path).observe(seconds)
+
+    def batch(self, done: Done) -> None:
+        """Counts a batch."""
+        self._sentences.inc(done.sentences)
+        self._tokens.inc(done.tokens)
+        self._batch.observe(done.sentences)
+        self._batch_s.observe(done.seconds)
+        for waited_s in done.waited_s:
+            self._queued_s.observe(waited_s)
+
+    def text(self) -> bytes:
+        """All counts, as Prometheus reads them."""
+        return generate_latest(self._registry)

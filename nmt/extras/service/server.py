@@ -1,0 +1,105 @@
+"""A server of uvicorn on a socket, which answers the queue before it ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from nmt.core import log
+from nmt.extras.service.app import create_app
+from nmt.extras.service.batcher import Batcher, Batching
+from nmt.extras.service.connections import Connection
+from nmt.extras.service.engine import Engine
+from nmt.extras.service.listening import url
+from nmt.extras.service.messages import Limits
+from nmt.extras.service.metrics import Metrics
+
+LAST_WORDS_S = 5
+"""Seconds for finished answers to be sent when the server ends."""
+
+
+def run(
+    listening: socket.socket, load: Callable[[], Engine], batching: Batching, limits: Limits, *, grace_s: float
+) -> None:
+    """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
+    ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT; where the model is still at work
+    then, the process ends here."""
+    # without a traceback for each connection that waits for a descriptor
+    logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
+    metrics = Metrics()
+    server: _Server
+    batcher = Batcher(
+        load,
+        batching,
+        on_ready=lambda: log.info(f"ready: {url(listening)}"),
+        on_done=metrics.batch,
+        on_end=lambda: server.end(),
+    )
+    server = _Server(_config(batcher, limits, metrics), batcher, grace_s)
+    batcher.start()
+    server.run([listening])
+    batcher.abort()
+    if batcher.failure is not None:
+        raise batcher.failure
+    if not batcher.join(1.0):
+        log.warning("the last batch was not done in time and is given up")
+        sys.stderr.flush()
+        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts where torch is at work
+    if server.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(batcher, limits, metrics),
+        http=type("Connection", (Connection,), {"limits": limits}),
+        backlog=100,  # connections that are accepted in one go, before any can be refused
+        timeout_keep_alive=limits.idle_s,
+        log_config=None,
+        log_level="error",  # no line for each request that is not HTTP
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=LAST_WORDS_S,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Ends when the batcher has: a signal closes that, and until it is done there is an answer to all who ask."""
+
+    def __init__(self, config: uvicorn.Config, batcher: Batcher, grace_s: float) -> None:
+        super().__init__(config)
+        self._batcher, self._grace_s = batcher, grace_s
+        self.signal: int | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            _aside(0.0, self._give_up)
+            return
+        self.signal = sig
+        _aside(0.0, self._batcher.close)
+        _aside(self._grace_s, self._give_up)
+
+    def end(self) -> None:
+        """Lets uvicorn send the finished answers, and end."""
+        self.should_exit = True
+
+    def _give_up(self) -> None:
+        self._batcher.abort()
+        self.end()
+
+
+def _aside(delay_s: float, act: Callable[[], None]) -> None:
+    """Acts in a thread of its own, as a signal's handler may interrupt the holder of a lock."""
+    timer = threading.Timer(delay_s, act)
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,132 @@
+"""Weights as 8-bit integers, for translation on a CPU.
+
+    w_oi ~ s_o q_oi      q in -127 ... 127, s_o = max_i |w_oi| / 127: a scale for each output
+    x_ni ~ t_n p_ni      the same of each row of the input, formed anew for each product
+    (x W')_no ~ t_n s_o (p q')_no
+
+(Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
+without zero points.) A row's scale is its own, so that a sentence does not depend on those that share its batch.
+
+Shapes: N rows, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.extras.speed import native
+
+LARGEST = 127
+
+
+class Int8Weight(Tensor):
+    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate. Its
+    ``dtype`` is that of the tensors that it is multiplied with."""
+
+    values_OI: Tensor
+    scale_O: Tensor
+    _packed: native.Packed | None
+
+    @staticmethod
+    def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
+        weight: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
+        weight.values_OI, weight.scale_O = values_OI, scale_O
+        weight._packed = None
+        return weight
+
+    def packed(self) -> native.Packed:
+        """The layout that ``Kernels.product`` reads; computed once."""
+        if self._packed is None:
+            self._packed = native.Packed.of(self.values_OI)
+        return self._packed
+
+    @classmethod
+    def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
+        """Rounds a weight; ``dtype`` is that of the tensors that it is multiplied with."""
+        wide_OI = weight_OI.detach().float()
+        scale_O1 = _scale(wide_OI)
+        return cls((wide_OI / scale_O1).round_().to(torch.int8), scale_O1[:, 0], dtype)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        function: Callable[..., Any],
+        types: Any,
+        arguments: Sequence[Any] = (),
+        named: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if function in _OPERATIONS:
+            return _OPERATIONS[function](*arguments, **(named or {}))
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*arguments, **(named or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, *_: Any) -> Any:
+        raise NotImplementedError(f"{function} of a weight of 8-bit integers")
+
+
+def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
+    """Adds the product and the bias to ``sum_NO`` in place, and returns it."""
+    kernels = native.kernels(x_NI)
+    if kernels is None or not sum_NO.is_contiguous() or sum_NO.dtype != x_NI.dtype:
+        return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
+    return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
+
+
+def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
+    kernels = native.kernels(x)
+    x_NI = x.reshape(-1, x.shape[-1])
+    if kernels is not None:
+        return _by_kernels(kernels, x_NI, weight_OI, bias_O).view(*x.shape[:-1], weight_OI.scale_O.shape[0])
+    x_NI = x_NI.float()
+    scale_N1 = _scale(x_NI)
+    values_NI = (x_NI / scale_N1).round_().to(torch.int8)
+    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T).float()
+    product_NO.mul_(weight_OI.scale_O).mul_(scale_N1)
+    if bias_O is not None:
+        product_NO += bias_O
+    return product_NO.to(x.dtype).view(*x.shape[:-1], weight_OI.scale_O.shape[0])
+
+
+def _by_kernels(
+    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, sum_NO: Tensor | None = None
+) -> Tensor:
+    x_NI = x_NI.contiguous()
+    bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
+    scale_O, onto = weight_OI.scale_O, sum_NO is not None
+    # without a bias, PyTorch's sum may round differently: the number of rows must not decide
+    has_tiles = kernels.prefers_tiles(x_NI) and not (onto and bias_O is None)
+    if kernels.has_product() and not has_tiles:
+        out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
+        return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
+    values_NI, scale_N = kernels.quantized(x_NI)
+    product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
+    if sum_NO is None:  # in float32 in place of the integers, which are in the cache
+        is_float32 = x_NI.dtype == torch.float32
+        sum_NO = product_NO.view(torch.float32) if is_float32 else x_NI.new_empty(product_NO.shape)
+    return kernels.dequantized(product_NO, scale_N, scale_O, bias_O, sum_NO, onto=onto)
+
+
+def _scale(x_NI: Tensor) -> Tensor:
+    """Divisor of each row, (N, 1); a small number for a row of zeros."""
+    return (x_NI.abs().amax(dim=1, keepdim=True) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def _concatenated(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
+    assert dim == 0
+    return Int8Weight(
+        torch.cat([weight.values_OI for weight in weights]),
+        torch.cat([weight.scale_O for weight in weights]),
+        weights[0].dtype,
+    )
+
+
+_OPERATIONS: dict[Any, Callable[..., Any]] = {
+    F.linear: _linear, torch.cat: _concatenated,
+    Tensor.to: lambda weight_OI, _: weight_OI,  # products are in the type of what the weight is multiplied with
+}  # fmt: skip

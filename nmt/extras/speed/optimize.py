@@ -1,0 +1,109 @@
+"""A trained model made ready for searches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt import ops
+from nmt.attention.attention import Attention
+from nmt.attention.multihead import MultiHead
+from nmt.attention.scores.additive import additive_energy
+from nmt.core.device import FASTEST, Compute
+from nmt.extras.speed import native
+from nmt.extras.speed.attention import fused_attend
+from nmt.extras.speed.cross_entropy import fused_cross_entropy
+from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
+from nmt.extras.speed.int8 import Int8Weight
+from nmt.extras.speed.output import kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.speed.precision import fastest_on_cpu
+from nmt.extras.speed.product import pack
+from nmt.extras.speed.recurrent import Int8RecurrentStack
+from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
+from nmt.models.loss import decode
+from nmt.models.rnn.decoder import RNNDecoder
+from nmt.models.rnn.encoder import RNNEncoder
+from nmt.models.seq2seq import Seq2Seq, decoder_step
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.nn.recurrent import RecurrentStack
+from nmt.search.beam import advance_unconstrained
+from nmt.translator.loading import for_inference
+
+
+def register() -> None:
+    """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
+    additive_energy.register(_additive_energy)
+    ops.attend.register(fused_attend)
+    ops.cross_entropy.register(fused_cross_entropy)
+    ops.log_normalizer.register(kernel_log_normalizer)
+    ops.top_tokens.register(kernel_top_tokens)
+    for_inference.register(optimize)
+    decode.register(graphed_decode)
+    decoder_step.register(graphed_step)
+    FASTEST["cpu"] = fastest_on_cpu
+    advance_unconstrained.register(graphed_advance)
+    # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
+def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
+    """The same model, frozen in the precision of ``compute``: its decoder is a fast one, for int8 weights are rounded.
+
+    The model can not be trained any more.
+    """
+    if compute.precision == "int8":
+        quantize(model, compute.dtype)
+    pack(model.frozen().to(compute.dtype))
+    decoder = model.decoder
+    if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
+        model.decoder = FastTransformerDecoder(decoder)
+    return model
+
+
+def quantize(model: nn.Module, dtype: torch.dtype) -> None:
+    """Rounds the weights of large products to 8-bit integers; those of mechanisms, summaries and fusions stay.
+
+    ``dtype`` is that of the other weights.
+    """
+    for module in list(model.modules()):
+        if isinstance(module, Seq2Seq):
+            _replace(module.output, "weight_VD", dtype)
+        elif isinstance(module, nn.Linear):
+            _replace(module, "weight", dtype)
+        elif isinstance(module, MultiHead):
+            for name in ("query_weight_QQ", "key_weight_QK", "value_weight_QK", "out_weight_QQ"):
+                if getattr(module, name) is not None:
+                    _replace(module, name, dtype)
+        elif isinstance(module, Attention):
+            for name in ("query_weight_AQ", "key_weight_AK", "key_projection_KD"):
+                if getattr(module, name) is not None:
+                    _replace(module, name, dtype)
+        elif isinstance(module, RNNDecoder):
+            stack = module.stack
+            embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
+            parts = [part for part in (embedded, stack.input_size - embedded) if part]
+            module.stack = Int8RecurrentStack(stack, parts, dtype)
+        elif isinstance(module, RNNEncoder):
+            for stacks in filter(None, (module.forwards, module.backwards)):
+                for layer, of_layer in enumerate(stacks):
+                    assert isinstance(of_layer, RecurrentStack)
+                    stacks[layer] = Int8RecurrentStack(of_layer, [of_layer.input_size], dtype)
+
+
+def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:
+    weight = Int8Weight.of(getattr(module, name), dtype)
+    delattr(module, name)  # a plain attribute from now on: a tied embedding keeps its own
+    setattr(module, name, weight)
+
+
+def _additive_energy(
+    query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor, upper_weights_AA: Sequence[Tensor] = ()
+) -> Tensor:
+    kernels = native.kernels(keys_BHSA)
+    if kernels is None or keys_BHSA.shape[1] != 1 or upper_weights_AA:
+        return additive_energy.body(query_BHTA, keys_BHSA, v_A, upper_weights_AA)
+    query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
+    return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)

@@ -1,0 +1,262 @@
+"""Wait-k translation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+
+import nmt as package
+from nmt.core.errors import InputError
+from nmt.data.config import SubwordsConfig
+from nmt.data.train_tokenizers import train_tokenizers
+from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.evaluation.latency import average_lagging
+from nmt.extras.decoding.wait_k import WaitKModel, wait_scores, waiting, word_starts
+from nmt.models.ensemble import Ensemble
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.step_model import StepModel
+from nmt.search.engine import OwnEngine
+from nmt.search.logits_processors import LogitsProcessors
+from nmt.search.scoring import Ranking
+from nmt.search.sequential import greedy_search
+from tests.models.variants import kinds, make
+from tests.search.plain_search import MODELS, forced, padded
+from tests.workflows.runs import nmt
+from tests.workflows.test_commands import error
+from tests.workflows.test_translate_options import TEXT, records, refused, translated
+
+VOCABULARY = 14
+
+STARTS = [1, 4, 6, 8, 10, 12]
+"""Tokens with which a word begins; all others go on with it."""
+
+BEGINS_V = torch.tensor([token in STARTS for token in range(VOCABULARY)])
+NO_PREFIX_V = torch.zeros_like(BEGINS_V)
+
+DRAW = random.Random(1)
+
+SOURCES = [[*DRAW.choices(range(4, VOCABULARY), k=length), EOS] for length in (8, 3, 6)]
+LIMIT_B = torch.tensor([9, 5, 7])
+
+
+def a_model(config: dict[str, Any], seed: int = 3) -> Seq2Seq[Any, Any]:
+    """A model whose translations vary, and seldom end."""
+    model = make(config, tokens=VOCABULARY, seed=seed)
+    with torch.no_grad():
+        model.decoder.embedding.weight_VD.mul_(3.0)
+        model.output.bias_V.zero_()[[PAD, BOS, EOS]] = torch.tensor([-1e3, -1e3, -1.0])
+    return model
+
+
+def words_of(source: Sequence[int]) -> list[list[int]]:
+    words: list[list[int]] = []
+    for token in source[:-1]:
+        if not words or token in STARTS:
+            words.append([])
+        words[-1].append(token)
+    return words
+
+
+def plain_wait_k(
+    models: Sequence[Any], source: Sequence[int], k: int, limit: int, before: Sequence[int] = ()
+) -> list[list[int]]:
+    """The definition: the words of a translation, one token at a time, each by forced decoding from a prefix; what
+    stands ``before`` the source belongs to its first word."""
+    words, written = words_of(source), list[list[int]]()
+    words[0] = [*before, *words[0]]
+
+    def log_probs(number: int) -> list[float]:
+        """Of the token after those written, given the source words of target word ``number``."""
+        read = min(k + number - 1, len(words))
+        prefix = [token for word in words[:read] for token in word] + [EOS] * (read == len(words))
+        tokens = tuple(token for word in written for token in word)
+        by_model = torch.tensor([forced(model, prefix, tokens).log_prob_V for model in models])
+        return by_model.logsumexp(0).tolist()
+
+    def best(values: list[float], allowed: Sequence[int]) -> int:
+        return max(allowed, key=lambda token: values[token])
+
+    everything, starts = range(VOCABULARY), [*STARTS, EOS]
+    while sum(map(len, written)) < limit - 1:
+        token = best(log_probs(max(len(written), 1)), everything)
+        if written and token in starts:
+            token = best(log_probs(len(written) + 1), starts)
+        if token == EOS:
+            break
+        if not written or token in starts:
+            written.append([])
+        written[-1].append(token)
+    return written
+
+
+def wait_k(
+    model: StepModel[Any, Any],
+    sources: list[list[int]],
+    k: int,
+    limit_B: torch.Tensor,
+    ends_prefix_V: torch.Tensor = NO_PREFIX_V,
+) -> list[list[int]]:
+    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), ends_prefix_V)
+    found = greedy_search(EOS, Ranking())(waits, padded(sources), LogitsProcessors(limit_B, eos=EOS))
+    return [list(hypothesis.tokens) for (hypothesis,) in found]
+
+
+# of argmax's scores some are equal but for rounding, which differs between a batch and a sentence
+@pytest.mark.parametrize("config", [kind for kind in kinds() if kind.values[0]["attention"]["weights"] != "argmax"])
+def test_each_word_is_found_from_its_prefix(config: dict[str, Any]) -> None:
+    model = a_model(config)
+    for k in (1, 3):
+        found = wait_k(model, SOURCES, k, LIMIT_B)
+        for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
+            expected = plain_wait_k([model], source, k, limit)
+            assert tokens == [token for word in expected for token in word]
+
+
+def test_what_stands_before_a_source_is_read_with_its_first_word() -> None:
+    last, befores = VOCABULARY - 1, [[4, 5, 13, 6, 8, 13], [], [13]]
+    sources = [[token if token != last else 5 for token in source] for source in SOURCES]
+    ends_prefix_V = torch.arange(VOCABULARY) == last
+    for name, k in itertools.product(MODELS, (1, 2)):
+        model = a_model(MODELS[name])
+        read = [[*before, *source] for before, source in zip(befores, sources, strict=True)]
+        found = wait_k(model, read, k, LIMIT_B, ends_prefix_V)
+        for before, source, limit, tokens in zip(befores, sources, LIMIT_B.tolist(), found, strict=True):
+            expected = plain_wait_k([model], source, k, limit, before)
+            assert tokens == [token for word in expected for token in word]
+
+
+def test_an_ensemble_waits_as_one_model_does() -> None:
+    models = [a_model(config) for config in MODELS.values()]
+    found = wait_k(Ensemble(models), SOURCES, 2, LIMIT_B)
+    for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
+        expected = plain_wait_k(models, source, 2, limit)
+        assert tokens == [token for word in expected for token in word]
+
+
+def test_words_that_have_not_been_read_change_nothing() -> None:
+    draw, differ = random.Random(1), 0
+    for name, k in itertools.product(MODELS, (1, 2, 3)):
+        for seed in range(5):
+            words = [[draw.choice(STARTS), *draw.choices([5, 7, 9], k=draw.randint(0, 2))] for _ in range(7)]
+            t = draw.randint(1, 6 - k)
+            others = words[: k + t - 1] + [[draw.choice(STARTS), 11, 13] for _ in range(draw.randint(1, 5))]
+            sources = [[token for word in each for token in word] + [EOS] for each in (words, others)]
+            found = wait_k(a_model(MODELS[name], seed), sources, k, torch.tensor([14, 14]))
+            first, second = (words_of([*tokens, EOS]) for tokens in found)
+            assert first[:t] == second[:t]
+            differ += first != second
+    assert differ > 6
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_who_waits_for_the_whole_sentence_is_greedy(name: str) -> None:
+    model = a_model(MODELS[name])
+    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V, NO_PREFIX_V)
+    greedy, waited = (
+        greedy_search(EOS, Ranking())(each, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
+        for each in (model, waits)
+    )
+    assert waited == greedy
+
+
+# ---------------------------------------------------------------------------------------------------- average lagging
+
+
+def plain_lagging(g: list[int], x: int) -> float:
+    """Equations 8 and 9 of the paper."""
+    tau = 1
+    while tau < len(g) and g[tau - 1] != x:
+        tau += 1
+    r = len(g) / x
+    return sum(g[t - 1] - (t - 1) / r for t in range(1, tau + 1)) / tau
+
+
+def test_average_lagging_is_that_of_the_paper() -> None:
+    draw = random.Random(2)
+    for _ in range(200):
+        x, y = draw.randint(1, 12), draw.randint(1, 12)
+        g = sorted(draw.randint(1, x) for _ in range(y))
+        assert average_lagging(g, x) == pytest.approx(plain_lagging(g, x))
+    for length in range(1, 9):
+        for k in range(1, 12):
+            g = [min(k + t, length) for t in range(length)]
+            assert average_lagging(g, length) == pytest.approx(min(k, length))
+    # corrected for a translation 1.5 times as long as its source
+    assert average_lagging([1, 2, 3, 4, 4, 4], 4) == pytest.approx((1 + 4 / 3 + 5 / 3 + 2) / 4)
+
+
+# ------------------------------------------------------------------------------------------------------- the commands
+
+
+def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
+    translator = package.load(trained / "run")
+    tokenizer = translator.trained.tokenizers.target
+    begins = word_starts(tokenizer)
+    assert list(begins) == tokenizer.pieces(range(tokenizer.size))
+    ids = tokenizer.encode("der hund und eine katze")
+    assert sum(begins[piece] for piece in tokenizer.pieces(ids)) == 5 < len(ids)
+    pair = train_tokenizers([("der hund", "the dog")], SubwordsConfig(kind="word"))
+    of_words = replace(translator, trained=replace(translator.trained, tokenizers=pair))
+    model = cast(WaitKModel, cast(OwnEngine, waiting(of_words, 1).engine).model)
+    assert model.begins_source_V.tolist() == [False, True, True, False, True, True, True, True]
+    assert model.begins_target_V.tolist() == [True] * 8
+
+
+def test_translate_waits(trained: Path) -> None:
+    whole = ("--format", "jsonl", "--wait", "50", "--set", "search.split_longer_than=3")
+    assert translated(trained, *whole) == translated(
+        trained, "--format", "jsonl", "--beam", "1", "--set", "search.split_longer_than=null"
+    )
+    assert [bool(each["translations"][0]["text"]) for each in records(trained, "--wait", "1")] == [
+        bool(line.strip()) for line in TEXT.decode().splitlines()
+    ]
+    assert refused(trained, "--wait", "2", "--beam", "3", "--prefix", "x") == (
+        "--wait: is greedy search for one sentence in each line; leave out --beam, --prefix"
+    )
+    assert refused(trained, "--wait", "2", "--set", "search.markup=true") == (
+        "search.markup: cannot be had together with --wait; leave it at its default"
+    )
+
+
+def test_evaluate_scores_each_wait(trained: Path) -> None:
+    files = ("--source", "test.de", "--reference", "test.en", "--precision", "float32", "--beam", "1")
+    done = nmt("evaluate", "run", *files, "--wait", "1,3,50", "--json", folder=trained)
+    assert done.returncode == 0, done.stderr.decode()
+    tree = json.loads(done.stdout)
+    assert [each["wait"] for each in tree["wait"]] == [1, 3, 50]
+    assert tree["wait"][2]["bleu"] == tree["BLEU"]["value"]
+    sources = (trained / "test.de").read_text(encoding="utf-8").splitlines()
+    assert tree["wait"][2]["average_lagging"] == sum(len(line.split()) for line in sources) / len(sources)
+    translator = package.load(trained / "run", precision="float32")
+    for each in tree["wait"]:
+        k, begins = each["wait"], word_starts(translator.trained.tokenizers.target)
+        laggings = []
+        for line, translation in zip(sources, waiting(translator, k).translate(sources), strict=True):
+            x, y = len(line.split()), 1 + sum(begins[piece] for piece in translation.tokens[1:])
+            laggings.append(plain_lagging([min(k + t - 1, x) for t in range(1, y + 1)], x))
+        assert each["average_lagging"] == pytest.approx(sum(laggings) / len(laggings))
+    done = nmt("evaluate", "run", *files, "--wait", "1,50", folder=trained)
+    assert done.stdout.decode().splitlines()[-3:] == [
+        "wait  average lagging, words  BLEU",
+        f"   1  {tree['wait'][0]['average_lagging']:22.2f}  {tree['wait'][0]['bleu']:4.1f}",
+        f"  50  {tree['wait'][2]['average_lagging']:22.2f}  {tree['wait'][2]['bleu']:4.1f}",
+    ]
+    assert error(nmt("evaluate", "run", *files, "--wait", "3,1", folder=trained)) == (
+        "--wait 3,1: give rising whole numbers of at least 1, such as 5,10,20"
+    )
+
+
+def test_blank_lines_do_not_lag(trained: Path) -> None:
+    translator = package.load(trained / "run", precision="float32")
+    (blank,) = wait_scores(translator, [" ", "eins zwei", ""], lambda texts: float(len(texts)), waits=[9])
+    assert (blank.average_lagging, blank.bleu) == (2.0, 3.0)
+    with pytest.raises(InputError, match="--wait: needs a number of at least 1"):
+        package.load(trained / "run", wait=0)

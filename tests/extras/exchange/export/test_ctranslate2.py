@@ -1,0 +1,218 @@
+"""Models in CTranslate2's format translate as they do here."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.core.device import Compute
+from nmt.core.errors import InputError
+from nmt.data.config import SubwordsConfig
+from nmt.data.tokenizer import TokenizerPair
+from nmt.data.train_tokenizers import train_tokenizers
+from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.evaluation.rescore import token_log_probs
+from nmt.extras.exchange.export import ctranslate2, engine
+from nmt.extras.exchange.export.engine import BATCH_TOKENS, CTranslate2Engine
+from nmt.models.build import build
+from nmt.models.config import ModelConfig
+from nmt.models.seq2seq import Seq2Seq
+from nmt.search.config import SearchConfig
+from nmt.search.engine import OwnEngine
+from tests.models.variants import MARIAN
+
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+
+COMPUTE = Compute(torch.device("cpu"), "float32")
+LAYERS = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feed_forward": 12}
+
+MODELS: dict[str, dict[str, Any]] = {
+    "as shipped": {},
+    "post-norm, gelu, tied": {"both": {"norm": "post", "activation": "gelu"}, "tie": "all"},
+    "as Marian": {"both": MARIAN, "tie": "all"},
+    "swiglu, learned positions that end early": {
+        "both": {"activation": "swiglu", "positions": "learned", "max_positions": 5}
+    },
+    "plain dot products, other depths": {
+        "both": {"score": "dot"},
+        "encoder": {"layers": 1, "heads": 4},
+        "decoder": {"layers": 3, "feed_forward": 20},
+        "score": "dot",
+        "tie": "output",
+    },
+}
+
+
+def config(
+    both: dict[str, Any] | None = None,
+    encoder: dict[str, Any] | None = None,
+    decoder: dict[str, Any] | None = None,
+    score: str = "scaled_dot",
+    weights: str = "softmax",
+    tie: str = "none",
+    width: int = 16,
+) -> ModelConfig:
+    return ModelConfig.model_validate(
+        {
+            "embedding": {"size": width, "tie": tie},
+            "encoder": {**LAYERS, **(both or {}), **(encoder or {})},
+            "decoder": {**LAYERS, **(both or {}), **(decoder or {})},
+            "attention": {"score": score, "weights": weights},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    words = ["eins", "zwei", "drei", "hund", "katze", "maus", "und", "oder"]
+    pairs = [(f"{one} {other}", f"{other} {one} {one}") for one in words for other in words]
+    return train_tokenizers(pairs, SubwordsConfig.model_validate({"kind": "bpe", "size": 40, "joint": True}))
+
+
+def made(model_config: ModelConfig, size: int) -> Seq2Seq[Any, Any]:
+    torch.manual_seed(7)
+    model = build(model_config, source_tokens=size, target_tokens=size, pad=PAD, bos=BOS)
+    with torch.no_grad():
+        for parameter in model.parameters():  # tiny random models agree on everything
+            parameter.mul_(2.0).add_(0.1 * torch.randn_like(parameter))
+        model.output.bias_V[:EOS] -= 100.0  # what no trained model writes, and CTranslate2 scores in its own way
+        model.output.bias_V[EOS] += 5.0  # so that translations end
+    return model.requires_grad_(False).eval()
+
+
+def sources(size: int) -> list[list[int]]:
+    draw = torch.Generator().manual_seed(3)
+    return [torch.randint(4, size, (length,), generator=draw).tolist() for length in (1, 2, 3, 5, 5, 8, 13, 20)]
+
+
+def most(source: list[int]) -> int:
+    return (len(source) + 1) * 2 + 9
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair, tmp_path: Path) -> None:
+    model_config = config(**MODELS[name])
+    ctranslate2.check(model_config)
+    size = tokenizers.target.size
+    model, given = made(model_config, size), sources(size)
+    ctranslate2.save(model, model_config, tokenizers, tmp_path)
+    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=2)
+    greedy = SearchConfig(beam=1, batch_tokens=30)
+    own, theirs = OwnEngine(model, COMPUTE).translate_ids(given, greedy), engine.translate_ids(given, greedy)
+    assert [each.tokens for (each,) in theirs] == [each.tokens for (each,) in own]
+    assert len({each.tokens for (each,) in own}) > 4
+    unscored = engine.translate_ids(given, greedy, scored=False)
+    assert [each.tokens for (each,) in unscored] == [each.tokens for (each,) in own]
+    assert all(math.isnan(each.score) and math.isnan(each.log_prob) for (each,) in unscored)
+    for normalization in ("gnmt", "average"):
+        wide = SearchConfig(beam=4, n_best=3, length_penalty=0.7, length_normalization=normalization, batch_tokens=200)
+        for source, found in zip(
+            given, engine.translate_ids(given, wide, scored=False), strict=True
+        ):  # beams need them
+            assert 1 <= len(found) <= 3
+            assert not any(math.isnan(each.score) for each in found)
+            assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+            rescored = token_log_probs(
+                model, [source] * len(found), [each.tokens for each in found], COMPUTE, batch_tokens=500
+            )
+            for each, log_p_T in zip(found, rescored, strict=True):
+                # at the limit it adds no end-of-sentence; it rounds sums to three places
+                expected = [float(log_p_T.sum())] + [float(log_p_T[:-1].sum())] * (len(each.tokens) == most(source))
+                assert min(abs(each.log_prob - one) for one in expected) < 2e-3
+
+
+@pytest.mark.parametrize(("asked", "most"), [(30, 30), (5000, BATCH_TOKENS)])
+def test_batches_on_a_cpu_are_as_small_as_asked_and_as_is_fast(
+    asked: int, most: int, tokenizers: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_config = config()
+    ctranslate2.save(made(model_config, tokenizers.target.size), model_config, tokenizers, tmp_path)
+    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+    start, sizes = engine._start, list[int]()
+
+    def counted(batch: list[list[int]], *others: Any) -> list[Any]:
+        sizes.append(sum(map(len, batch)))
+        return start(batch, *others)
+
+    monkeypatch.setattr(engine, "_start", counted)
+    engine.translate_ids([[4]] * (most + 1), SearchConfig(beam=1, batch_tokens=asked, max_length=1))
+    assert sorted(sizes) == [1, most]
+
+
+def test_lengths_and_prefixes_are_kept(tokenizers: TokenizerPair, tmp_path: Path) -> None:
+    model_config = config()
+    size = tokenizers.target.size
+    model, given = made(model_config, size), sources(size)
+    ctranslate2.save(model, model_config, tokenizers, tmp_path)
+    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+    for search in (SearchConfig(beam=1, max_length=3), SearchConfig(beam=3, min_length=4, max_length=6)):
+        for found in engine.translate_ids(given, search):
+            assert search.min_length <= len(found[0].tokens) <= (search.max_length or 0)
+    prefixes = [[5, 6], [], [7]] + [[]] * (len(given) - 3)
+    for prefix, found in zip(
+        prefixes, engine.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes), strict=True
+    ):
+        assert list(found[0].tokens[: len(prefix)]) == prefix
+    repeated = [each.tokens for (each,) in engine.translate_ids(given, SearchConfig(beam=1, no_repeat=1))]
+    assert all(len(set(tokens)) == len(tokens) for tokens in repeated)
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"both": {"positions": "rotary"}}, "model.encoder.positions"),
+        ({"score": "general"}, "model.attention.score"),
+        ({"weights": "sparsemax"}, "model.attention.weights"),
+        ({"decoder": {"score": "additive"}}, "model.decoder.score"),
+        ({"encoder": {"size": 8}}, "model.encoder.size"),
+        ({"width": 8}, "model.encoder.size"),
+    ],
+)
+def test_what_ctranslate2_cannot_compute_is_named(options: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError, match=f"^{key}: CTranslate2"):
+        ctranslate2.check(config(**options))
+
+
+def test_recurrent_models_are_refused() -> None:
+    recurrent = ModelConfig.model_validate({"encoder": LAYERS, "decoder": {"kind": "rnn", "size": 8}})
+    with pytest.raises(InputError, match="^model.decoder.kind: CTranslate2 knows Transformers alone"):
+        ctranslate2.check(recurrent)
+    embeddings = ModelConfig.model_validate({"encoder": "embeddings", "decoder": LAYERS})
+    with pytest.raises(InputError, match="^model.encoder.kind: CTranslate2 knows Transformers alone; use --to onnx"):
+        ctranslate2.check(embeddings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"sampling": {}}, "search.sampling"),
+        ({"consensus": {}}, "search.consensus"),
+        ({"coverage_penalty": 0.2}, "search.coverage_penalty"),
+        ({"beam": 4, "groups": 2}, "search.groups"),
+    ],
+)
+def test_searches_of_our_own_are_refused(
+    settings: dict[str, Any], key: str, tokenizers: TokenizerPair, tmp_path: Path
+) -> None:
+    ctranslate2.save(made(config(), tokenizers.target.size), config(), tokenizers, tmp_path)
+    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+    with pytest.raises(InputError, match=f"^{key}: "):
+        engine.translate_ids([[5]], SearchConfig.model_validate(settings))
+
+
+def test_a_ctranslate2_whose_loader_overflows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ctranslate2
+
+    for version, accepted in (("4.8.1", True), ("4.10.0", True), ("5.0.0rc1", True), ("4.8.0", False), ("4.5", False)):
+        monkeypatch.setattr(ctranslate2, "__version__", version)
+        if accepted:
+            assert engine.required() is ctranslate2
+        else:
+            with pytest.raises(
+                InputError, match=rf"^CTranslate2 {version} is too old, 4.8.1 or newer is not installed: "
+            ):
+                engine.required()

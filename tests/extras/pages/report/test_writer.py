@@ -1,0 +1,119 @@
+"""The page of a report, read with the standard library's parser."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from nmt.evaluation.bootstrap import compare, sentence_counts
+from nmt.extras.pages.report.record import Run
+from nmt.extras.pages.report.writer import page
+from tests.extras.pages.report.records import NASTY, bare, run
+
+
+class Page(HTMLParser):
+    """What stands in a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.references: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self._open = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open = tag
+        self.references += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset")]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open == "script":
+            attributes, text = self.scripts[-1]
+            self.scripts[-1] = (attributes, text + data)
+        elif self._open != "style":
+            self.text += data
+
+    def data(self, name: str) -> list[object]:
+        return [json.loads(text) for each, text in self.scripts if name in (each.get("class"), each.get("id"))]
+
+
+def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
+    read = Page(page([run(NASTY), run("two", seed=1)]))
+    assert [each.get("type") for each, _ in read.scripts[-2:]] == [None, None]
+    assert all(each.get("type") == "application/json" for each, _ in read.scripts[:-2])
+    assert read.text.count(NASTY) > 5
+    assert all(each.startswith(("#", "data:,")) for each in read.references)
+    assert len(read.ids) == len(set(read.ids))
+    (pairs,) = read.data("pairs")
+    assert isinstance(pairs, list)
+    assert [pair[4]["title"] for pair in pairs] == [f"{n}, {name}" for n in (1, 2, 3) for name in (NASTY, "two")]
+    assert pairs[0][0] == [*NASTY.split(), "der", "Hund"]
+    assert pairs[0][4]["texts"][1] == ["Reference", " ".join(NASTY.split()) + " the ", "dog", " sleeps"]
+    assert len(read.data("trace")) == 12
+
+
+@pytest.mark.parametrize(
+    ("runs", "there", "missing"),
+    [
+        ([bare("x")], ["training", "model", "figures"], ["corpus", "translations", "by-length", "attention"]),
+        ([run("x"), bare("y")], ["corpus", "translations", "by-length", "attention"], []),
+        ([replace(run("x"), metrics=({"kind": "train", "update": 1},))], ["figures", "model"], ["training"]),
+    ],
+    ids=["bare", "mixed", "no curve"],
+)
+def test_what_there_is_nothing_of_has_no_section(runs: list[Run], there: list[str], missing: list[str]) -> None:
+    read = Page(page(runs))
+    assert set(there) <= set(read.ids)
+    assert not set(missing) & set(read.ids)
+    assert set(read.references) - {"data:,"} >= {f"#{name}" for name in there}
+    assert ("there is no corpus" in read.text) == any(each.notes for each in runs)
+
+
+def test_the_matrix_is_called_what_it_is() -> None:
+    attends = run("one")
+    assert attends.translated is not None
+    blind = replace(attends, translated=replace(attends.translated, looks=None))
+    told = [" ".join(Page(page(runs)).text.split()) for runs in ([attends], [blind], [attends, blind])]
+    attention = "The matrix is the attention, in per cent"
+    gradient = "The matrix is how steeply a word's score changes with the source (by gradients), in per cent"
+    either = "The matrix is the attention, or of a model without any how steeply"
+    found = [[each in text for each in (attention, gradient, either)] for text in told]
+    assert found == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
+    references = ["a b c d e f", "g h i j k l", "m n o p q r"] * 8
+    worse = [line.replace("c", "x").replace("j", "y") for line in references]
+    comparison = compare(*(sentence_counts(lines, references) for lines in (references, worse)))
+    one, two = run("one"), run("two")
+    assert two.translated is not None
+    two = replace(two, translated=replace(two.translated, against_first=comparison))
+    text = Page(page([one, two])).text
+    assert f"−{100 - comparison.score_b:.1f} (−" in text
+    assert f"p = {comparison.p_value:.3f}: significant" in text
+
+
+def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
+    one, two = run("one"), run("two", seed=1)
+    assert one.origin is not None
+    rule = one.origin.links
+
+    def told(*runs: Run) -> object:
+        (meta,) = Page(page(runs)).data("meta")
+        assert isinstance(meta, dict)
+        return meta["explanations"]["attention"]
+
+    assert told(one, two) == rule
+    other = replace(two, origin=replace(one.origin, links="No weight is a link."))
+    assert told(one, other) == f"one: {rule} two: No weight is a link."

@@ -1,0 +1,170 @@
+"""The lexicon that links give, against plain loops."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.alignment import Link, Links
+from nmt.alignment.formats import Alignment
+from nmt.extras.documents.glossary import read_glossary
+from nmt.extras.pages.bilingual_lexicon import BilingualLexicon, Entry, Group, groups, unit
+from nmt.extras.pages.corpus_reports import TermsOptions
+
+
+def aligned(source: str, target: str, links: Links) -> Alignment:
+    sources, targets = tuple(source.split()), tuple(target.split())
+    return Alignment(sources, targets, links, np.zeros((len(targets), len(sources))))
+
+
+def closure(links: set[Link], source_words: int, target_words: int) -> set[Group]:
+    """Words of both sides in one row, whose neighbours' neighbours are followed until nothing changes."""
+    words = [("s", place) for place in range(source_words)] + [("t", place) for place in range(target_words)]
+    reached = {word: {word} for word in words}
+    for source, target in links:
+        reached["s", source].add(("t", target))
+        reached["t", target].add(("s", source))
+    changed = True
+    while changed:
+        changed = False
+        for word in words:
+            wider = {far for near in reached[word] for far in reached[near]}
+            changed |= wider != reached[word]
+            reached[word] = wider
+    return {
+        tuple(tuple(sorted(place for each, place in reached[word] if each == side)) for side in "st")  # type: ignore[misc]
+        for word in words
+    }
+
+
+def random_pairs(count: int, seed: int) -> list[Alignment]:
+    draw = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        source = [draw.choice("abcd") for _ in range(draw.randint(0, 6))]
+        target = [draw.choice("wxyz") for _ in range(draw.randint(0, 6))]
+        grid = [(s, t) for s in range(len(source)) for t in range(len(target))]
+        links = tuple(sorted(link for link in grid if draw.random() < 0.2))
+        pairs.append(aligned(" ".join(source), " ".join(target), links))
+    return pairs
+
+
+def test_groups_are_the_connected_components() -> None:
+    for pair in random_pairs(300, seed=1):
+        S, T = len(pair.source_words), len(pair.target_words)
+        found = list(groups(pair.links, S, T))
+        assert len(found) == len(set(found))
+        assert set(found) == closure(set(pair.links), S, T)
+        assert sorted(place for side, _ in found for place in side) == list(range(S)), "every word once"
+        assert sorted(place for _, side in found for place in side) == list(range(T))
+
+
+def spelt(words: tuple[str, ...], places: tuple[int, ...]) -> str:
+    text = ""
+    for place in range(min(places, default=0), max(places, default=-1) + 1):
+        if place in places:
+            text += f" {words[place]}"
+        elif not text.endswith("…"):
+            text += " …"
+    return text.strip()
+
+
+def test_entries_are_what_plain_loops_count() -> None:
+    pairs = random_pairs(200, seed=2)
+    counts: Counter[tuple[str, str]] = Counter()
+    lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    lexicon = BilingualLexicon(examples=2)
+    for line, pair in enumerate(pairs, 1):
+        lexicon.add(pair, line)
+        for sources, targets in closure(set(pair.links), len(pair.source_words), len(pair.target_words)):
+            key = spelt(pair.source_words, sources), spelt(pair.target_words, targets)
+            counts[key] += 1
+            if line not in lines[key]:
+                lines[key].append(line)
+    found = list(lexicon.entries())
+    assert {(entry.source, entry.target): entry.count for entry in found} == counts
+    for entry in found:
+        assert list(entry.lines) == lines[entry.source, entry.target][:2]
+        of_source = sum(count for (source, _), count in counts.items() if source == entry.source)
+        of_target = sum(count for (_, target), count in counts.items() if target == entry.target)
+        assert entry.target_given_source == (entry.count / of_source if entry.source else None)
+        assert entry.source_given_target == (entry.count / of_target if entry.target else None)
+    for word in "abcd":
+        assert sum(entry.target_given_source or 0 for entry in found if entry.source == word) == pytest.approx(1)
+    frequent = list(lexicon.entries(min_count=5))
+    assert frequent == [entry for entry in found if entry.count >= 5]
+    assert 0 < len(frequent) < len(found)
+
+
+def test_the_order_is_that_of_a_dictionary() -> None:
+    lexicon = BilingualLexicon()
+    pairs = [("Zaun", "fence"), ("alt", "old"), ("Alt", "Old"), ("alt", "aged"), ("alt", "old"), ("Ball", "ball")]
+    for line, (source, target) in enumerate(pairs, 1):
+        lexicon.add(aligned(source, target, ((0, 0),)), line)
+    lexicon.add(aligned("", "the", ()), 9)
+    lexicon.add(aligned("ja", "", ()), 10)
+    found = [(entry.source, entry.target) for entry in lexicon.entries()]
+    assert found == [
+        ("Alt", "Old"), ("alt", "old"), ("alt", "aged"), ("Ball", "ball"), ("ja", ""), ("Zaun", "fence"), ("", "the"),
+    ]  # fmt: skip
+    assert list(lexicon.entries())[4] == Entry("ja", "", 1, 1.0, None, (10,))
+
+
+def test_case_may_not_count_and_a_line_is_named_once() -> None:
+    pair = aligned("Der Hund der", "The dog the", ((0, 0), (1, 1), (2, 2)))
+    entries = []
+    for lowercase in (False, True):
+        lexicon = BilingualLexicon(lowercase=lowercase, examples=5)
+        lexicon.add(pair, 7)
+        entries.append({(each.source, each.target): (each.count, each.lines) for each in lexicon.entries()})
+    assert entries[0] == {("Der", "The"): (1, (7,)), ("Hund", "dog"): (1, (7,)), ("der", "the"): (1, (7,))}
+    assert entries[1] == {("der", "the"): (2, (7,)), ("hund", "dog"): (1, (7,))}
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "expected"),
+    [
+        ("Er steht früh auf.", (1, 3), "steht … auf"),
+        ("der Schwebebalken.", (1,), "Schwebebalken"),
+        ("balance beam !", (0, 1, 2), "balance beam"),
+        ("( ein „Hund“, der )", (0, 1, 2, 3, 4), "ein „Hund“, der"),
+        ("( ein „Hund“, der )", (0, 2), "Hund"),
+        ("ja , nein ,", (1, 3), ", … ,"),
+        (". . .", (0, 1), ". ."),
+        ("50% #1 C#", (0, 1, 2), "50% #1 C#"),
+        ("what's o'clock?", (0, 1), "what's o'clock"),
+        ("a b c", (), ""),
+        ("Nord- und Südkorea", (0, 2), "Nord- … Südkorea"),
+    ],
+    ids=["verb", "stop", "mark", "inner", "bracket", "marks", "stops", "kept", "apostrophe", "none", "hyphen"],
+)
+def test_units_are_without_punctuation_at_their_ends(text: str, places: tuple[int, ...], expected: str) -> None:
+    assert unit(text.split(), places) == expected
+
+
+def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> None:
+    texts = [
+        *[("Hund", "dog", ((0, 0),))] * 3,
+        *[("Hund", "hound", ((0, 0),))] * 2,
+        ("Hund", "cat", ((0, 0),)),  # once
+        *[("Maus", word, ((0, 0),)) for word in ["mouse"] * 8 + ["rodent"] * 2],  # a fifth: just enough
+        *[("l'eau", "water", ((0, 0),))] * 2,
+        *[("l\u2019eau", "Wasser", ((0, 0),))] * 2,  # of the same words to a glossary
+        *[(".", "!", ((0, 0),))] * 9,
+        *[("#a x|y", "b c", ((0, 0), (1, 1)))] * 9,
+        *[("steht hier auf", "stands here", ((0, 0), (2, 0), (1, 1)))] * 2,  # with a gap
+        *[("der", word, ((0, 0),)) for word in ("the", "that", "who", "of", "it", "one") for _ in range(2)],
+        *[("die", "she", ((0, 0),))] * 2,
+        *[("die", "", ())] * 3,  # mostly without a translation
+    ]
+    with TermsOptions(terms := tmp_path / "terms.jsonl", min_count=2).open([], None) as report:
+        for number, text in enumerate(texts, 1):
+            report.add([text[0]], [text[1]], [aligned(*text)], number)
+    assert terms.read_text().splitlines() == [  # a glossary, whatever its name
+        "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater", "Maus\tmouse|rodent"
+    ]  # fmt: skip
+    assert len(read_glossary(terms).terms) == 4

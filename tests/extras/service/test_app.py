@@ -1,0 +1,386 @@
+"""The routes, around a translator that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from nmt.extras.service.app import create_app
+from nmt.extras.service.batcher import Batcher, Batching
+from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.messages import HealthAnswer, Limits, TranslateAnswer, TranslateRequest
+from nmt.extras.service.metrics import Metrics
+from tests.extras.service.fakes import Client, Gated, asking, texts_of, tree, until
+
+
+def error_of(response: httpx.Response, status: int) -> str:
+    assert response.status_code == status, response.text
+    answer = response.json()
+    assert list(answer) == ["error"]
+    assert "\n" not in answer["error"]
+    assert isinstance(answer["error"], str)
+    return answer["error"]
+
+
+def count(text: str, name: str) -> float:
+    return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, flags=re.MULTILINE))
+
+
+def test_one_text_or_several_give_a_result_each() -> None:
+    async def talk(client: Client, batcher: Batcher) -> None:
+        one = (await client.translate("ein Hund")).json()
+        assert one == {"results": [{"line": 1, **tree("ein Hund")}], "warnings": []}
+        several = (await client.translate(["a", "", "long", "a"])).json()
+        assert several == {
+            "results": [{"line": number, **tree(text)} for number, text in enumerate(["a", "", "long", "a"], 1)],
+            "warnings": ["line 3: cut"],
+        }
+        assert (await client.translate([])).json() == {"results": [], "warnings": []}
+
+    asking(Gated(), talk)
+
+
+def test_options_reach_the_engine() -> None:
+    engine = Gated()
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        await client.translate("a", n_best=2, beam=4, alignment=True)
+        await client.translate("a", n_best=None)
+        assert error_of(await client.translate("a", n_best=6), 422) == "n_best: 6 is more than this server allows, 5"
+
+    asking(engine, talk)
+    assert [options for options, _ in engine.batches] == [RequestOptions(2, 4, True), RequestOptions()]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"", 400, "the body is not JSON: Expecting value at line 1, column 1"),
+        (b'{"text": "a"', 400, "the body is not JSON: Expecting ',' delimiter at line 1, column 13"),
+        (b'{"text": "\xff"}', 400, "the body is not UTF-8 at byte 11"),
+        (b'{"text": "\\ud83d"}', 400, "the body has half of a surrogate pair, which is not a character"),
+        (b'{"text": "a", "n_best": NaN}', 400, "the body is not JSON: NaN is not a number of JSON"),
+        (b'{"text": "a", "n_best": ' + b"1" * 5000 + b"}", 400, "the body is not JSON: Exceeds the limit"),
+        (b"[" * 100_000, 400, "the body is nested too deeply"),
+        (b"null", 422, 'the body must be a JSON object such as {"text": "…"}'),
+        (b'["a"]', 422, 'the body must be a JSON object such as {"text": "…"}'),
+        (b"{}", 422, "text: missing; add this key"),
+        (b'{"txet": "a"}', 422, "txet: unknown key; did you mean 'text'?"),
+        (b'{"text": "a", "alignments": true}', 422, "alignments: unknown key; did you mean 'alignment'?"),
+        (b'{"text": 3}', 422, "text: must be text or a list of texts, not 3"),
+        (b'{"text": {"a": 1}}', 422, "text: must be text or a list of texts, not keys with values"),
+        (b'{"text": ["a", null]}', 422, "text: number 2 of the list is nothing; each must be text"),
+        (b'{"text": "a", "n_best": 0}', 422, "n_best: expected at least 1, found 0"),
+        (b'{"text": "a", "n_best": "2"}', 422, "n_best: expected a whole number, found text '2'; remove the quotes"),
+        (b'{"text": "a", "n_best": 2.0}', 422, "n_best: expected a whole number, found 2.0"),
+        (b'{"text": "a", "beam": true}', 422, "beam: expected a whole number, found true"),
+        (b'{"text": "a", "alignment": "yes"}', 422, "alignment: expected true or false, found text 'yes'"),
+        (b'{"text": ["a", "b", "c", "d"]}', 413, "4 texts are more than 3; send them in several requests"),
+        (b'{"text": ["a", "bbbbbb"]}', 413, "text 2 has 6 characters, more than 5; split it into sentences"),
+        ('{"text": ["a", "🐕🐕"]}'.encode(), 413, "text 2 has 8 subwords, more than 5; split it into sentences"),
+    ],
+    ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
+)
+def test_what_cannot_be_answered_is_told_in_a_sentence(body: bytes, status: int, message: str) -> None:
+    async def talk(client: Client, batcher: Batcher) -> str:
+        return error_of(await client.send(body), status)
+
+    found = asking(Gated(), talk, limits=Limits(sentences=3, characters=5))
+    assert found.startswith(message)
+
+
+def test_the_body_must_be_said_to_be_json() -> None:
+    async def talk(client: Client, batcher: Batcher) -> None:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+            response = await client.send(b'{"text": "a"}', **{"content-type": kind})
+            assert "Content-Type: application/json" in error_of(response, 415)
+        assert texts_of(await client.send(b'{"text": "a"}', **{"content-type": "Application/JSON; charset=utf-8"}))
+        assert "compressed" in error_of(await client.send(b"x", **{"content-encoding": "gzip"}), 415)
+
+    asking(Gated(), talk)
+
+
+def test_a_body_is_read_to_the_limit_and_no_further() -> None:
+    sent = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 1
+            yield b" " * 100
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        exact = b'{"text": "a"}'.ljust(1000)
+        assert texts_of(await client.send(exact)) == ["A"]
+        response = await client.send(exact + b" ")
+        assert error_of(response, 413) == "the body has more than 1000 bytes; send fewer or shorter texts at once"
+        assert response.headers["connection"] == "close"
+        error_of(await client.send(chunks()), 413)  # no Content-Length
+        assert sent == 11
+
+    asking(Gated(), talk, limits=Limits(body=1000))
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"text'
+        await asyncio.sleep(20)
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        assert error_of(await client.send(chunks()), 408) == "the body did not come within 0.05 s"
+
+    asking(Gated(), talk, limits=Limits(timeout_s=0.05))
+
+
+def test_fifty_requests_at_once_get_each_their_own_in_few_batches() -> None:
+    engine = Gated(is_open=False)
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        requests = [asyncio.create_task(client.translate([f"a{n}", f"b{n}"])) for n in range(50)]
+        await until(lambda: batcher.pending + len(engine.batches[0][1] if engine.batches else ()) == 100)
+        engine.open()
+        for number, response in enumerate(await asyncio.gather(*requests)):
+            assert texts_of(response) == [f"A{number}", f"B{number}"]
+
+    asking(engine, talk)
+    sizes = [len(batch) for _, batch in engine.batches]
+    assert sum(sizes) == 100
+    assert len(sizes) <= 5
+
+
+def test_a_full_queue_is_429_with_a_time_to_come_again() -> None:
+    engine = Gated(is_open=False)
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        first = asyncio.create_task(client.translate("a"))
+        await until(lambda: len(engine.batches) == 1)
+        second = asyncio.create_task(client.translate(["b", "c"]))
+        await until(lambda: batcher.pending == 2)
+        refused = await client.translate("d")
+        assert error_of(refused, 429) == f"the queue is full; try again in {refused.headers['retry-after']} s"
+        assert int(refused.headers["retry-after"]) >= 1
+        engine.open()
+        assert texts_of(await first) + texts_of(await second) == ["A", "B", "C"]
+
+    asking(engine, talk, config=Batching(queue=2, wait_s=0.0))
+
+
+def test_an_answer_that_does_not_come_in_time_is_503_and_out_of_the_queue() -> None:
+    engine = Gated(is_open=False)
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        first, second = await asyncio.gather(client.translate("a"), client.translate(["b", "c"]))
+        for response in (first, second):
+            assert error_of(response, 503).startswith("no answer within 0.3 s")
+            assert response.headers["retry-after"]
+        assert batcher.pending == 0
+        engine.open()
+        assert texts_of(await client.translate("d")) == ["D"]
+
+    asking(engine, talk, limits=Limits(timeout_s=0.3))
+    assert sum("d" in batch for _, batch in engine.batches) == 1
+
+
+def test_a_client_that_goes_away_leaves_nothing_in_the_queue() -> None:
+    engine, metrics = Gated(is_open=False), Metrics()
+
+    async def run(batcher: Batcher) -> None:
+        app = create_app(batcher, Limits(), metrics)
+        client = Client(app)
+        first = asyncio.create_task(client.translate("a"))
+        await until(lambda: len(engine.batches) == 1)
+        leave = asyncio.Event()
+        messages = [{"type": "http.request", "body": b'{"text": ["b", "c"]}', "more_body": False}]
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await leave.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            pass
+
+        scope = {
+            "type": "http", "method": "POST", "path": "/translate", "raw_path": b"/translate", "query_string": b"",
+            "headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http",
+        }  # fmt: skip
+        second = asyncio.create_task(app(scope, receive, send))
+        await until(lambda: batcher.pending == 2)
+        leave.set()
+        await second
+        assert batcher.pending == 0
+        engine.open()
+        assert texts_of(await first) == ["A"]
+
+    from tests.extras.service.fakes import batching
+
+    with batching(engine) as batcher:
+        asyncio.run(run(batcher))
+    assert engine.batches == [(RequestOptions(), ["a"])]
+    assert count(metrics.text().decode(), 'nmt_requests_total{path="/translate",status="499"}') == 1
+
+
+def test_a_failure_of_the_model_is_500_and_the_server_lives_on() -> None:
+    async def talk(client: Client, batcher: Batcher) -> None:
+        assert "the model failed" in error_of(await client.translate("fail"), 500)
+        assert texts_of(await client.translate("a")) == ["A"]
+
+    asking(Gated(), talk)
+
+
+def test_draining_answers_what_is_there_and_refuses_what_comes() -> None:
+    engine = Gated(is_open=False)
+
+    async def talk(client: Client, batcher: Batcher) -> None:
+        first = asyncio.create_task(client.translate("a"))
+        await until(lambda: len(engine.batches) == 1)
+        second = asyncio.create_task(client.translate("b"))
+        await until(lambda: batcher.pending == 1)
+        batcher.close()
+        health = await client.get("/health")
+        assert (health.status_code, health.json()) == (
+            503,
+            {
+                "status": "draining",
+                "model": "fake/best",
+                "alignment": True,
+                "languages": ["de", "en"],
+                "targets": [],
+                "context": 0,
+            },
+        )
+        refused = await client.translate("c")
+        assert error_of(refused, 503) == "the server is shutting down; try again"
+        assert refused.headers["retry-after"]
+        engine.open()
+        assert texts_of(await first) + texts_of(await second) == ["A", "B"]
+
+    asking(engine, talk)
+
+
+def test_giving_up_answers_503() -> None:
+    async def talk(client: Client, batcher: Batcher) -> None:
+        first = asyncio.create_task(client.translate("a"))
+        await until(lambda: len(engine.batches) == 1)
+        batcher.abort()
+        assert error_of(await first, 503) == "the server is shutting down; try again"
+
+    engine = Gated(is_open=False)
+    asking(engine, talk)
+
+
+def test_health_while_loading_and_when_ready() -> None:
+    async def loading() -> None:
+        client = Client(create_app(Batcher(Gated, Batching()), Limits(), Metrics()))
+        health = await client.get("/health")
+        assert health.status_code == 503
+        assert health.json() == {
+            "status": "loading",
+            "model": None,
+            "alignment": None,
+            "languages": None,
+            "targets": None,
+            "context": None,
+        }
+        assert error_of(await client.translate("a"), 503) == "the server is loading its model; try again"
+
+    async def ready(client: Client, batcher: Batcher) -> None:
+        health = await client.get("/health")
+        assert (health.status_code, health.json()) == (
+            200,
+            {
+                "status": "ready",
+                "model": "fake/best",
+                "alignment": True,
+                "languages": ["de", "en"],
+                "targets": [],
+                "context": 0,
+            },
+        )
+
+    asyncio.run(loading())
+    asking(Gated(), ready)
+
+
+def test_metrics_count_what_happened() -> None:
+    engine = Gated(is_open=False)
+
+    async def talk(client: Client, batcher: Batcher) -> str:
+        first = asyncio.create_task(client.translate("a b c"))
+        await until(lambda: len(engine.batches) == 1)
+        others = [asyncio.create_task(client.translate(text)) for text in (["d", "e"], "f")]
+        await until(lambda: batcher.pending == 3)
+        assert count((await client.get("/metrics")).text, "nmt_queue_sentences") == 3
+        engine.open()
+        await asyncio.gather(first, *others)
+        await client.translate("x", beam=0)
+        await client.get("/no/such/path")
+        await client.get("/another")
+        response = await client.get("/metrics")
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        return response.text
+
+    found = asking(engine, talk)
+    for name, value in {
+        'nmt_requests_total{path="/translate",status="200"}': 3,
+        'nmt_requests_total{path="/translate",status="422"}': 1,
+        'nmt_requests_total{path="other",status="404"}': 2,
+        "nmt_sentences_total": 4,
+        "nmt_tokens_total": 6,
+        "nmt_queue_sentences": 0,
+        'nmt_batch_sentences_bucket{le="1.0"}': 1,
+        "nmt_batch_sentences_count": 2,
+        "nmt_batch_sentences_sum": 4,
+        "nmt_queue_seconds_count": 3,
+        "nmt_batch_seconds_count": 2,
+        'nmt_request_seconds_count{path="/translate"}': 4,
+    }.items():
+        assert count(found, name) == value, name
+    assert asking(Gated(), lambda client, batcher: client.get("/metrics")).text.count("nmt_sentences_total 0.0") == 1
+
+
+def test_paths_and_methods_that_are_not_there() -> None:
+    async def talk(client: Client, batcher: Batcher) -> None:
+        assert error_of(await client.get("/nothing"), 404) == "there is nothing at this path"
+        assert error_of(await client.get("/translate"), 405) == "this path does not take this method"
+
+    asking(Gated(), talk)
+
+
+def test_the_api_is_described_as_it_is() -> None:
+    async def talk(client: Client, batcher: Batcher) -> tuple[Any, Any, Any]:
+        api = await client.get("/openapi.json")
+        return api.json(), (await client.translate(["a", "long"])).json(), (await client.get("/health")).json()
+
+    api, answer, health = asking(Gated(), talk)
+    assert set(api["paths"]) == {"/translate", "/health", "/metrics"}
+    operation = api["paths"]["/translate"]["post"]
+    assert set(operation["responses"]) == {
+        "200",
+        *["400", "401", "408", "413", "415", "421", "422", "429", "500", "503"],
+    }
+    body = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert set(body["properties"]) == set(TranslateRequest.model_fields)
+    assert body["additionalProperties"] is False
+    TranslateAnswer.model_validate_json(json.dumps(answer))
+    HealthAnswer.model_validate_json(json.dumps(health))
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/page.js", "/page.css", "/api.js", "/icon.svg", "/health", "/nothing"])
+def test_no_page_may_load_from_elsewhere(path: str) -> None:
+    response = asking(Gated(), lambda client, batcher: client.get(path))
+    policy = dict(part.split(" ", 1) for part in response.headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert {value for key, value in policy.items() if key != "default-src"} <= {"'self'", "'none'"}
+    assert response.headers["x-content-type-options"] == "nosniff"
+    if path not in ("/health", "/nothing"):
+        assert response.status_code == 200
+        assert not re.findall(r"(?:src|href|url|import|fetch)\W+(?:https?:)?//", response.text, flags=re.IGNORECASE)
+        assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", response.text)

@@ -1,0 +1,345 @@
+"""The kernels in C++ against PyTorch's operations in float64, and what happens where they cannot be made."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.core import cpu, log
+from nmt.core.errors import InputError
+from nmt.extras.speed import native
+from nmt.extras.speed.compiled import compiled, multiplies_tiles
+from nmt.extras.speed.int8 import Int8Weight, add_product
+from nmt.extras.speed.native import FEW_THREADS, Kernels
+
+ROOT = Path(__file__).parents[3]
+making = importlib.import_module("nmt.extras.speed.compiled")  # of whose name the package has a function
+needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+
+
+@torch.no_grad()
+def kernels(dtype: torch.dtype = torch.float32) -> Kernels:
+    found = native.kernels(torch.zeros(1, dtype=dtype))
+    assert found is not None
+    return found
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 1, scale: float = 1.0) -> Tensor:
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale).to(dtype)
+
+
+def close(dtype: torch.dtype) -> dict[str, float]:
+    return {"atol": 1e-5, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 1e-2, "rtol": 1e-2}
+
+
+# ---- each kernel
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 7, 32, 64, 65])
+@pytest.mark.parametrize(("positions", "beams"), [(1, 1), (14, 1), (16, 3), (37, 2)])
+def test_attention_of_one_query(positions: int, beams: int, width: int, dtype: torch.dtype) -> None:
+    batch, heads = 3, 2
+    # as models have them: a part of a larger tensor, heads of a row side by side
+    query_NHA = drawn(batch * beams, 3, heads, width, dtype=dtype)[:, 1]
+    kept = drawn(batch, 2, heads, positions, width, dtype=dtype, seed=2)
+    is_pad_BS = torch.rand(batch, positions, generator=torch.Generator().manual_seed(3)) < 0.4
+    is_pad_BS[:, 0] = False
+    for hidden in (None, is_pad_BS):
+        found_NQ = kernels(dtype).attend(query_NHA, kept[:, 0], kept[:, 1], hidden, 0.3)
+        memory = kept.double().repeat_interleave(beams, dim=0)
+        scores_NHS = 0.3 * torch.einsum("nha,nhsa->nhs", query_NHA.double(), memory[:, 0])
+        if hidden is not None:
+            scores_NHS = scores_NHS.masked_fill(hidden.repeat_interleave(beams, dim=0)[:, None], -torch.inf)
+        expected = torch.einsum("nhs,nhsa->nha", scores_NHS.softmax(-1), memory[:, 1]).flatten(1)
+        torch.testing.assert_close(found_NQ.double(), expected, **close(dtype))
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 7, 32, 64, 65])
+@pytest.mark.parametrize("positions", [1, 5, 16, 37])
+def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.dtype) -> None:
+    rows, heads = 5, 2
+    # earlier steps have had more rows; before keys and values there is a query, or there is none
+    for parts in (2, 3):
+        steps = [drawn(rows + positions - s, parts * heads * width, dtype=dtype, seed=s) for s in range(positions)]
+        backpointer_NT = torch.stack(
+            [
+                torch.randint(len(step), (rows,), generator=torch.Generator().manual_seed(s))
+                for s, step in enumerate(steps)
+            ],
+            dim=1,
+        )
+        query_NHA = drawn(rows, 3, heads, width, dtype=dtype)[:, 1]
+        found_NQ = kernels(dtype).attend_to_steps(query_NHA, steps, backpointer_NT, 0.3)
+        past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, backpointer_NT.T, strict=True)], dim=1)
+        keys, values = past_NTX.double().view(rows, positions, parts, heads, width)[:, :, -2:].unbind(dim=2)
+        weights_NHS = (0.3 * torch.einsum("nha,nsha->nhs", query_NHA.double(), keys)).softmax(dim=-1)
+        expected = torch.einsum("nhs,nsha->nha", weights_NHS, values).flatten(1)
+        torch.testing.assert_close(found_NQ.double(), expected, **close(dtype))
+
+
+@needs_kernels
+def test_what_is_hidden_has_exactly_no_weight() -> None:
+    query_NHA, memory = drawn(1, 1, 32).abs(), drawn(1, 1, 5, 32, seed=2)
+    is_pad_BS = torch.tensor([[False, False, True, True, True]])
+    found = kernels().attend(query_NHA, memory, memory, is_pad_BS, 1.0)
+    changed = memory.clone()
+    changed[:, :, 2:] = 1e9
+    assert torch.equal(kernels().attend(query_NHA, changed, changed, is_pad_BS, 1.0), found)
+
+
+@needs_kernels
+def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
+    query_NHA, memory = drawn(3, 2, 8), drawn(3, 2, 5, 8, seed=2)
+    alone = kernels().attend(query_NHA, memory, memory, None, 1.0)
+    query_NHA[0, 0, 0] = torch.nan
+    found = kernels().attend(query_NHA, memory, memory, None, 1.0)
+    assert found[0, :8].isnan().all()
+    assert torch.equal(found[0, 8:], alone[0, 8:])
+    assert torch.equal(found[1:], alone[1:])
+    weight, x_NI = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 8)
+    x_NI[1, 3] = torch.nan
+    with torch.no_grad():
+        product_NO = torch.nn.functional.linear(x_NI, weight)
+    assert product_NO.isnan().all(dim=1).tolist() == [False, True, False]
+
+
+@needs_kernels
+def test_what_does_not_go_together_is_refused() -> None:
+    weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
+    calls: list[Callable[[], object]] = [
+        lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
+        lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
+        lambda: kernels().attend(drawn(2, 2, 8), memory, memory, None, 1.0),
+        lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
+        lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
+        lambda: kernels().attend(drawn(3, 2, 8), memory.bfloat16(), memory.bfloat16(), None, 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(3, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 2, dtype=torch.int64), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 16)], torch.zeros(2, 1, dtype=torch.int32), 1.0),
+        lambda: kernels().attend_to_steps(drawn(2, 2, 4), [drawn(2, 15)], torch.zeros(2, 1, dtype=torch.int64), 1.0),
+        lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
+    ]
+    for call in calls:
+        with pytest.raises((AssertionError, ValueError)):
+            call()
+
+
+@torch.no_grad()
+def test_no_rows_have_no_products() -> None:
+    weight = Int8Weight.of(drawn(6, 8), torch.float32)
+    assert torch.nn.functional.linear(torch.empty(0, 3, 8), weight).shape == (0, 3, 6)
+
+
+@needs_kernels
+def test_attention_may_be_as_sharp_as_it_likes() -> None:
+    query_NHA, memory = torch.full((1, 1, 4), 300.0), torch.eye(4).view(1, 1, 4, 4)
+    memory[0, 0, 2, 2] = 2.0
+    (context_Q,) = kernels().attend(query_NHA, memory, memory, None, 1.0).tolist()
+    assert context_Q == pytest.approx([0.0, 0.0, 2.0, 0.0], abs=1e-30)
+
+
+@needs_kernels
+def test_tanh_is_exact_near_zero() -> None:
+    small_N = torch.logspace(-12, 0, 200)
+    scores_NS = kernels().additive(small_N[:, None], torch.zeros(200, 1, 1), torch.ones(1))
+    torch.testing.assert_close(scores_NS[:, 0].double(), small_N.double().tanh(), rtol=4e-7, atol=0.0)
+    torch.testing.assert_close(kernels().additive(-small_N[:, None], torch.zeros(200, 1, 1), torch.ones(1)), -scores_NS)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("width", [1, 16, 50])
+def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
+    query_NA, keys_MSA, v_A = (
+        drawn(*shape, dtype=dtype, seed=seed, scale=2.0)
+        for seed, shape in enumerate([(6, width), (2, 5, width), (width,)])
+    )
+    expected_NS = (query_NA.double()[:, None] + keys_MSA.double().repeat_interleave(3, dim=0)).tanh() @ v_A.double()
+    found_NS = kernels(dtype).additive(query_NA, keys_MSA, v_A)
+    torch.testing.assert_close(
+        found_NS.double(), expected_NS, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-5 * width
+    )
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("tokens", [1, 16, 1000])
+def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
+    logits_NV = drawn(4, tokens, dtype=dtype, scale=5.0)
+    logits_NV[1] += 1000.0
+    logits_NV[2, 1:] = -torch.inf
+    logits_NV[3] = -torch.inf
+    found_N = kernels(dtype).log_normalizer(logits_NV)
+    torch.testing.assert_close(found_N.double(), logits_NV.double().logsumexp(1), rtol=1e-6, atol=1e-5)
+
+
+@needs_kernels
+@each_type
+@pytest.mark.parametrize("whole", [True, False], ids=["in one", "by torch"])
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 1, 1), (5, 33, 50), (9, 64, 64), (55, 130, 200)])
+def test_products_in_integers_are_those_without_kernels(
+    rows: int, inputs: int, outputs: int, whole: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if whole and not kernels(dtype)._has_product:
+        pytest.skip("the CPU has no products of bytes")
+    monkeypatch.setattr(Kernels, "has_product", lambda _: whole)
+    weight, bias_O = Int8Weight.of(drawn(outputs, inputs), dtype), drawn(outputs, dtype=dtype, seed=2)
+    x_NI, sum_NO = drawn(rows, inputs, dtype=dtype, seed=3), drawn(rows, outputs, dtype=dtype, seed=4)
+    x_NI[0] = 0.0
+    x_NI[rows // 2] *= 1e-30
+
+    def products() -> list[Tensor]:
+        bare_NO, whole_NO = (torch.nn.functional.linear(x_NI, weight, each) for each in (None, bias_O))
+        added_NO = [add_product(sum_NO.clone(), x_NI, weight, each) for each in (None, bias_O)]
+        return [bare_NO, whole_NO, *added_NO]
+
+    with torch.no_grad():
+        found = products()
+        without_kernels(monkeypatch)
+        expected = products()
+    # in bfloat16 the expected ones are rounded before they are added, to a quarter at most
+    close_to = {"atol": 1e-5, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 0.25, "rtol": 1e-2}
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, **close_to)
+
+
+@needs_kernels
+@pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
+def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are tiles the number of rows decides, and a sentence shall not depend on its company."""
+    dtype = torch.bfloat16
+    if not kernels(dtype)._has_product:
+        pytest.skip("the CPU has no products of bytes")
+    weight, x_NI = Int8Weight.of(drawn(3000, 512), dtype), drawn(1000, 512, dtype=dtype, seed=3, scale=0.01)
+    bias_O = drawn(3000, dtype=dtype, seed=2) if has_bias else None
+    found = []
+    for is_left in (True, False):
+        monkeypatch.setattr(Kernels, "prefers_tiles", lambda *_, is_left=is_left: is_left)
+        with torch.no_grad():
+            found.append(torch.nn.functional.linear(x_NI, weight, bias_O))
+            found.append(add_product(drawn(1000, 3000, dtype=dtype, seed=4), x_NI, weight, bias_O))
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[1], found[3])
+
+
+@pytest.mark.parametrize("has_tiles", [True, False])
+def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "multiplies_tiles", lambda: has_tiles)
+    assert Kernels.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
+    for shape in ((127, 512), (128, 511)):
+        assert not Kernels.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
+    assert not Kernels.prefers_tiles(torch.zeros(128, 512))
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its CPU's features in a file")
+def test_tiles_are_a_feature_of_the_cpu() -> None:
+    flags = re.search(r"(?m)^(?:flags|Features)\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    assert flags is not None
+    assert multiplies_tiles() == ("amx_int8" in flags[1].split())
+
+
+@needs_kernels
+@torch.no_grad()
+def test_products_leave_what_is_beside_them_alone() -> None:
+    if not kernels()._has_product:
+        pytest.skip("the CPU has no products of bytes")
+    weight, x_NI = Int8Weight.of(drawn(70, 12), torch.float32), drawn(7, 12, seed=2)
+    memory = torch.full((9, 70), 5.0)
+    kernels().product(x_NI, weight.packed(), weight.scale_O, None, memory[1:8], onto=False)
+    assert (memory[[0, 8]] == 5.0).all()
+    torch.testing.assert_close(memory[1:8], torch.nn.functional.linear(x_NI, weight))
+
+
+def test_many_threads_share_products_out() -> None:
+    if compiled() is None:
+        pytest.skip("no C++ compiler: PyTorch's operations are used")
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(FEW_THREADS + 1)
+        assert not kernels().has_product()
+    finally:
+        torch.set_num_threads(threads)
+
+
+# ---- who gets them
+
+
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_kernels", lambda _: None)
+
+
+def test_gradients_and_other_types_get_none() -> None:
+    assert native.kernels(torch.zeros(1)) is None, "gradients are recorded"
+    with torch.no_grad():
+        assert native.kernels(torch.zeros(1, dtype=torch.float64)) is None
+        assert native.kernels(torch.zeros(1, device="meta")) is None
+        assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
+
+
+# ---- which library is loaded
+
+
+def installing() -> dict[str, list[str]]:
+    """The options of the libraries that ``setup.py`` compiles, by their names."""
+    found: dict[str, list[str]] = {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("setuptools.setup", lambda **settings: found.update(
+            {each.name.rpartition(".kernels_")[2]: each.extra_compile_args for each in settings["ext_modules"]}
+        ))  # fmt: skip
+        runpy.run_path(str(ROOT / "setup.py"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("avx2 bmi2 f16c fma movbe", "x86_64_v3"),
+        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl", "x86_64_v3"),
+        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni", "x86_64_v4_vnni"),
+        ("avx2", None),
+        ("", None),
+    ],
+)
+def test_the_cpu_chooses_the_library(
+    features: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(cpu, "features", lambda: frozenset(features.split()))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for name in installing():
+        (tmp_path / f"kernels_{name}.abi3.so").touch()
+    if expected is None:
+        with pytest.raises(InputError, match="did not know this CPU"):
+            making.installed()
+    else:
+        assert making.installed() == tmp_path / f"kernels_{expected}.abi3.so"
+
+
+@needs_kernels
+def test_a_library_that_is_turned_off_or_damaged_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PyTorch's operations then compute the same; ``--verbose`` says why."""
+    path = making.installed()
+    (tmp_path / path.name).write_bytes(b"no library")
+    log.set_verbosity(log.Verbosity.VERBOSE)
+    monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
+    assert making.compiled.__wrapped__() is None
+    said = capsys.readouterr().err
+    assert said.startswith(f"kernels: PyTorch's own: {tmp_path / path.name}: ")
+    assert said.count("\n") == 1
+    monkeypatch.setenv("NMT_KERNELS", "off")
+    assert making.compiled.__wrapped__() is None
+    assert capsys.readouterr().err == "kernels: PyTorch's own: NMT_KERNELS=off\n"

@@ -1,0 +1,207 @@
+"""Models made ready for searches, against the same models as trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt import ops
+from nmt.core import device
+from nmt.core.device import Compute, Precision
+from nmt.extras.speed import native, product
+from nmt.extras.speed.compiled import SWITCH, compiled
+from nmt.extras.speed.optimize import optimize, quantize, register
+from nmt.extras.speed.transformer_decoder import BackpointerState, FastTransformerDecoder
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.translator.loading import for_inference
+from tests.models.plain_decoder import SOURCES, padded
+from tests.models.variants import MARIAN, PROTOTYPE, TRANSFORMER, WIRINGS, make, tree, variants
+
+CPU = torch.device("cpu")
+SOURCE_BS = padded(SOURCES)
+BEAMS = 3
+
+needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
+
+
+@needs_kernels
+@torch.no_grad()
+def test_the_additive_score_of_a_search_is_that_of_the_formula() -> None:
+    query_BHTA, keys_BHSA, v_A = torch.randn(2, 1, 3, 8), torch.randn(2, 1, 5, 8), torch.randn(8)
+    register()
+    found_BHTS = ops.additive_energy(query_BHTA, keys_BHSA, v_A)
+    torch.testing.assert_close(found_BHTS, ops.additive_energy.body(query_BHTA, keys_BHSA, v_A))
+
+
+def transformer(source: str = "scaled_dot", tie: str = "none", **options: Any) -> dict[str, Any]:
+    sides = {**TRANSFORMER, **options}
+    return tree(score=source, tie=tie, encoder=sides, decoder=sides)
+
+
+LARGE = {
+    "previous": tree(decoder={**WIRINGS["previous"], "layers": 2}),
+    "parallel": tree(decoder=WIRINGS["parallel"], score="concat"),
+    "without attention": tree(score="none", decoder={"input_feeding": False}),
+    "raw start, word in the query": tree(
+        decoder={"size": 10, "start": "raw", "context": "every_step", "query_embedding": True}
+    ),
+    "embeddings to rnn": PROTOTYPE,
+    "transformer": transformer(),
+    "post-norm, swiglu": transformer(norm="post", activation="swiglu"),
+    "rotary": transformer(positions="rotary"),
+    "learned positions, tied": transformer(size=12, heads=3, tie="all", positions="learned"),
+    "as Marian": transformer(**MARIAN),
+    "other scores": transformer(score="additive", source="cosine"),
+}
+every_kind = pytest.mark.parametrize("config", LARGE.values(), ids=LARGE)
+
+
+def plain(config: dict[str, Any], precision: Precision) -> Seq2Seq[Any, Any]:
+    """The model with the modules it is trained with."""
+    model, dtype = make(config), Compute(CPU, precision).dtype
+    if precision == "int8":
+        quantize(model, dtype)
+    return model.requires_grad_(False).eval().to(dtype)
+
+
+def fast(config: dict[str, Any], precision: Precision) -> Seq2Seq[Any, Any]:
+    return optimize(make(config), Compute(CPU, precision))
+
+
+@torch.no_grad()
+def searched(model: Seq2Seq[Any, Any], precision: Precision, steps: int) -> tuple[Tensor, Tensor]:
+    """Logits (X, V) and weights (X, H, S) of all rows of a search whose rows change places and leave."""
+    generator = torch.Generator().manual_seed(7)
+    with Compute(CPU, precision).autocast():
+        memory = model.encode(SOURCE_BS)
+        state, results = model.start(memory).repeat(BEAMS), []
+        for time in range(steps):
+            rows = len(memory) * BEAMS
+            results.append(model.step(torch.randint(6, (rows,), generator=generator), memory, state))
+            parent_BK = torch.randint(BEAMS, (len(memory), BEAMS), generator=generator)
+            row_N = (parent_BK + BEAMS * torch.arange(len(memory))[:, None]).flatten()
+            if time in (2, 4):  # the first sentence leaves
+                memory, row_N = memory.select(torch.arange(1, len(memory))), row_N[BEAMS:]
+            state = results[-1].state.select(row_N)
+        return torch.cat([step.logits_NV for step in results]), torch.cat([step.weights_NHS for step in results])
+
+
+def assert_same_steps(config: dict[str, Any], steps: int) -> None:
+    results = (searched(way(config, "float32"), "float32", steps) for way in (fast, plain))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("config", list(variants()))
+def test_steps_of_a_search_are_the_same(config: dict[str, Any]) -> None:
+    assert_same_steps(config, steps=6)
+
+
+@every_kind
+def test_steps_of_a_long_search_are_the_same(config: dict[str, Any]) -> None:
+    """More steps than there are vectors of positions formed at once."""
+    assert_same_steps(config, steps=70)
+
+
+@every_kind
+def test_steps_with_weights_in_the_layout_of_onednn_are_the_same(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(product, "PACKED", 1)
+    assert_same_steps(config, steps=6)
+    output = fast(config, "float32").output
+    assert isinstance(output, product.PackedOutput)
+    readout_ND = torch.randn(3, output.weight_VD.shape[1], requires_grad=True)
+    output(readout_ND).sum().backward()
+    torch.testing.assert_close(readout_ND.grad, output.weight_VD.sum(dim=0).expand(3, -1))
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("bfloat16", torch.bfloat16), ("int8", torch.bfloat16), ("int8", torch.float32)], ids=str
+)
+def test_rounding_errors_are_no_larger(
+    config: dict[str, Any], precision: Precision, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fastest: Precision = "bfloat16" if dtype == torch.bfloat16 else "float32"
+    monkeypatch.setitem(device.FASTEST, "cpu", lambda: (fastest, ""))
+    exact_XV, _ = searched(plain(config, "float32"), "float32", 20)
+    fast_XV, plain_XV = (searched(way(config, precision), precision, 20)[0] for way in (fast, plain))
+    assert fast_XV.dtype == plain_XV.dtype == dtype
+    assert 0.0 < (fast_XV - exact_XV).abs().mean() < 1.2 * (plain_XV - exact_XV).abs().mean()
+
+
+@needs_kernels
+@torch.no_grad()
+def test_a_state_may_be_stepped_from_twice() -> None:
+    model = fast(transformer(), "float32")
+    memory = model.encode(SOURCE_BS)
+    state = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory)).state
+    one = model.step(torch.tensor([4, 4, 4]), memory, state)
+    expected_NV = model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV
+    model.step(torch.tensor([5, 5, 5]), memory, state)
+    assert torch.equal(model.step(torch.tensor([1, 5, 4]), memory, one.state).logits_NV, expected_NV)
+
+
+@needs_kernels
+@torch.no_grad()
+def test_states_of_two_searches_are_not_joined() -> None:
+    """Backpointers are rows of their own search."""
+    model = fast(transformer(), "float32")
+    memory = model.encode(SOURCE_BS)
+    one, other = (model.step(torch.tensor([4, 5, 1]), memory, model.start(memory)).state for _ in range(2))
+    assert len(BackpointerState.joined([one, one])) == 2 * len(one)
+    with pytest.raises(AssertionError):
+        BackpointerState.joined([one, other])
+
+
+@needs_kernels
+@torch.no_grad()
+def test_parts_are_replaced_where_kernels_support_them() -> None:
+    assert isinstance(fast(transformer(), "float32").decoder, FastTransformerDecoder)
+    assert isinstance(fast(LARGE["other scores"], "float32").decoder, TransformerDecoder)
+
+
+@pytest.fixture
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    caches = (compiled, native._kernels)
+    monkeypatch.setenv(SWITCH, "off")
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@every_kind
+def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], precision: Precision) -> None:
+    model = fast(config, precision)
+    assert not isinstance(model.decoder, FastTransformerDecoder)
+    pairs = zip(searched(model, precision, 6), searched(plain(config, precision), precision, 6), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_gradients_reach_the_embeddings() -> None:
+    model = fast(transformer(), "float32")
+    embedded_BSE = model.encoder.embed(SOURCE_BS).detach().requires_grad_()
+    memory = model.encode_embedded(embedded_BSE, SOURCE_BS == 0)
+    step = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory))
+    (gradient_BSE,) = torch.autograd.grad(step.logits_NV.logsumexp(1).sum(), embedded_BSE)
+    assert gradient_BSE.abs().max() > 1e-4
+
+
+@needs_kernels
+def test_loading_gives_a_fast_model_where_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Compute(CPU, "float32")
+    monkeypatch.setattr(for_inference, "implementation", for_inference.body)
+    assert isinstance(for_inference(make(transformer()), compute).decoder, TransformerDecoder)
+    register()
+    assert isinstance(for_inference(make(transformer()), compute).decoder, FastTransformerDecoder)
