@@ -6,7 +6,7 @@ Shapes as in ``mechanism``; V is the width of a value, N = B x beams rows, the r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -113,11 +113,10 @@ class Attention(nn.Module):
         context_BTV = self._context(self.dropout(weights_BHTS.to(memory.values_BSV.dtype)), memory.values_BSV)
         return AttentionOutput(context_BTV.reshape(rows, time, -1), unfold_beams(weights_BHTS, rows, time), sampled)
 
-    def _parameters_of_score(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        """The parameters of the score. Matrices are left to autocast, which casts them once for all steps."""
-        matrices = {"query_weight_AQ": self.query_weight_AQ, "key_weight_AK": self.key_weight_AK}
+    def _parameters_of_score(self, dtype: torch.dtype) -> dict[str, Any]:
+        """W and U, None where it has none, and the others. Autocast casts the matrices, once for all steps."""
         others = {name: value.to(dtype) for name, value in self.score_parameters.items()}
-        return {**{name: matrix for name, matrix in matrices.items() if matrix is not None}, **others}
+        return {"query_weight_AQ": self.query_weight_AQ, "key_weight_AK": self.key_weight_AK, **others}
 
     def _is_hidden(self, position_BT: Tensor, is_pad_BS: Tensor) -> Tensor:
         """True where a query may not look; broadcasts to (B, H, T, S)."""
