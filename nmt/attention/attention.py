@@ -1,6 +1,8 @@
-"""Attention: a score for each pair of query and key, weights, and the context they give. Padding is masked here only.
+"""Attention: a score for each pair of query and key, weights, and the context they give. Padding is masked
+here, not in the scores or the normalizers.
 
-Shapes as in ``mechanism``; V is the width of a value, N = B x beams rows, the rows of a sentence side by side.
+Shapes as in ``mechanism``; V is the width of a value, N = B x beams the number of rows; the rows of a sentence are
+neighbours.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ class Attended(NamedTuple):
 
     context_NTV: Tensor
     weights_NHTS: Tensor
-    """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the normalizer."""
+    """The weights, in float32, which sum to 1 over S and are exactly 0 at padding. H is the number of heads of the
+    normalizer."""
     sampled: SampledPositions | None
-    """The positions drawn in training by a normalizer that learns from a reward."""
+    """The positions that were drawn, if the model is training and the normalizer learns from a reward; else None."""
 
 
 class Attention(nn.Module):
@@ -57,7 +60,8 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         causal: bool = False,
     ) -> None:
-        """``dropout`` is that of the weights. ``causal``: a query at position t sees keys up to t only."""
+        """``dropout`` is the rate for the weights. If ``causal``, a query at position t sees keys up to position t
+        only."""
         super().__init__()
         assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=config.key_size or key_size)
@@ -67,7 +71,7 @@ class Attention(nn.Module):
         self.causal = causal
         self.learns_from_rewards = isinstance(config.weights, Sampled) and not config.weights.marginalizes
         self.update = 0
-        """Number of updates of training so far, for mechanisms that anneal."""
+        """Number of updates of training so far, which mechanisms with an annealed setting read."""
         self.key_projection_KD = None if config.key_size is None else matrix(config.key_size, key_size)
         self.query_weight_AQ, self.key_weight_AK = _projections(config.score.projections(sizes), sizes)
         self.score_parameters = _initialised(config.score.parameters(sizes))
@@ -81,7 +85,7 @@ class Attention(nn.Module):
         return self.normalizer.marginalizes
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
-        """The memory of a batch of sentences; encoder states serve as keys and as values."""
+        """Builds the memory of a batch of sentences; encoder states serve as keys and as values."""
         if self.key_projection_KD is not None:
             keys_BSK = F.linear(keys_BSK, self.key_projection_KD)
         # U k does not depend on the target, so it is computed once for a sentence
@@ -91,7 +95,8 @@ class Attention(nn.Module):
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
         """Attends from queries (N, T, Q) at target positions (N, T).
 
-        N is B or a multiple of it: the rows of a sentence share its memory, as if they were further target positions.
+        N is B or a multiple of it. The rows of a sentence share its memory: they are treated as further target
+        positions.
         """
         # a search has several rows for a sentence, training has one
         batch, (rows, time, _) = memory.is_pad_BS.shape[0], query_NTQ.shape
@@ -104,7 +109,7 @@ class Attention(nn.Module):
         scores_BHTS = recomputed(self.score)(projected_BTA.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
         # -inf where a query may not look, so that the weight there is exactly 0
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
-        # alpha = normalizer(e), in float32 whatever the products run in: sums over long sentences need it
+        # alpha = normalizer(e), in float32 even if the products are in half precision: long sums need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         with torch.autocast(query_NTQ.device.type, enabled=False):
             parameters = {name: value.float() for name, value in self.weighting_parameters.items()}
@@ -114,7 +119,7 @@ class Attention(nn.Module):
         return Attended(context_BTV.reshape(rows, time, -1), _unfold_beams(weights_BHTS, rows, time), sampled)
 
     def _is_hidden(self, position_BT: Tensor, is_pad_BS: Tensor) -> Tensor:
-        """True where a query may not look; broadcasts to (B, H, T, S)."""
+        """Returns the attention mask, True where a query may not attend to a key; broadcasts to (B, H, T, S)."""
         is_hidden = is_pad_BS[:, None, None, :]
         if not self.causal:
             return is_hidden
@@ -123,7 +128,7 @@ class Attention(nn.Module):
         return is_hidden | (source_S > position_BT[:, None, :, None])
 
     def _context(self, weights_BHTS: Tensor, values_BSV: Tensor) -> Tensor:
-        """Sum of the values by their weights, (B, T, V)."""
+        """Computes the sum of the values by their weights, (B, T, V)."""
         if self.fusion_VF is None:
             return weights_BHTS[:, 0] @ values_BSV
         # several heads: one context each, joined by a layer: tanh(W [c_1; ...; c_H])
@@ -139,7 +144,7 @@ class NoAttention(nn.Module):
     marginalizes = False
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
-        """The memory of a batch of sentences, with keys of width 0."""
+        """Builds the memory of a batch of sentences, with keys of width 0."""
         return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> Attended:
@@ -150,7 +155,8 @@ class NoAttention(nn.Module):
 
 
 def _unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:
-    """Weights of a sentence's beams, from further target positions to further rows: (B, H, KT, S) to (N, H, T, S)."""
+    """Reshapes weights (B, H, KT, S), in which beams are further target positions, to (N, H, T, S), in which they are
+    rows."""
     batch, heads, _, positions = weights_BHTS.shape
     if rows == batch:
         return weights_BHTS
@@ -166,7 +172,7 @@ def matrix(outputs: int, inputs: int) -> nn.Parameter:
 
 
 def _projections(projections: Projections, sizes: Sizes) -> tuple[nn.Parameter | None, nn.Parameter | None]:
-    """W of the query and U of the key. Halves of one matrix are two tensors that are initialised as one."""
+    """Creates W of the query and U of the key. Halves of one matrix are two tensors that are initialised as one."""
     query, key = projections.query, projections.key
     if projections.joint:
         assert query is not None, "one matrix has both halves"
@@ -182,7 +188,7 @@ def _initialised(declared: Mapping[str, Parameter]) -> nn.ParameterDict:
     for name, parameter in declared.items():
         values = torch.ones(parameter.shape) if parameter.init == "ones" else torch.zeros(parameter.shape)
         if parameter.init == "xavier":
-            # a vector is initialised as the one row of a matrix
+            # a vector is initialised as a matrix of one row
             nn.init.xavier_uniform_(values if values.dim() > 1 else values[None])
         parameters[name] = nn.Parameter(values)
     return parameters

@@ -1,9 +1,9 @@
 """Base classes of the mechanisms in ``scores`` and ``weights``.
 
-A mechanism is one frozen record: its fields are what a configuration may set, its ``kind`` is its name there, its
-methods are its formula over parameters that it is handed. Parameters are only declared here (``Parameter``); the
-``Attention`` module makes and owns them. So the file that holds the formula can be read, and every configuration
-checked, without torch being imported.
+A mechanism is one frozen record: its fields are the settings that a configuration may change, its ``kind`` is its name
+there, its methods compute its formula from the parameters that they receive. Parameters are only declared here
+(``Parameter``); the ``Attention`` module makes and owns them. So the file with the formula can be read, and every
+configuration checked, without importing torch.
 
 Shapes: B batch, H heads, T target positions (queries), S source positions (keys), Q width of a query, K width of a
 key, A width inside a score.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a mechanism wants: its shape and how it starts."""
+    """A parameter of a mechanism: its shape and its initialisation."""
 
     shape: tuple[int, ...]
     init: Literal["xavier", "zeros", "ones"] = "xavier"
@@ -44,20 +44,20 @@ class Mechanism(Structure, ABC):
     """One named part of attention, with its formula's name, source and parameters."""
 
     formula: ClassVar[str]
-    """The formula as the table in docs/attention.md shows it."""
+    """The formula that the table in docs/attention.md shows."""
     source: ClassVar[str]
     """The paper, as author and year."""
 
     kind: str
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """The parameters it needs, by name."""
+        """Returns the parameters that the mechanism needs, by name."""
         return {}
 
 
 @dataclass(frozen=True)
 class Projections:
-    """The widths A to which a score wants its query and its keys projected first, W q and U k; None: as they are.
+    """The widths A of the projections W q and U k that a score reads; None means that the vectors are not projected.
 
     ``Attention`` projects the keys once for each sentence.
     """
@@ -65,11 +65,12 @@ class Projections:
     query: int | None = None
     key: int | None = None
     joint: bool = False
-    """True: W and U are the two halves of one matrix over [query; key]."""
+    """Makes W and U the two halves of one matrix over [query; key]."""
 
     @classmethod
     def to_one_width(cls, sizes: Sizes) -> Projections:
-        """For a score that compares query and key themselves: as they are if equally wide, else U k, U (Q, K)."""
+        """Returns the projections of a score that compares query and key directly: none if they are equally wide, else
+        U k with U (Q, K)."""
         return cls() if sizes.query == sizes.key else cls(key=sizes.query)
 
 
@@ -77,21 +78,22 @@ class Score(Mechanism):
     """Measures the match of each key with each query."""
 
     reads_keys: ClassVar[bool] = True
-    """False: the score depends on the number of keys only."""
+    """Declares that the score reads the keys; otherwise it depends on their number only."""
 
     @abstractmethod
     def projections(self, sizes: Sizes) -> Projections:
-        """Projections of query and keys before ``__call__``; no biases."""
+        """Returns the projections, without biases, that are applied to query and keys before ``__call__``."""
 
     def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
-        """The projected keys as ``__call__`` wants them, computed once for each sentence; same shape."""
+        """Prepares the projected keys for ``__call__``, once for each sentence; their shape stays the same."""
         return keys_BHSA
 
     @abstractmethod
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
+        """Computes the scores, (B, H, T, S), from a projected query and prepared keys; the caller masks padding.
 
-        A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end only.
+        A score of -inf forbids a position, which is also how the caller masks padding. Only positions at the end of the
+        sentence may be forbidden.
         """
 
 
@@ -105,42 +107,43 @@ class AttentionContext:
     """The target position of each query, from 0."""
     is_training: bool
     update: int
-    """Updates of training so far, for what is annealed."""
+    """Number of updates of training so far, which annealed settings depend on."""
 
 
 class AttentionWeights(NamedTuple):
     """Result of a normalizer."""
 
     weights_BHTS: Tensor
-    """H is the number of heads of the normalizer."""
+    """The weights; H is the number of heads of the normalizer."""
     sampled: SampledPositions | None = None
-    """The drawn positions, where the normalizer learns from a reward."""
+    """The drawn positions, if the normalizer learns from a reward; else None."""
 
 
 class Normalizer(Mechanism):
     """Turns scores into weights."""
 
     chooses: ClassVar[bool] = False
-    """True: all weight is on one position, or on windows round it."""
+    """Declares that all weight is on one position, or on windows round it."""
 
     @property
     def heads(self) -> int:
-        """Number of sets of weights for one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""
+        """Number of sets of weights that one set of scores gives; their contexts are fused: tanh(W [c_1; ...; c_H])."""
         return 1
 
     @property
     def marginalizes(self) -> bool:
-        """True: training sums the likelihood over every source position instead of attending to a mixture."""
+        """Returns True if training sums the likelihood over every source position instead of attending to a mixture."""
         return False
 
     @abstractmethod
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """Weights that sum to 1 over S, from float32 scores; where those are -inf, at the end, weights are 0."""
+        """Computes weights that sum to 1 over S from scores in float32; where a score is -inf, at the end of a
+        sentence, the weight is 0."""
 
     @staticmethod
     def allowed(scores_BHTS: Tensor) -> Tensor:
-        """Number of leading positions that may be looked at: (B, T, 1), at least 1."""
+        """Counts the leading positions that a query may attend to, (B, T, 1), at least 1."""
         allowed_BT1: Tensor = scores_BHTS[:, 0].isfinite().sum(dim=-1, keepdim=True)
         return allowed_BT1

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 EPSILON = 1e-6
-"""The least length that a vector is divided by."""
+"""Smallest length that a vector is divided by."""
 
 
 class Cosine(Score):
     """score = b q . k / (|q| |k|), b = sharpness x exp(theta).
 
     A cosine lies between -1 and 1, too close together for a softmax to choose; so the paper multiplies by a key
-    strength b, which its controller emits at each step. Here b is one learnt number. Where the widths differ the key is
+    strength b, which its controller emits at each step. Here b is one learnt number. If the widths differ, the key is
     first projected, k' = W k.
     """
 
@@ -36,19 +36,19 @@ class Cosine(Score):
     """Initial value of b."""
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
+        """Returns the projection W (Q, K), which is needed only if the widths differ."""
         return Projections.to_one_width(sizes)
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """theta, so that b stays positive."""
+        """Returns theta, the logarithm of b over its initial value, so that b stays positive."""
         return {"log_sharpness_1": Parameter((1,), "zeros")}
 
     def precompute_keys(self, keys_BHSA: Tensor) -> Tensor:
-        """Keys of length 1."""
+        """Scales the keys to length 1."""
         return _unit(keys_BHSA)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """b cos(query, key) for all pairs."""
+        """Computes b cos(query, key) for all pairs."""
         strength_1 = (parameters["log_sharpness_1"] + math.log(self.sharpness)).exp()
         return (_unit(query_BHTA) * strength_1) @ keys_BHSA.mT
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class Dot(Score):
-    """score = q . k. No parameters where query and key are equally wide; else the key is first projected, k' = W k."""
+    """score = q . k. It has no parameters if query and key are equally wide; else the key is first projected, k' = W
+    k."""
 
     formula: ClassVar[str] = "q·k"
     source: ClassVar[str] = "Luong et al. 2015"
@@ -20,9 +21,9 @@ class Dot(Score):
     kind: Literal["dot"] = "dot"
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
+        """Returns the projection W (Q, K), which is needed only if the widths differ."""
         return Projections.to_one_width(sizes)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """query . key for all pairs."""
+        """Computes query . key for all pairs."""
         return query_BHTA @ keys_BHSA.mT

@@ -20,7 +20,7 @@ class Gaussian(Score):
     """score = -|q - k|^2 / (2 s^2); softmax of it weighs each value by a Gaussian kernel of bandwidth s round q, over
     the sum of all: the Nadaraya-Watson estimate of the value at q.
 
-    Where the widths differ the key is first projected, k' = W k.
+    If the widths differ, the key is first projected, k' = W k.
     """
 
     formula: ClassVar[str] = "-|q - k|² / 2σ²"
@@ -28,24 +28,24 @@ class Gaussian(Score):
 
     kind: Literal["gaussian"] = "gaussian"
     bandwidth: Annotated[float, Field(gt=0.0)] | None = None
-    """sigma, or its initial value if it is learnt; null: the fourth root of the width, with which scores start about
-    as large as those of scaled_dot."""
+    """sigma, or its initial value if it is learnt; null means the fourth root of the width, with which scores start
+    about as large as those of scaled_dot."""
     learned: bool = True
     """Train sigma."""
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
+        """Returns the projection W (Q, K), which is needed only if the widths differ."""
         return Projections.to_one_width(sizes)
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """The logarithm of s over where it starts, if it is learnt."""
+        """Returns the logarithm of s over its initial value, if s is learnt."""
         return {"log_bandwidth_1": Parameter((1,), "zeros")} if self.learned else {}
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """For all pairs, the square multiplied out: (q . k - |q|^2 / 2 - |k|^2 / 2) / s^2."""
+        """Computes the score for all pairs with the square multiplied out: (q . k - |q|^2 / 2 - |k|^2 / 2) / s^2."""
         import torch
 
-        # the squares nearly cancel the product where it matters, so they are not added up in a half precision
+        # the squares nearly cancel the product of close vectors, so they are not added up in half precision
         dtype = torch.promote_types(query_BHTA.dtype, torch.float32)
         product_BHTS = (query_BHTA @ keys_BHSA.mT).to(dtype)
         query_BHT1 = query_BHTA.to(dtype).square().sum(dim=-1, keepdim=True)

@@ -20,9 +20,9 @@ class General(Score):
     kind: Literal["general"] = "general"
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K)."""
+        """Returns the projection W (Q, K)."""
         return Projections(key=sizes.query)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """query . (W key) for all pairs."""
+        """Computes query . (W key) for all pairs."""
         return query_BHTA @ keys_BHSA.mT

@@ -1,4 +1,4 @@
-"""Location score: from the query alone, a score for each source position, whatever word stands there.
+"""Location score: the query alone gives the score of each source position, independently of the word there.
 
 Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation", equation 8.
 """
@@ -28,11 +28,11 @@ class Location(Score):
     """Number of source positions that it can attend to, in subwords."""
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W; keys are not looked at."""
+        """Returns the width of W; keys are not read."""
         return Projections(query=self.positions)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """The first S of the query's scores; -inf past the last."""
+        """Computes W q and returns the first S scores, with -inf past the last."""
         from torch.nn import functional
 
         positions = keys_BHSA.shape[2]

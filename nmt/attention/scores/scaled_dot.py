@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class ScaledDot(Score):
-    """score = q . k / sqrt(Q): of two vectors with independent entries of variance 1 it has variance 1 at any width.
+    """score = q . k / sqrt(Q). The score of two vectors with independent entries of variance 1 has variance 1 at any
+    width.
 
-    Without parameters where query and key are equally wide; else the key is first projected, k' = W k.
+    It has no parameters if query and key are equally wide; else the key is first projected, k' = W k.
     """
 
     formula: ClassVar[str] = "q·k / √d"
@@ -27,9 +28,9 @@ class ScaledDot(Score):
     kind: Literal["scaled_dot"] = "scaled_dot"
 
     def projections(self, sizes: Sizes) -> Projections:
-        """W (Q, K), only where the widths differ."""
+        """Returns the projection W (Q, K), which is needed only if the widths differ."""
         return Projections.to_one_width(sizes)
 
     def __call__(self, query_BHTA: Tensor, keys_BHSA: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """query . key / sqrt(width) for all pairs."""
+        """Computes query . key / sqrt(width) for all pairs."""
         return (query_BHTA / math.sqrt(query_BHTA.shape[-1])) @ keys_BHSA.mT

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 class Hard(Sampled):
     """All weight on one position: the best-scored when decoding.
 
-    In training (``reinforce``) it is drawn from softmax(scores), which learns by REINFORCE, or at some of the steps the
-    expectation stands for a draw (see ``Sampled``); or (``marginal``) the
-    likelihood is summed over every position, p(y_t) = sum over s of softmax(scores)_s p(y_t | s), exactly, at the cost
-    of one output layer for each. The sum is exact only where a choice touches no later step: with ``decoder.query:
-    current`` and without ``input_feeding``.
+    In training (``reinforce``) it is drawn from softmax(scores), which learns by REINFORCE, and some of the steps use
+    the expectation in place of a draw (see ``Sampled``); or (``marginal``) the likelihood is summed over every
+    position, p(y_t) = sum over s of softmax(scores)_s p(y_t | s), exactly, at the cost of one output layer for each.
+    The sum is exact only where a choice touches no later step: with ``decoder.query: current`` and without
+    ``input_feeding``.
     """
 
     formula: ClassVar[str] = "one-hot, s ~ softmax(scores)"
@@ -39,13 +39,14 @@ class Hard(Sampled):
         return self.training == "marginal"
 
     def parameters(self, sizes: Sizes) -> Mapping[str, Parameter]:
-        """The parameters of the baseline; the exact sum needs none."""
+        """Returns the parameters of the baseline; the exact sum needs none."""
         return {} if self.marginalizes else super().parameters(sizes)
 
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """One-hot weights, or in training the probabilities of the positions; for the exact sum, always those."""
+        """Returns one-hot weights or, at some steps of training, the probabilities of the positions; with the exact
+        sum, training always returns the probabilities."""
         if self.marginalizes and context.is_training:
             # the decoder sums over the positions by these probabilities
             return AttentionWeights(scores_BHTS.softmax(dim=-1))

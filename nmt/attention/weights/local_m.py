@@ -28,10 +28,11 @@ class LocalMonotonic(Normalizer):
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """The window always holds p_t, which may be looked at, so something is left to weigh."""
+        """Computes the softmax over the window, which always contains the allowed position p_t and so is never
+        empty."""
         # p_t = t, or the last word where the target is longer than the source
         centre_BT1 = context.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)
         source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
         is_outside_BTS = (source_S - centre_BT1).abs() > self.width
-        # -inf outside of the window, so that softmax runs over what is inside
+        # -inf outside of the window, so that softmax runs over the positions inside
         return AttentionWeights(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))

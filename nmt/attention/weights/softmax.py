@@ -22,5 +22,5 @@ class Softmax(Normalizer):
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """exp(-inf) = 0: padding gets exactly 0."""
+        """Computes the softmax. Padding gets exactly 0, because exp(-inf) = 0."""
         return AttentionWeights(scores_BHTS.softmax(dim=-1))

@@ -26,8 +26,9 @@ class Sparsemax(Normalizer):
     def __call__(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Mapping[str, Tensor]
     ) -> AttentionWeights:
-        """Autograd through tau gives the Jacobian of equation 9; a score of -inf is below every tau."""
-        # weights do not change if all scores do by as much; near 0 they are rounded least
+        """Computes the weights. Autograd through tau gives the Jacobian of equation 9; a score of -inf is below every
+        tau."""
+        # adding a number to all scores changes no weight; near 0 the rounding errors are smallest
         scores_BHTS = scores_BHTS - scores_BHTS.amax(dim=-1, keepdim=True).detach()
         # z_(1) >= z_(2) >= ..., and their running sums
         descending_BHTS = scores_BHTS.sort(dim=-1, descending=True).values
