@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchTotals:
-    """Counts over some batches, in all processes: the losses of an update are means over them."""
+    """Counts over some batches in all processes; the losses of an update are divided by them."""
 
     tokens: int
     """Target tokens, end-of-sentence included."""
@@ -41,16 +41,16 @@ class BatchTotals:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of some batches, each a sum."""
+    """Losses of some batches, each of which is a sum."""
 
     objective: float = 0.0
-    """The minimised loss over target tokens, without guidance; with ``training.risk`` the usual loss."""
+    """Sum of the minimised loss over target tokens, without guidance; with ``training.risk`` of the usual loss."""
     cross_entropy: float = 0.0
-    """-log p(gold) over target tokens, without smoothing."""
+    """Sum of -log p(gold) over target tokens, without smoothing."""
     risk: float = 0.0
-    """Over sentences; 0 without ``training.risk``."""
+    """Sum of the risk over sentences; 0 without ``training.risk``."""
     guidance: float = 0.0
-    """Over the target tokens that have links; 0 without ``training.guided_attention``."""
+    """Sum of the attention loss over the target tokens that have links; 0 without ``training.guided_attention``."""
 
     def __add__(self, other: Losses) -> Losses:
         return Losses(*map(add, astuple(self), astuple(other)))
@@ -67,7 +67,7 @@ class Objective:
         compute: Compute,
         text: Callable[[Sequence[int]], str],
     ) -> None:
-        """``text`` is the tokenizer's reading of target tokens."""
+        """``text`` detokenizes target tokens."""
         self._model = model
         self._config = config
         self._optimizer = optimizer
@@ -86,11 +86,11 @@ class Objective:
     def backward(
         self, batch: Batch | None, totals: BatchTotals, *, update: int, all_reduce: RewardSums = lambda own_3: own_3
     ) -> Tensor:
-        """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from; returns
-        the fields of its ``Losses``, (4,) in float64, for which nothing has waited yet.
+        """Adds the gradients of a batch, which is all or part of what ``update`` (counted from 1) learns from. Returns
+        the fields of its ``Losses``, (4,) in float64, without waiting for the device.
 
-        ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
-        batch this process has no rows, and still joins in that sum.
+        ``totals`` are the counts of the whole update. ``all_reduce`` adds sums of rewards over all processes. If
+        ``batch`` is None, this process has no rows but still takes part in that sum.
         """
         config, device = self._config, self._compute.device
         losses_4 = torch.zeros(4, dtype=torch.float64, device=device)
@@ -101,21 +101,21 @@ class Objective:
         # non_blocking: the memory is pinned, see stream.py
         source_BS = torch.from_numpy(batch.source_BS).to(device, non_blocking=True)
         target_BT = torch.from_numpy(batch.target_BT).to(device, non_blocking=True)
-        # losses of the parts of an update are sums, so that all are divided by the same number
+        # losses of the parts of an update are sums, which are all divided by the same number
         count = totals.tokens if config.normalization == "tokens" else totals.sentences
         if self._risk is not None:
             with recomputing(config.recompute):
                 loss = self._risk.loss(source_BS, target_BT)
-            # minimum risk counts sentences, the usual loss beside it counts what the configuration says
+            # minimum risk is a mean over sentences, the usual loss over what the configuration says
             total = loss.risk / totals.sentences
             if (weight := self._risk.config.cross_entropy) > 0.0:
                 total = total + weight * loss.gold.objective / count
             self._optimizer.scaled(total).backward()  # type: ignore[no-untyped-call]
-            # stays on the device: nothing waits for it here
+            # stays on the device, so that the host does not wait
             losses_4[:3] = torch.stack([loss.gold.objective, loss.gold.cross_entropy, loss.risk]).detach()
             return losses_4
         inputs = (self._model, source_BS, target_BT, config.feed.at(update), self._guide(batch))
-        # counted on the host, so that the device need not be asked
+        # counted on the host, so that it does not wait for the device
         tokens, smoothing = int(batch.target_length_B.sum()), config.label_smoothing
         with self._compute.autocast(), recomputing(config.recompute):
             gold, guidance = guided_loss(
@@ -131,7 +131,7 @@ class Objective:
         return losses_4
 
     def _guide(self, batch: Batch) -> Guide | None:
-        """The positions that the guided heads are to attend to; None where the batch has no links."""
+        """Returns the positions that the guided heads should attend to; None if the batch has no links."""
         links = batch.links
         if self._heads_G is None or links is None or links.targets == 0:
             return None

@@ -1,12 +1,13 @@
 """Several processes, on one machine or on many, that train one model.
 
-Each takes its share of the rows of every batch, losses are divided by the count of the whole batch, and gradients are
-summed over all processes: so an update learns from what it would learn from in one process, and all make the same one.
+Each process takes its share of the rows of every batch, losses are divided by the count of the whole batch, and
+gradients are summed over all processes. So an update learns from the same rows as in one process, and all processes
+make the same update.
 
-This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward`` where training calls a model's other
-methods, takes the mean over processes where their shares differ in size, and expects a pass from each, where a small
-batch leaves some without a row. What it does beyond, sending gradients while others are still computed, takes cores
-away from computing them where processes compute on the CPU.
+This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward``, whereas training calls other methods
+of the model; takes the mean over processes, whereas their shares differ in size; and expects a pass from each process,
+whereas a small batch leaves some without a row. It can also send gradients while others are still computed, but on the
+CPU this takes cores away from the computation.
 """
 
 from __future__ import annotations
@@ -35,34 +36,36 @@ T = TypeVar("T")
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 GATHERING = timedelta(minutes=5)
-"""Time that a process waits at the start until all are there: nodes of a cluster do not start at once."""
+"""Time that a process waits for the others at the start: the nodes of a cluster do not start at the same time."""
 
 PATIENCE = timedelta(hours=2)
-"""Time that a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
-writes checkpoints while the others wait, however large they are; torch's own half hour (ten minutes on CUDA) may be too
-short for that. Nobody waits so long for a process that has ended: its connections close at once."""
+"""Time that a process waits for the others later. The first process prepares the corpus, translates the valid corpus
+and writes checkpoints, all of any size, while the others wait; torch's default of half an hour (ten minutes on CUDA)
+may be too short for that. A process that has ended is noticed earlier, because its connections close at once."""
 
 _BUCKET = 1 << 23
-"""Gradients sent in one piece, in elements: few pieces, and while one is sent the next is put together."""
+"""Number of elements of gradients that are sent together: few messages are needed, and while one is sent, the next one
+is put together."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
+    """The rank of this process, and the number of processes that a launcher such as torchrun has started; by default a
+    single one."""
 
     rank: int = 0
-    """The process's number among all, from 0."""
+    """Number of this process among all, from 0."""
     size: int = 1
     """Number of processes."""
     local_rank: int = 0
-    """The process's number on its machine, from 0."""
+    """Number of this process on its machine, from 0."""
     local_size: int = 1
-    """Number of processes on its machine, as far as is known."""
+    """Number of processes on its machine, or 1 if the launcher does not set it."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> Launch:
-        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
-        of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
+        """Reads the launch from the environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none of
+        the first two for a single process. Raises InputError if some are missing or invalid."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
             return Launch()
         if missing := [name for name in _VARIABLES if not environment.get(name)]:
@@ -78,12 +81,12 @@ class Launch:
             raise InputError(f"environment: RANK={rank} is not below WORLD_SIZE={size}: ranks count from 0")
         if port >= 1 << 16:
             raise InputError(f"environment: MASTER_PORT={port} is not a port, which are below 65536")
-        there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers say so
+        there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers set it
         return Launch(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
 
     def device(self, name: str) -> str:
-        """The device for ``compute`` that this process takes where the user said ``name``: its own GPU where there are
-        several processes. Raises InputError where they would have to share one."""
+        """Returns the device for ``compute`` of this process if the user has named ``name``: its own GPU if there are
+        several processes. Raises InputError if they would have to share a GPU."""
         kind, _, number = name.partition(":")
         if self.size == 1 or kind not in ("auto", "cuda") or not torch.cuda.is_available():
             return name
@@ -98,7 +101,7 @@ class Launch:
 
 
 class Joined(Processes):
-    """One of several processes, over torch's process group. Sums are the same bits in all of them."""
+    """One of several processes in torch's process group. Sums are identical to the bit in all of them."""
 
     def __init__(self, launch: Launch) -> None:
         self.rank, self.size = launch.rank, launch.size
@@ -109,14 +112,14 @@ class Joined(Processes):
 
     @contextmanager
     def connected(self, device: torch.device) -> Iterator[None]:
-        # they meet where MASTER_ADDR and MASTER_PORT say, and talk by gloo, about what lives on a CUDA device by NCCL
+        # they meet at MASTER_ADDR and MASTER_PORT and communicate by gloo, or by NCCL for tensors on a CUDA device
         if device.type == "cuda":
             torch.cuda.set_device(device)  # NCCL's buffers go to the current one
         _gather(self._launch, device)
         try:
             yield
         except LostTouch:
-            raise  # taking leave of a process that is gone may wait for it
+            raise  # destroying the group might wait for a process that is gone
         except BaseException:
             distributed.destroy_process_group()
             raise
@@ -138,7 +141,7 @@ class Joined(Processes):
         with self._in_touch():
             sent = []
             for bucket in _buckets(learning):
-                # an empty share has no gradient: its part of the sum is 0
+                # an empty share has no gradient, so it adds 0 to the sum
                 flat_N = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
                 sent.append((bucket, flat_N, distributed.all_reduce(flat_N, async_op=True)))
             for bucket, flat_N, work in sent:
@@ -175,7 +178,7 @@ class Joined(Processes):
         return received
 
     def wait(self) -> None:
-        self.all_reduce([0.0])  # not barrier, which on CUDA takes a device to itself
+        self.all_reduce([0.0])  # not barrier, which on CUDA occupies a device
 
     def check_agreement(self, facts: Mapping[str, str | int]) -> None:
         expected = self.broadcast(dict(facts))
@@ -227,7 +230,7 @@ def _gather(launch: Launch, device: torch.device) -> None:
 
 
 def _store(launch: Launch) -> Any:
-    """The store of notes between processes: torchrun's own, or one in the first process."""
+    """Returns the key-value store of the processes: torchrun's own, or one in the first process."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return next(rendezvous("env://", timeout=GATHERING))[0]
     return distributed.TCPStore(  # type: ignore[attr-defined]
@@ -241,7 +244,7 @@ def _store(launch: Launch) -> Any:
 
 
 def _wait_for(store: Any, names: Sequence[str]) -> None:
-    """Until a store has all names. Looks again and again instead of waiting there, so that signals are heard."""
+    """Waits until a store has all names. It polls instead of blocking, so that signals are handled."""
     deadline = time.monotonic() + GATHERING.total_seconds()
     while not store.check(list(names)):
         if time.monotonic() > deadline:
@@ -250,9 +253,9 @@ def _wait_for(store: Any, names: Sequence[str]) -> None:
 
 
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
-    """The rows of a batch for each of ``size`` processes: each row once, those of a process in the order of the batch.
-    Rows are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where
-    there are fewer rows than processes, some have none."""
+    """Divides the rows of a batch among ``size`` processes: each row goes to one of them, and the rows of a process
+    keep the order of the batch. Rows are dealt out by falling length, back and forth, so that no two shares differ by
+    more than the longest row. If there are fewer rows than processes, some get none."""
     order_B = np.argsort(-lengths_B.astype(np.int64), kind="stable")
     turn_B, place_B = np.divmod(np.arange(len(order_B)), size)
     owner_B = np.where(turn_B % 2 == 0, place_B, size - 1 - place_B)
@@ -260,7 +263,8 @@ def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one is a group by itself."""
+    """Yields the parameters in order, in groups of at most ``_BUCKET`` elements; a larger parameter is a group by
+    itself."""
     bucket: list[nn.Parameter] = []
     elements = 0
     for parameter in parameters:
@@ -274,7 +278,7 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def _reason(error: Exception) -> str:
-    """The message of torch, without the place in its source and its advice."""
+    """Returns the message of torch without the position in its source code and its advice."""
     text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
     return text.split(". ")[0][:200] or type(error).__name__
 
