@@ -33,7 +33,7 @@ class PieceWeights(NamedTuple):
 
 
 class LearntAligner(Protocol):
-    """Aligns by what was learnt from text for one model."""
+    """Aligns with what was learnt from text for one model."""
 
     def align(
         self,
@@ -44,9 +44,9 @@ class LearntAligner(Protocol):
         share: float,
         first_line: int,
     ) -> list[Alignment]:
-        """One alignment between words for each pair. ``attention`` holds the model's weights between words, by the
-        pair's row; ``share`` is the part of the result that does not come from the model. The alignment of a pair that
-        is too long is blank; ``first_line`` is the first pair's number."""
+        """Aligns the words of each pair. ``attention`` holds the model's weights between words, by the pair's row;
+        ``share`` is the part of the result that does not come from the model. The alignment of a pair that is too long
+        is blank; ``first_line`` is the number of the first pair."""
 
 
 class Aligner:
@@ -58,15 +58,15 @@ class Aligner:
         extraction: Extraction,
         learnt: Callable[[TrainedModel], LearntAligner] | None = None,
     ) -> None:
-        """``extraction`` makes links of a soft alignment; ``learnt`` loads the aligner of method ``trained``."""
+        """``extraction`` extracts links from a soft alignment; ``learnt`` loads the aligner of method ``trained``."""
         self.trained = trained
         self.extraction = extraction
         self._learnt = learnt
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """The methods of this model: none by attention where it has no attention, ``trained`` where ``nmt aligner`` has
-        written into its run."""
+        """Methods of this model: those by attention if it has attention, those by gradients, and ``trained`` if ``nmt
+        aligner`` has written into its run."""
         run = run_of(self.trained.checkpoint)
         has_attention = bool(self.trained.experiment.model.head_names)
         methods: tuple[Method, ...] = ("attention", "shifted-attention") if has_attention else ()
@@ -74,7 +74,7 @@ class Aligner:
         return (*methods, "trained") if all((run / name).exists() for name in (ALIGNER, LAYER)) else methods
 
     def check_method(self, method: Method) -> None:
-        """Raises InputError for a method that the model or its precision does not admit."""
+        """Raises InputError for a method that the model or its precision does not support."""
         if method in get_args(GradientMethod) and self.trained.compute.precision == "int8":
             raise InputError("--precision int8: has no gradients to align by; use float32 or bfloat16")
         if method == "trained":
@@ -95,16 +95,16 @@ class Aligner:
         first_line: int = 1,
         text: bool = False,
     ) -> dict[View, list[Alignment]]:
-        """One alignment for each pair by each view, a method and its heads: links between white-space words, and the
-        soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has no links and an
-        empty matrix. With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one
-        of its own (see ``nmt.data.words``).
+        """Aligns each pair by each view, which is a method and its heads. An alignment has links between white-space
+        words, and the soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has
+        no links and an empty matrix. With ``text`` the lines are ordinary text, which is divided into words; each
+        punctuation mark is a word of its own (see ``nmt.data.words``).
 
         A view by gradients may keep their magnitude; its links are those of the same method's relative weights.
         Gradients take far longer than attention; methods by gradients share the work, and so do heads. A pair that is
-        too long (``TrainedModel.encode_pairs``) has the alignment of a blank one, and a warning names it;
-        ``first_line`` is the first pair's number. Raises InputError for a method that the model does not admit, and for
-        different numbers of sources and targets.
+        too long (``TrainedModel.encode_pairs``) gets the alignment of a blank pair, and a warning names it;
+        ``first_line`` is the number of the first pair. Raises InputError for a method that the model does not support,
+        and for different numbers of sources and targets.
         """
         methods = list(dict.fromkeys(view.method for view in views))
         for method in methods:
@@ -113,10 +113,10 @@ class Aligner:
             raise InputError("--level subword: --method trained aligns words; leave it out")
         pairs = self.trained.encode_pairs(sources, targets, first_line, text=text)
         rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
-        # Method trained joins the attention between words to what it has learnt.
+        # method trained combines the attention between words with what it has learnt
         needs_attention = "trained" in methods and "attention" in self.methods
         attention = View("attention")
-        relative = {view: replace(view, magnitude="relative") for view in views}  # makes the links
+        relative = {view: replace(view, magnitude="relative") for view in views}  # for the links
         matrices = self.matrices(
             list(dict.fromkeys([*views, *relative.values(), *([attention] if needs_attention else [])])),
             [pairs[row][0].ids for row in rows],
@@ -143,8 +143,8 @@ class Aligner:
         return alignments
 
     def piece_weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[PieceWeights]:
-        """The soft alignment of each pair between subwords: by attention, or by gradients where the model has none.
-        Subwords of a source beyond ``search.max_source_tokens`` are left out."""
+        """Computes the soft alignment of each pair between subwords: by attention, or by gradients if the model has no
+        attention. Subwords of a source beyond ``search.max_source_tokens`` are left out."""
         limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
@@ -163,9 +163,9 @@ class Aligner:
         targets: Sequence[Sequence[int]],
         texts: Sequence[str],
     ) -> dict[View, list[NDArray[np.float32]]]:
-        """For each view but of method ``trained`` the matrices weights_TS of pairs of token ids, those of the sources
-        with their texts. The weights of what the model reads before a source are left out, and relative rows are
-        rescaled to sum to 1."""
+        """Computes the matrices weights_TS of pairs of token ids for each view, except those of method ``trained``;
+        ``texts`` are the texts of the sources. The weights of tokens that the model reads before a source are left out,
+        and relative rows are rescaled to sum to 1."""
         from nmt.alignment.forced import forced_weights
 
         sources = self.trained.prefixed(source_ids, texts)
@@ -213,7 +213,7 @@ class Aligner:
         *,
         text: bool,
     ) -> Alignment:
-        """The alignment by the weights between pieces, and by the relative ones, which make the links."""
+        """Builds an alignment from the weights between pieces, and from the relative weights, which give the links."""
         from nmt.alignment.formats import Alignment
 
         tokenizers = self.trained.tokenizers
@@ -252,8 +252,8 @@ class Aligner:
 
 
 def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magnitude) -> NDArray[np.float32]:
-    """The weights without the first ``prefix`` columns; relative rows sum to 1, and a row with all its weight there is
-    uniform."""
+    """Removes the first ``prefix`` columns of weights. Relative rows are rescaled to sum to 1; a row with all its
+    weight in these columns becomes uniform."""
     weights_TS = weights_TS[:, prefix:]
     if magnitude != "relative" or prefix == 0:
         return weights_TS
@@ -266,7 +266,8 @@ def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magn
 def word_weights(
     weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool, magnitude: Magnitude = "relative"
 ) -> NDArray[np.float64]:
-    """The weights between words, (I, J), of those between pieces; with ``text`` a piece may lie in several words."""
+    """Computes the weights between words, (I, J), from those between pieces; with ``text`` a piece may be part of
+    several words."""
     from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 
     if text:
