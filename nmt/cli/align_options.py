@@ -264,7 +264,7 @@ CONFLICTS = (
         "--base and --level are of links, which only reports do not show; add --output or --format",
         where="lexicon terms suspects",
     ),
-    # by what is learnt from text
+    # rules for the aligner that learns from text
     Excludes("learn", "aligner", "--learn learns from the given pairs, and --aligner has been learnt; leave one out"),
     Excludes("learn aligner", f"{_OF_MODELS} {_OF_LINKS}", _LEARNT_ALIGNS),
     Needs("learn aligner", "target", "{option} aligns given pairs; give --target as well"),
@@ -278,7 +278,7 @@ CONFLICTS = (
         "suspects",
         "--suspects asks a model how probable each pair is, and {option} has none; leave one out",
     ),
-    # by links from files
+    # rules for links from files
     Excludes("links", _OF_MODELS, "--links takes links from a file, without a model; leave out {others}"),
     Needs("links", "target", "--links are of given pairs; give --target as well"),
     Needs(
@@ -295,7 +295,7 @@ CONFLICTS = (
         "links",
         "--reverse-links, --links-base and --target-first go with links from a file; give --links",
     ),
-    # by models
+    # rules for models
     Needs("signed", "method=input-x-gradient", "--signed: only products have a sign; add --method input-x-gradient"),
     Needs("raw", "method=gradient/input-x-gradient", "--raw: is of gradients; add --method gradient"),
     Excludes("signed", "raw", "--signed leaves the matrix as it is, too; leave out --raw"),
@@ -352,7 +352,7 @@ CONFLICTS = (
         "method raw signed format_ views level output base lexicon terms suspects choose_heads",
         "--compare prints a report on all methods, between words; leave out {others}",
     ),
-    # what a page shows
+    # rules for the contents of a page
     Needs("views", "format_=html", "--view chooses what --format html shows; add that, or leave out --view"),
     Excludes("views", "method", "--view names methods and heads itself; leave out --method, or --view"),
     Excludes("views", "heads", "--view names methods and heads itself; leave out --heads, or --view"),

@@ -160,7 +160,7 @@ def evaluate(options: EvaluateOptions) -> None:
     if options.plot is not None:
         from nmt.extras.inspect.score_plot import check_plot, plot_by_length
 
-        check_plot(options.plot)  # before minutes of translation
+        check_plot(options.plot)  # raised before minutes of translation
         plot = partial(plot_by_length, path=options.plot)
     glossary = term_recall = None
     if options.glossary is not None:
