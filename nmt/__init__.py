@@ -69,15 +69,16 @@ def load_translator(
     target_language: str | None = None,
     glossary: Glossary | str | Path | None = None,
 ) -> Translator:
-    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
+    """Loads a translator from a run directory, a checkpoint folder or a config; None means the run under ``runs/`` that
+    was trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
-    ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
-    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written, CTranslate2,
-    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``target_language`` is one
-    of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
+    ``ensemble``, with the same vocabulary, translate together with the first, by the mean of their probabilities at
+    each step. ``engine`` is the toolkit's own search or, for a model that ``nmt export`` has written, CTranslate2,
+    whose precision is then ``precision``. ``wait`` is k of ``nmt.extras.streaming.wait_k``. ``target_language`` is for
+    a model of several; ``translator.to`` chooses another one, or another device. Translations use the terms of
     ``glossary``, an object or a file; see ``nmt.extras.glossary``. Raises InputError; ``nmt.load`` is the same, with
-    errors in words of Python.
+    errors in the terms of Python.
     """
     import torch
 
@@ -89,7 +90,7 @@ def load_translator(
     if target_language is not None:
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     accelerate()
-    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
+    threads = torch.get_num_threads()  # now, because CTranslate2 sets it to one
     if engine == "ctranslate2" and ensemble:
         raise InputError("--ensemble: --engine ctranslate2 knows one model; use --engine nmt")
     trained = load_trained(
@@ -116,7 +117,7 @@ def load_translator(
 
 
 def accelerate() -> None:
-    """Registers the implementations of ``nmt.extras.accel``; without that package the textbook bodies run."""
+    """Registers the implementations of ``nmt.extras.accel``; without that package the textbook formulas run."""
     if find_spec("nmt.extras") is not None:
         from nmt.extras.accel.optimize import register
 
@@ -124,7 +125,8 @@ def accelerate() -> None:
 
 
 def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:
-    """The threads of ``nmt.extras`` to train with on a CPU; ``before``: those that the training began with."""
+    """Context manager of ``nmt.extras`` that chooses the threads for training on a CPU; ``before`` is the number that
+    the training began with."""
     if find_spec("nmt.extras") is None:
         from contextlib import nullcontext
 
@@ -137,21 +139,21 @@ def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:
 def constrained_search(
     config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
 ) -> Search:
-    """The search of ``nmt.extras`` for translations that contain phrases."""
+    """Creates the search of ``nmt.extras`` for translations that contain phrases."""
     from nmt.extras.constraints.search import constrained_search as search
 
     return search(config, phrases, follows_word_V)
 
 
 def marked_line(line: str, stand_in: str | None) -> MarkedLine:
-    """The markup transfer of ``nmt.extras``, for ``search.markup``."""
+    """Removes the markup of a line by ``nmt.extras``, for ``search.markup``."""
     from nmt.extras.markup.transfer import transferred_line
 
     return transferred_line(line, stand_in)
 
 
 def learnt_aligner(trained: TrainedModel) -> LearntAligner:
-    """The word aligner of ``nmt.extras``, for method ``trained``."""
+    """Loads the word aligner of ``nmt.extras``, for method ``trained``."""
     from nmt.extras.word_aligner.model_aligner import load_model_aligner
 
     return load_model_aligner(trained)

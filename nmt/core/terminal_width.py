@@ -1,4 +1,5 @@
-"""Text in a terminal: cells that it takes, and replacement of characters that cannot or must not be shown."""
+"""Text in a terminal: the number of cells that it takes, and replacement of characters that cannot or must not be
+shown."""
 
 from __future__ import annotations
 
