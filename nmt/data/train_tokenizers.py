@@ -15,8 +15,8 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import MARK, Tokenizer, TokenizerPair, clean
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
-# the learned model depends on the number of threads, through the order of floating-point sums, so it is the same on all
-# machines
+# the learned model depends on the number of threads, through the order of floating-point sums; it is fixed so that all
+# machines learn the same model
 _TRAINING_THREADS = 8
 # SentencePiece's own default; the memory of unigram is proportional to the square of this length
 _MAX_SENTENCE_BYTES = 4192

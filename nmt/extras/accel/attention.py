@@ -19,7 +19,8 @@ from nmt.ops import attend
 
 @cache
 def short_attention() -> ModuleType | None:
-    """The kernels for short sentences; None where Triton, which PyTorch for CUDA brings, is not there."""
+    """Imports the kernels for short sentences; returns None if Triton, which is part of PyTorch for CUDA, is
+    missing."""
     return import_module("nmt.extras.accel.short_attention") if find_spec("triton") else None
 
 
@@ -31,7 +32,8 @@ def fused_attend(
     scale: float,
     dropout_factors: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
-    """``nmt.ops.attend`` by a kernel on CUDA that never holds the weights: ours for short sentences, else torch's."""
+    """Computes ``nmt.ops.attend`` by a kernel on CUDA that never stores the weights: ours for short sentences, else
+    torch's."""
     inputs = (query_BHTA, keys_BHSA, values_BHSA)
     short = short_attention() if query_BHTA.device.type == "cuda" else None
     if short is not None and short.supports(*inputs):

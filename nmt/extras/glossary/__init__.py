@@ -1,1 +1,1 @@
-"""Terms of a glossary: in translations, and their recall."""
+"""Terms of a glossary in translations, and their recall."""

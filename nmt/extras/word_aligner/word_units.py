@@ -35,7 +35,7 @@ _LONGEST_KNOWN = 32
 """Longer ones are lines without spaces, which do not occur again."""
 
 _TRAINING_THREADS = 8
-"""The model depends on their number; see ``nmt.data.tokenizer``."""
+"""Number of threads of training, on which the model depends; see ``nmt.data.train_tokenizers``."""
 
 
 class WordUnits(ABC):
