@@ -100,7 +100,7 @@ class _JoinWeights(Join):
     threshold: float
 
     def _links(self, forward: Links, backward: Links, weights_TS: Weights) -> Links:
-        # From both sides: a word of equal weights, on either side, gets no link.
+        # the rule is applied from both sides: a word of equal weights, on either side, gets no link
         rule = Threshold(threshold=self.threshold)
         return symmetrize(rule.links(weights_TS), _swapped(rule.links(weights_TS.T)), "intersection")
 

@@ -54,7 +54,7 @@ def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
 
 
 def advice(kind: str) -> str:
-    """Says how to get text from a kind of file."""
+    """Returns advice on how to get text from a kind of file."""
     return _ADVICE.get(kind, "save its text as plain text, or its table as CSV, in UTF-8")
 
 

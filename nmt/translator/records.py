@@ -31,7 +31,7 @@ class RecordTranslations:
 
 
 def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
-    """Translates the texts of records; ``options`` say in what form."""
+    """Translates the texts of records, into the format of ``options``."""
     malloc_trim()
     candidates = translator.candidates(
         [line.text for line in lines], first_line=lines[0].number, scored=options.format == "jsonl"

@@ -1,8 +1,8 @@
 """A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
 
-The corpus to learn from is the one to clean, so each pair is scored by what has not learnt from it (cross-fitting): the
-pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and its classifier from
-the folds of other parity.
+The corpus to learn from is the one to clean, so each pair is scored by a model that has not learnt from it
+(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
+its classifier from the folds of other parity.
 
 A classifier distinguishes the pairs of the corpus from kinds k of wrong pairs made of them; it gives the ratios
 w_k / g of the densities of a kind and of right pairs. The shares pi of the kinds in the corpus and the probability p

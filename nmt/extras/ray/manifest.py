@@ -3,7 +3,7 @@
 
     {"format": 1, "made_with": {"model": …, "search": {…}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}, …}}
 
-It is written before any translation. A translation is whole or not there, so what is there is done.
+It is written before any translation. A translation is complete or does not exist, so existing ones are not made again.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def align_learned(
     aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs, *, min_probability: float | None = None
 ) -> Mapping[str, AlignmentScore]:
     """Writes one alignment for each pair of lines, by an aligner from a file; None means an aligner that is learnt from
-    these pairs. Links have at least the probability ``min_probability``. Raises InputError for what
-    ``write_alignments`` raises it for, and for a file that is not an aligner."""
+    these pairs. Links have at least the probability ``min_probability``. Raises InputError like ``write_alignments``,
+    and for a file that is not an aligner."""
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:

@@ -117,7 +117,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
         self.is_recurrent_through_readout = attends_first or config.input_feeding
-        """Tells that a step reads a result of the step before other than the state, so that steps run one by one."""
+        """True if a step reads a result of the preceding step other than the state, so that steps are computed one by
+        one."""
         self.stack = RecurrentStack(
             config.cell,
             input_size=width
