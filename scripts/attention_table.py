@@ -9,7 +9,7 @@ from nmt.attention.registry import SCORES, WEIGHTS, NoScore
 
 
 def table() -> str:
-    """Markdown, one row for each mechanism."""
+    """Formats the table in Markdown, one row for each mechanism."""
     rows = ["| key | name | formula | options | source |", "|---|---|---|---|---|"]
     parts: dict[str, Mapping[str, type[Mechanism]]] = {"score": {"none": NoScore, **SCORES}, "weights": WEIGHTS}
     for key, mechanisms in parts.items():
@@ -20,7 +20,7 @@ def table() -> str:
 
 
 def _options(mechanism: type[Mechanism]) -> str:
-    """Its settings with their defaults, as a configuration writes them."""
+    """Formats the settings of a mechanism with their defaults, as in a configuration."""
     options = {name: field.default for name, field in mechanism.model_fields.items() if name != "kind"}
     shown = [f"{name}: {_yaml(default)}" for name, default in options.items()]
     return f"`{', '.join(shown)}`" if shown else ""
