@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 
-# errors of the system for which a traceback is no help: a full disk, a quota, a read-only or forbidden place
+# errors of the system for which a traceback does not help: a full disk, a quota, a read-only or forbidden place
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
 COMMANDS = {

@@ -16,7 +16,7 @@ from nmt.data.batching import Batch, halves
 
 _NO_MEMORY = re.compile(r"can't allocate memory|std::bad_alloc|ALLOC_FAILED|could not (create|execute) a primitive$")
 """Messages of torch's allocator on a CPU, of C++ libraries, of CUDA's libraries and of oneDNN. oneDNN says *a primitive
-descriptor* if it has no code for an operation, which is no lack of memory."""
+descriptor* if it has no code for an operation, which is not a lack of memory."""
 
 
 class OutOfMemoryRetry:
