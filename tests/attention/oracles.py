@@ -107,11 +107,11 @@ SCORE_ORACLES: dict[str, Callable[[Attention, Tensor, Tensor, int], Tensor]] = {
 
 
 class Asking(NamedTuple):
-    """What a weighting's oracle knows of one query beside its scores."""
+    """The knowledge of a weighting's oracle about one query, in addition to its scores."""
 
     query: Floats
     position: int
-    """Of the target, from 0."""
+    """Position in the target, from 0."""
 
 
 def softmax(scores: Floats) -> Floats:
@@ -187,7 +187,7 @@ WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], lis
     "softmax": lambda _, __, scores, ___: [softmax(scores)],
     "sparsemax": lambda _, __, scores, ___: [simplex_projection(scores)],
 }
-"""When decoding: what draws its position in training takes the best-scored one."""
+"""Oracles of decoding: a normalizer that draws its position in training takes the best-scored one."""
 
 WEIGHTINGS = [
     "softmax",
@@ -237,8 +237,8 @@ def attend(
 def reinforce(
     choices: Sequence[SampledPositions], log_p: list[list[float]], is_pad: list[list[bool]]
 ) -> tuple[Tensor, dict[tuple[int, int, int], float]]:
-    """What the docstring of ``Sampled`` says of a loss, and the advantage of each draw by layer or head, sentence and
-    step."""
+    """Computes the loss that the docstring of ``Sampled`` defines, and the advantage of each draw by layer or head,
+    sentence and step."""
     rule = choices[0].rule
     steps = [(b, t) for b, row in enumerate(is_pad) for t, padding in enumerate(row) if not padding]
     rewards = {

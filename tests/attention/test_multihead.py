@@ -61,7 +61,7 @@ def inputs(rows: int = B) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Plain(NamedTuple):
-    """What one query gets."""
+    """The result for one query."""
 
     weights_HS: list[Floats]
     context_Q: Floats
@@ -91,7 +91,7 @@ def plain(attention: MultiHead, config: AttentionConfig, query_Q: Tensor, positi
 
 
 def assert_plain(attended: HeadsAttended, n: int, t: int, expected: Plain, positions: int) -> None:
-    """With weights of exactly 0 on all positions after those that the query sees."""
+    """Asserts equality, with weights of exactly 0 on all positions after those that the query sees."""
     ours = attended.weights()[n, :, t].tolist()
     assert len(ours) == len(expected.weights_HS)
     for found_S, weights_S in zip(ours, expected.weights_HS, strict=True):
@@ -216,7 +216,7 @@ def test_heads_of_scaled_dot_products_equal_torchs_in_value_and_gradient(causal:
 
 
 def results(attention: MultiHead, kind: str) -> tuple[HeadsAttended, list[Tensor]]:
-    """What heads give, and what its gradient is to be taken of."""
+    """Returns the results of heads, and the tensors by which their gradient is taken."""
     if kind == "itself":
         x_BTQ, _, _ = inputs()
         is_pad_BT = torch.arange(T) >= torch.tensor([4, 3, 1])[:, None]
@@ -285,7 +285,7 @@ def test_keys_are_projected_where_the_score_reads_them(score: str) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
 def test_dropout_drops_weights_and_scales_the_others(apart: bool) -> None:
-    """With the unit vectors for values the context shows the weights."""
+    """Uses the unit vectors as values, so that the context shows the weights."""
     size, rate = 24, 0.25
     torch.manual_seed(0)
     config = attention_config("scaled_dot")

@@ -43,7 +43,7 @@ def turned(x_A: Sequence[float], position: int) -> list[float]:
 
 
 def entered(config: TransformerConfig, entrance: Entrance, embedded_BTE: Tensor) -> Tensor:
-    """What the bottom layer reads."""
+    """Computes the input of the bottom layer."""
     rows = []
     for embedded_TE in embedded_BTE:
         states = []
@@ -83,11 +83,11 @@ def encode(config: TransformerConfig, encoder: TransformerEncoder, embedded_BSE:
 
 
 class Decoded(NamedTuple):
-    """What torch's decoder gives."""
+    """The results of torch's decoder."""
 
     states_BTD: Tensor
     weights_BHTS: Tensor
-    """Of attention to the source: all heads of the bottom layer, then those of the next."""
+    """Weights of attention to the source: all heads of the bottom layer, then those of the next."""
 
 
 def decode(
