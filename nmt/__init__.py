@@ -64,7 +64,8 @@ def load_translator(
     target_language: str | None = None,
     glossary: object = None,
 ) -> Translator:
-    """A translator from a run directory, a checkpoint folder or a config; None: the run under ``runs/`` trained last.
+    """Loads a translator from a run directory, a checkpoint folder or a config; None means the run under ``runs/`` that
+    was trained last.
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their

@@ -1,4 +1,4 @@
-"""`python -m nmt`: the command line where the script is not on the path."""
+"""`python -m nmt`: the command line, for installations whose script is not on the path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of `import nmt`, whose errors are in the words of Python: ``device='gpu'`` and not ``--device gpu``."""
+"""The functions of `import nmt`, whose errors are in the terms of Python: ``device='gpu'`` and not ``--device gpu``."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def train(
     extend: bool = False,
     callbacks: Sequence[object] = (),
 ) -> Path:
-    """Trains what a configuration describes, or goes on training it, and returns the run directory.
+    """Trains the model of a configuration, or resumes its training, and returns the run directory.
 
-    ``config`` is a YAML file, or the same as a dictionary, in which ``pairs`` of a corpus may also be pairs of texts:
-    a list, a generator or a data set of Hugging Face, which the run directory then holds. ``overrides`` are
+    ``config`` is a YAML file, or the same as a dictionary, in which ``pairs`` of a corpus may also be pairs of texts: a
+    list, a generator or a data set of Hugging Face, which the run directory then holds. ``overrides`` are
     ``dotted.key=value`` changes of it. The corpus is prepared first if needed. ``extend`` allows another number of
-    updates than the run was begun with, where its schedule depends on it.
+    updates than the run was started with, even if its schedule depends on it.
 
     ``callbacks`` are objects with some of the methods ``on_update(trainer, figures)``, every ``training.log_every``
     updates, ``on_validation(trainer, figures)`` and ``on_checkpoint(trainer, folder)``. ``trainer.position`` and
-    ``trainer.model`` are those of the moment, and ``trainer.should_stop = True`` ends training after the update.
+    ``trainer.model`` are the current ones, and ``trainer.should_stop = True`` ends training after the update.
 
     Messages go to stderr, as with `nmt train`. Raises InputError for a fault of configuration, corpus or environment,
     and KeyboardInterrupt for Ctrl-C once the training is saved.
@@ -74,8 +74,8 @@ def train(
 
 @library
 def evaluate(model: Translator | str | Path, pairs: Iterable[Pair]) -> Evaluation:
-    """The scores of a model's translations of the sources of pairs, and its perplexity and accuracy on their targets.
-    Raises InputError for what is not pairs."""
+    """Computes the scores of a model's translations of the sources of pairs, and its perplexity and accuracy on their
+    targets. Raises InputError for values that are not pairs."""
     from nmt.workflows.evaluate import Scoring, of_model
 
     translator = model if isinstance(model, Translator) else load(model)
@@ -105,8 +105,8 @@ def align(
 
 
 def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration with two files of the run directory in the place of each corpus of pairs that are objects. A
-    line break in a text becomes a space."""
+    """Replaces each corpus of pairs that are objects by two files in the run directory. A line break in a text becomes
+    a space."""
     if not isinstance(config.get("data"), Mapping):
         return config
     data = dict(config["data"])
@@ -122,7 +122,7 @@ def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Paths and tuples as YAML has them: text and lists."""
+    """Converts paths and tuples to the types of YAML: text and lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

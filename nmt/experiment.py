@@ -47,7 +47,7 @@ class Experiment(Structure):
     run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
     """The run directory."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    """Seed of everything that is drawn: weights at the start, the order of pairs, dropout, subwords."""
+    """Seed of all random draws: initial weights, the order of pairs, dropout, subwords."""
     data: DataConfig
     """Corpora and their preparation."""
     model: ModelConfig = ModelConfig()
@@ -104,14 +104,14 @@ class Experiment(Structure):
 
     @property
     def _draws(self) -> str | None:
-        """The setting by which training draws places and rewards them; None where it does not."""
+        """Returns the setting by which training draws positions and rewards them, or None."""
         decoder, weights = self.model.decoder, self.model.attention.weights
         if isinstance(decoder, ReinforceOptions):
             return f"model.decoder.kind: {decoder.kind}"
         return f"model.attention.weights: {weights.kind}" if isinstance(weights, HardAttention) else None
 
     def _check_guidance(self) -> None:
-        """Raise ValueError where attention cannot learn from links."""
+        """Raise ValueError if attention cannot learn from links."""
         guided, attention = self.training.guided_attention, self.model.attention
         if guided is None:
             return
@@ -138,12 +138,12 @@ class Experiment(Structure):
 
     @property
     def folder(self) -> Path:
-        """The run directory."""
+        """Path of the run directory."""
         return Path(self.run).expanduser()
 
     def to(self, language: str | None) -> Experiment:
-        """The same with another target language, which is named as in ``data`` or, as cards of OPUS-MT's models name
-        it, ``>>fra<<``; None: this one."""
+        """Returns the experiment with another target language, which is named as in ``data`` or, as on the cards of
+        OPUS-MT's models, ``>>fra<<``; None means the current one."""
         if language is None:
             return self
         bare = language.removeprefix(">>").removesuffix("<<")
@@ -154,7 +154,8 @@ class Experiment(Structure):
 def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = False) -> Experiment:
     """Load an experiment from a YAML file and ``dotted.key=value`` overrides. Raises InputError with the place.
 
-    ``with_corpora``: files of ``data`` are looked for beside the YAML file, too, and a missing one is an InputError."""
+    With ``with_corpora``, files of ``data`` are searched beside the YAML file, too, and a missing one is an
+    InputError."""
     from nmt.data.corpus_paths import find_beside, refuse_missing
 
     document = load_document(path, overrides)
@@ -177,8 +178,8 @@ def decides(key: str) -> bool:
 
 
 def conflicts(old: Experiment, new: Experiment, *, extend: bool = False) -> list[str]:
-    """The changed keys, dotted, because of which ``new`` cannot resume a run of ``old``. A schedule may depend on the
-    number of updates, which only ``extend`` changes then."""
+    """Returns the changed keys, dotted, because of which ``new`` cannot resume a run of ``old``. If a schedule depends
+    on the number of updates, the number may change only with ``extend``."""
     fixed = () if extend or not new.training.schedule.needs_horizon else (HORIZON,)
     return [
         key

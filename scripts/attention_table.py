@@ -43,7 +43,7 @@ def table() -> str:
 
 
 def _options(mechanism: type[Mechanism]) -> str:
-    """Its settings with their defaults, as a configuration writes them."""
+    """Formats the settings of a mechanism with their defaults, as in a configuration."""
     options = {name: field.default for name, field in mechanism.model_fields.items() if name != "kind"}
     shown = [f"{name}: {_yaml(default)}" for name, default in options.items()]
     return f"`{', '.join(shown)}`" if shown else ""

@@ -66,7 +66,7 @@ FAST_ALIGN = "fast_align: learning and aligning"
 
 
 class Text(NamedTuple):
-    """Lines that go together."""
+    """Parallel lines."""
 
     source: list[str]
     target: list[str]
@@ -74,15 +74,15 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Turn:
-    """What a system says of one turn."""
+    """The times of one turn of a system, and its output."""
 
     seconds: float
     processor_seconds: float
     lines: Any
-    """What came out: Pharaoh lines, of eflomal those of both directions, or nothing."""
+    """Output of the system: Pharaoh lines, those of both directions for eflomal, or None."""
 
     def then(self, other: Turn) -> Turn:
-        """This turn and another after it as one."""
+        """Returns this turn and the following one as one, with the output of the latter."""
         seconds = self.seconds + other.seconds
         return Turn(seconds, self.processor_seconds + other.processor_seconds, other.lines)
 
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read(source: Path, target: Path, count: int | None = None) -> Text:
-    """The lines of two files, or the first ones. Raises InputError."""
+    """Reads the lines of two files, or the first ones. Raises InputError."""
     both = list(islice(pairs(source, target), count))
     return Text([one for one, _ in both], [other for _, other in both])
 
@@ -150,8 +150,8 @@ def compare_speed(
     *,
     only_ours: bool = False,
 ) -> dict[str, Any]:
-    """Reports what learning and aligning take, and leaves our aligner in a file. Returns what came out of each system
-    for the training text and then the gold text, by its name."""
+    """Reports the costs of learning and aligning, and leaves our aligner in a file. Returns the output of each system
+    for the training text followed by the gold text, by its name."""
     with ExitStack() as stack:
 
         def start(name: str, *given: Any) -> System:
@@ -224,7 +224,7 @@ Work = Callable[[Text], Any]
 
 
 class System(OwnProcess[Text, "Turn"]):
-    """What learns or aligns."""
+    """A process that learns or aligns."""
 
     def __init__(self, name: str, made_by: Callable[..., Work], threads: int, *given: Any) -> None:
         self.name, self.threads = name, threads
@@ -295,13 +295,15 @@ def _fast_align() -> Work:
 
 
 def plain(lines: Iterable[str]) -> list[str]:
-    """The lines as other aligners want them: words and signs in lower case, parted by spaces, as ours cuts them."""
+    """Returns the lines in the form that other aligners expect: words and signs in lower case, separated by spaces, in
+    our segmentation."""
     words = (" ".join(unicodedata.normalize("NFKC", word).lower() for word in line.split()) for line in lines)
     return [" ".join(line[begin:end] for begin, end in text_words(line)) for line in words]
 
 
 def _of_words(links: Sequence[str], text: Text) -> list[Links]:
-    """Of Pharaoh lines of any text that ends in this one, those of its lines, between white-space words."""
+    """Returns the links of the lines of this text, between white-space words, from Pharaoh lines of any text that ends
+    in this one."""
     found = []
     for of_pair, *lines in zip(map(_parsed, links[len(links) - len(text.source) :]), *text, strict=True):
         source_words, target_words = (
@@ -355,7 +357,8 @@ def _windowed(align: Callable[[list[str], list[str]], Sequence[Any]], text: Text
 
 
 def judge(name: str, found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScore:
-    """Reports the error rates of links, and between which AER is for 95 % of resamples of the sentence pairs."""
+    """Reports the error rates of links, and the interval that contains AER for 95 % of resamples of the sentence
+    pairs."""
     import numpy as np
 
     from nmt.evaluation.bootstrap import percentile_interval, resampled_sums
@@ -371,7 +374,7 @@ def judge(name: str, found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentS
 
 
 def judge_directions(name: str, gold: Sequence[Gold], forward: Sequence[Links], backward: Sequence[Links]) -> None:
-    """Reports two directions and both joined."""
+    """Reports two directions, and both joined."""
     judge(f"{name}, forward", forward, gold)
     judge(f"{name}, backward", backward, gold)
     joined = [symmetrize(one, other, "grow-diag-final-and") for one, other in zip(forward, backward, strict=True)]
@@ -435,7 +438,7 @@ def judge_probabilities(aligner: WordAligner, text: Text, gold: Sequence[Gold]) 
 
 
 def without_spaces(text: Text, side: int) -> Text:
-    """A text whose words of one side are written together in ideographs, which stand for letters."""
+    """Returns a text in which the words of one side are written together, in ideographs that replace letters."""
     sides = list(text)
     sides[side] = ["".join(map(_ideographs, line.split())) for line in text[side]]
     return Text(*sides)
@@ -460,8 +463,8 @@ def judge_without_spaces(file: Path, text: Text, side: int, gold: Sequence[Gold]
 
 
 def _of_characters(alignment: Alignment, line: str, other: str, side: int) -> Links:
-    """The links between white-space words, of a line without spaces those of which half of the characters are linked.
-    ``line`` has them still."""
+    """Returns the links between white-space words; in a line without spaces a pair is linked if half of the characters
+    of its word are linked. ``line`` still has its spaces."""
     words = [_ideographs(word) for word in line.split()]
     word_at = [number for number, word in enumerate(words) for _ in word]
     word_in_other = {at: number for number, span in enumerate(white_space_words(other)) for at in range(*span)}
@@ -476,7 +479,7 @@ def _of_characters(alignment: Alignment, line: str, other: str, side: int) -> Li
 
 
 def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gold]) -> None:
-    """Reports what a run, or two, find by attention, gradients and what they learnt."""
+    """Reports the links that a run, or two, find by attention, gradients and the aligners that they learnt."""
     import nmt
 
     forward = nmt.load(model, device="cpu", precision="float32")
@@ -494,7 +497,7 @@ def judge_models(model: str, reverse: str | None, text: Text, gold: Sequence[Gol
 
 
 def _ways(translator: Translator) -> dict[str, Callable[[Translator, Text], list[Links]]]:
-    """How a model can align, by name."""
+    """Returns the methods by which a model can align, by name."""
 
     def by(method: Method, heads: str | None = None) -> Callable[[Translator, Text], list[Links]]:
         def links(model: Translator, text: Text) -> list[Links]:

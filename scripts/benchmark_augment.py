@@ -1,4 +1,4 @@
-"""What `nmt augment` brings where there are few pairs: BLEU and chrF on Multi30k's val, before and after.
+"""Gain of `nmt augment` with few pairs: BLEU and chrF on Multi30k's val, before and after.
 
     python scripts/benchmark_augment.py [--corpus data/multi30k] [--pairs 5000] [--out runs/benchmark-augment]
         [--config configs/multi30k-de-en-teacher.yaml] [--updates 1200] [-- OPTIONS OF NMT AUGMENT]

@@ -1,5 +1,5 @@
-"""What several processes bring on a CPU: target tokens/s of two processes of one thread each (gloo), against one
-process of two threads and against one of one thread.
+"""Gain of several processes on a CPU: target tokens/s of two processes of one thread each (gloo), against one process
+of two threads and against one of one thread.
 
     python scripts/benchmark_distributed.py configs/multi30k-de-en.yaml [--set key=value] [--precision float32]
 
@@ -35,15 +35,15 @@ LOG_LINES = 6
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How the cores are used."""
+    """A number of processes, and of threads of each."""
 
     processes: int
     threads: int
-    """Of each process."""
+    """Number of threads of each process."""
 
     @property
     def name(self) -> str:
-        """For the figures."""
+        """Returns the name in the reported figures."""
         plural = "es" if self.processes > 1 else ""
         return f"{self.processes}_process{plural}_of_{self.threads}_thread{'s' if self.threads > 1 else ''}"
 
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def speed(config: Path, settings: Sequence[str], arrangement: Arrangement, precision: str, run: Path) -> float:
-    """Target tokens per second of one start of ``nmt train``."""
+    """Measures the target tokens per second of one start of ``nmt train``."""
     options = ["--device", "cpu", "--precision", precision, "--processes", str(arrangement.processes), "--quiet"]
     given = [part for each in settings for part in ("--set", each)]
     subprocess.run(

@@ -1,4 +1,4 @@
-"""How many wrong pairs `nmt filter` finds, and how many `nmt align --suspects` finds among the same.
+"""Shares of wrong pairs that `nmt filter` finds, and that `nmt align --suspects` finds among the same pairs.
 
     python scripts/benchmark_filter.py FILTER SOURCE TARGET [--model MODEL [--reverse MODEL]] [--seed 1]
     python scripts/benchmark_filter.py plant SOURCE TARGET [--pairs 20000] [--clean] [--options "..."] [--seed 1]
@@ -49,7 +49,7 @@ Scores: TypeAlias = npt.NDArray[np.floating]
 FALSE_ALARMS = 0.01
 
 PLANTED = {"wrong partners": 0.05, "halves": 0.05, "copies": 0.02, "swapped": 0.02}
-"""Shares of the corpus."""
+"""Share of each sort of wrong pairs in the corpus."""
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
 def planted(
     whole: Pairs, count: int, draw: random.Random, *, clean: bool = False
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Pairs of a corpus, some of them replaced by wrong ones, and the sort of each."""
+    """Replaces some pairs of a corpus by wrong ones; returns the pairs and the sort of each."""
     known = set(whole)
     pairs = draw.sample(whole, count)
     targets, sorts = [target for _, target in pairs], ["right"] * count
@@ -119,7 +119,7 @@ def planted(
 
 
 def spoilt(pair: tuple[str, str], sort: str, another: str, draw: random.Random) -> tuple[str, str]:
-    """The pair as a wrong one; a side of one word is its own half."""
+    """Returns the pair as a wrong one; half of a side of one word is the word itself."""
     side = draw.randrange(2)
     if sort == "wrong partners":
         return pair[0], another
@@ -129,7 +129,7 @@ def spoilt(pair: tuple[str, str], sort: str, another: str, draw: random.Random) 
 
 
 def clean(pairs: Pairs, sorts: Sequence[str], options: Sequence[str]) -> None:
-    """Has `nmt filter` clean the pairs, and reports what it drops."""
+    """Runs `nmt filter` on the pairs, and reports the shares that it drops."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("source", "target", "kept")]
         for side, file in enumerate(files[:2]):
@@ -149,13 +149,14 @@ def clean(pairs: Pairs, sorts: Sequence[str], options: Sequence[str]) -> None:
 
 
 def found(right: Scores, wrong: Scores) -> float:
-    """The share of the wrong pairs that are worse, so of a higher score, than all but 1 % of the right ones."""
+    """Computes the share of the wrong pairs whose score is worse (higher) than that of all but 1 % of the right
+    pairs."""
     threshold = np.sort(right)[::-1][int(FALSE_ALARMS * len(right))]
     return float(np.mean(wrong > threshold))
 
 
 def wrong_pairs(pairs: Pairs, draw: random.Random) -> Mapping[str, Pairs]:
-    """The wrong pairs of each sort; a side of one word has no half."""
+    """Builds the wrong pairs of each sort; a side of one word has no half."""
     order = draw.sample(range(len(pairs)), len(pairs))
     partner = dict(zip(order, order[1:] + order[:1], strict=True))
     halves = [
@@ -176,24 +177,24 @@ def wrong_pairs(pairs: Pairs, draw: random.Random) -> Mapping[str, Pairs]:
 
 
 def half(text: str, draw: random.Random) -> str:
-    """The text without half of its words, rounded down, at the beginning or at the end."""
+    """Returns the text without half of its words, rounded down, at the beginning or at the end."""
     words = text.split()
     gone = len(words) // 2
     return " ".join(words[gone:] if draw.randrange(2) else words[: len(words) - gone])
 
 
 def punctuated(part: str, whole: str) -> str:
-    """A part of a text with the final punctuation of the whole."""
+    """Returns a part of a text with the final punctuation of the whole."""
     return part if whole[-1].isalnum() or part[-1] == whole[-1] else part.rstrip(",;:") + whole[-1]
 
 
 def replaced(pair: tuple[str, str], side: int, text: str) -> tuple[str, str]:
-    """The pair with another text on one side."""
+    """Returns the pair with another text on one side."""
     return (text, pair[1]) if side == 0 else (pair[0], text)
 
 
 def suspects(whole: Pairs, model: str, reverse: str | None) -> Callable[[Pairs], Mapping[str, Scores]]:
-    """The score of --suspects, and its two parts. The usual lengths are those of the whole pairs."""
+    """Computes the score of --suspects, and its two parts. The usual lengths are those of the whole pairs."""
     forward = nmt.load(model, precision="float32")
     backward = None if reverse is None else nmt.load(reverse, precision="float32")
     lengths = usual_lengths((length(source), length(target)) for source, target in whole)

@@ -92,20 +92,20 @@ def train(config: Path, processes: int, *settings: str) -> None:
 
 
 def run(*arguments: str) -> None:
-    """Runs a command of nmt; its failure ends the script."""
+    """Runs a command of nmt; if it fails, the script ends."""
     if code := subprocess.run([sys.executable, "-m", "nmt", *arguments], check=False).returncode:
         sys.exit(code)
 
 
 def validations(run_folder: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """The validation before the first update, and the best one."""
+    """Returns the validation before the first update, and the best one."""
     lines = (run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     found = [line for line in map(json.loads, lines) if line["kind"] == "valid"]
     return found[0], max(found, key=lambda line: line["bleu"])
 
 
 def trained_share(run_folder: Path, rank: int) -> float:
-    """The parameters of adapters, relative to the model's."""
+    """Returns the number of parameters of the adapters, relative to that of the model."""
     model = nmt.load(run_folder, device="cpu").trained.model
     total = sum(each.numel() for each in model.parameters())
     add_adapters(model, LowRankConfig(rank=rank))

@@ -38,13 +38,14 @@ from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.translator.translator import Translator
 
 MIN_COUNT, MIN_SHARE = 3, 0.05
-"""Of a pair of a source word and target words in the training pairs, and of all pairs with this source word."""
+"""Minimum count of a pair of a source word and target words in the training pairs, and its minimum share of all pairs
+with this source word."""
 
 LETTERS = 4
-"""Of a term, at least."""
+"""Minimum number of letters of a term."""
 
 MIN_NOUNS, MIN_NOUN_SHARE = 20, 0.1
-"""Occurrences of a noun in the training pairs, and share of a variant in its links."""
+"""Minimum number of occurrences of a noun in the training pairs, and minimum share of a variant in its links."""
 
 
 def main() -> None:
@@ -97,7 +98,7 @@ def main() -> None:
 
 
 def frequent_nouns(lines: Iterable[str]) -> set[str]:
-    """The words of at least four letters that often stand with a capital behind another word."""
+    """Lists the words of at least four letters that often have a capital after another word."""
     counts: Counter[str] = Counter()
     for line in lines:
         words = [line[begin:end] for begin, end in text_words(line)]
@@ -126,7 +127,7 @@ def linked(pairs: Sequence[tuple[str, str]], min_share: float) -> Iterator[tuple
 
 
 def spaced(line: str) -> str:
-    """A line with white space between its words."""
+    """Returns a line with white space between its words."""
     return " ".join(line[begin:end] for begin, end in text_words(line))
 
 

@@ -32,17 +32,17 @@ from measuring import OwnProcess, plainly, print_table, report
 
 SYSTEMS = ("transformers", "ctranslate2:float32", "ctranslate2:int8", "nmt:float32", "nmt:int8")
 BATCHES = (8, 16, 32, 64)
-"""Sentences of a batch that transformers tries."""
+"""Sizes of batches that transformers tries, in sentences."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is translated, and how."""
+    """The text to translate, and the settings."""
 
     folder: Path
-    """Holds the MarianMT folder, and the run made of it."""
+    """Folder with the MarianMT folder, and the run made of it."""
     rows: list[list[int]]
-    """Sources in the ids of the MarianMT folder."""
+    """Sources, as ids of the MarianMT folder."""
     length: int
     beam: int
     threads: int

@@ -1,4 +1,4 @@
-"""How many pairs of tags `--markup` puts exactly where a translator put them.
+"""Share of pairs of tags that `--markup` puts exactly where a translator put them.
 
     python scripts/benchmark_markup.py SOURCE TARGET (--aligner FILE | --model MODEL)
 
@@ -41,12 +41,12 @@ from nmt.translator.segmentation import PieceTranslation
 
 @dataclass(frozen=True)
 class Known:
-    """Links between units that are known already, in place of a rule."""
+    """A rule that returns links between units that are already known."""
 
     found: Links
 
     def links(self, _weights_JI: object) -> Links:
-        """These links."""
+        """Returns the known links."""
         return self.found
 
 
@@ -61,7 +61,7 @@ class Case:
 
 
 Places: TypeAlias = Counter[tuple[str, int, int]]
-"""Pairs of tags: the opening one, and the characters before its beginning and end, without white space."""
+"""Pairs of tags: the opening tag, and the numbers of characters before its beginning and end, without white space."""
 
 TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
 
@@ -103,12 +103,14 @@ def main() -> None:
 
 
 def parted(line: str) -> str:
-    """A line with a space between words that only tags part: no rule finds the border inside `CommandCtrl`."""
+    """Returns a line with a space between words that are separated only by tags, because no rule finds the border
+    inside `CommandCtrl`."""
     return re.sub(r"(?<=\w)(?=(?:</?[A-Za-z][^<>]*+>)++\w)", " ", line)
 
 
 def tags_only(line: str) -> TransferredLine:
-    """A line without its markup, of which only pairs of tags are put back: the target has the rest already."""
+    """Returns a line without its markup, into which only pairs of tags are put back: the target already has the
+    rest."""
     marked = extract(line)
     number = {index: place for place, index in enumerate(i for i, item in enumerate(marked.items) if is_tag(item))}
     items = [replace(marked.items[index], partner=number[marked.items[index].partner]) for index in number]
@@ -116,17 +118,17 @@ def tags_only(line: str) -> TransferredLine:
 
 
 def has_tags(marked: Marked) -> bool:
-    """True for a text with a pair of tags."""
+    """Returns True if a text has a pair of tags."""
     return any(map(is_tag, marked.items))
 
 
 def is_tag(item: Item) -> bool:
-    """True for a tag of a pair, but not for one that is written with entities, which is part of the text here."""
+    """Returns True for a tag of a pair, but not for a tag written with entities, which is part of the text here."""
     return item.partner >= 0 and item.text.startswith("<")
 
 
 def places(marked: Marked) -> Places:
-    """The pairs of tags of a text and what they enclose."""
+    """Finds the pairs of tags of a text, and the spans that they enclose."""
     return Counter(
         (item.text, *trimmed(marked.text, item.begin, marked.items[item.partner].begin))
         for item in marked.items
@@ -135,25 +137,26 @@ def places(marked: Marked) -> Places:
 
 
 def trimmed(text: str, begin: int, end: int) -> Span:
-    """A span by the characters before its ends, without white space, so that it has none at its ends."""
+    """Returns the numbers of characters before the ends of a span, without white space, so that white space at its ends
+    does not matter."""
     first = len("".join(text[:begin].split()))
     return first, first + len("".join(text[begin:end].split()))
 
 
 def restored(case: Case) -> str:
-    """The target with the tags of the source."""
+    """Returns the target with the tags of the source."""
     text = case.target.text
     piece = PieceTranslation((0, len(case.source.text)), 0, text, True, case.weights)
     return case.source.restore(text, [piece], case.rule)  # type: ignore[arg-type]
 
 
 def placed(case: Case) -> Places:
-    """The pairs of tags where nmt places them."""
+    """Returns the pairs of tags where nmt places them."""
     return places(extract(restored(case)))
 
 
 def is_whole(case: Case) -> bool:
-    """True where the result has each tag of the source once, and each closes the last one that is open."""
+    """Returns True if the result has each tag of the source once, and each closes the last one that is open."""
     names: list[str] = []
     tags = TAG.findall(restored(case))
     for tag in tags:
@@ -164,12 +167,12 @@ def is_whole(case: Case) -> bool:
             names.append(name)
         elif not names or names.pop() != name:
             return False
-    of_text = TAG.findall(case.target.text)  # that the text speaks of
+    of_text = TAG.findall(case.target.text)  # that the text mentions
     return not names and sorted(tags) == sorted([*of_text, *(item.text for item in case.source.items)])
 
 
 def first_to_last(case: Case) -> Places:
-    """The pairs of tags from the first to the last target unit that is linked to what they enclose."""
+    """Returns the pairs of tags from the first to the last target unit that is linked to the enclosed words."""
     source = units(case.source.text, 0, len(case.source.text), case.source)
     target = units(case.target.text, 0, len(case.target.text))
     links = case.rule.links(to_units(case.weights, target, source))
@@ -184,7 +187,7 @@ def first_to_last(case: Case) -> Places:
 
 
 def by_aligner(path: Path, *, reverse: bool = False) -> Align:
-    """The words' soft alignment by a learnt aligner, and its own links."""
+    """Returns a function that aligns by a learnt aligner: the words' soft alignment, and the aligner's own links."""
     aligner = TextAligner(load_aligner(path), text=True)
 
     def align(pairs: Sequence[Pair]) -> Iterator[Case]:
@@ -211,7 +214,7 @@ def by_aligner(path: Path, *, reverse: bool = False) -> Align:
 
 
 def transposed(pair: Alignment) -> Alignment:
-    """An alignment in the other direction."""
+    """Returns an alignment in the other direction."""
     return Alignment(
         pair.target_words,
         pair.source_words,
@@ -223,12 +226,13 @@ def transposed(pair: Alignment) -> Alignment:
 
 
 def overlapping(spans: Sequence[Span], word: Span) -> list[int]:
-    """The spans that have characters of a word."""
+    """Finds the spans that have characters of a word."""
     return [number for number, (begin, end) in enumerate(spans) if begin < word[1] and word[0] < end]
 
 
 def by_model(name: str) -> Align:
-    """The subwords' soft alignment by a model, and the rule of its configuration."""
+    """Returns a function that aligns by a model: the subwords' soft alignment, and the rule of the model's
+    configuration."""
     aligner = nmt.load(name).aligner
 
     def align(pairs: Sequence[Pair]) -> Iterator[Case]:

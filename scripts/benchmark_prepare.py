@@ -1,4 +1,4 @@
-"""How fast `prepare` is, and whether its memory grows with the corpus.
+"""Speed and memory of `prepare` by the size of the corpus.
 
     python scripts/benchmark_prepare.py                                   # data/de-en, 500,000 and 5,000,000 pairs
     python scripts/benchmark_prepare.py --pairs 100000 1000000 --source a.de.gz --target a.en.gz
@@ -38,10 +38,10 @@ from nmt.data.corpus import read_lines
 
 _BLOCK = 1 << 16
 FAULTS = {"near": 50, "swapped": 75}
-"""Their places in a hundred pairs."""
+"""Places of the faults in a hundred pairs."""
 ROOT = Path(__file__).resolve().parent.parent
 
-# What the measured process runs: its arguments are the config as JSON, the run folder, and where to write the seconds.
+# Program of the measured process: its arguments are the config as JSON, the run folder, and where to write the seconds.
 PREPARE = """
 import json, sys, time
 from pathlib import Path
@@ -86,7 +86,7 @@ MODEL = {
     "decoder": {"kind": "rnn", "cell": "gru", "size": 64},
     "attention": {"score": "dot"},
 }
-"""Of ``--train``."""
+"""Configuration of the model for ``--train``."""
 
 
 def main() -> None:
@@ -203,7 +203,7 @@ def _print_faults(folder: Path, pairs: int, peaks: dict[str, list[int]], *, dupl
 
 
 def _repeat(store: Path, times: int) -> int:
-    """Makes a store have its pairs so many times over, and returns their number."""
+    """Changes a store so that it repeats its pairs this many times, and returns their number."""
     description = json.loads((store / "store.json").read_text(encoding="utf-8"))
     counts = {name: count for name, (_, count) in description["columns"].items()}
     for name, column in description["columns"].items():
@@ -257,8 +257,8 @@ def _train(folder: Path, data: dict[str, object], minutes: float, pairs: int, *,
 
 
 def _peak_memory(command: list[str]) -> tuple[int, int]:
-    """Run a command and return the most KiB that it and its children had resident at once: all, and without the pages
-    of mapped files."""
+    """Run a command and return the maximum KiB that it and its children had resident at once: all, and without the
+    pages of mapped files."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, env=environment)
     peak = private = 0

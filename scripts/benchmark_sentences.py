@@ -48,12 +48,12 @@ def main() -> None:
 
 
 def joined(lines: Sequence[str], number: int) -> list[str]:
-    """So many lines in each; what is left over at the end is left out."""
+    """Joins this many lines to one; the incomplete rest is left out."""
     return [" ".join(of_line) for of_line in zip(*(lines[first::number] for first in range(number)), strict=False)]
 
 
 def translated(model: str, lines: Sequence[str], way: str) -> list[str]:
-    """Translations of lines, in one of `WAYS`."""
+    """Translates lines, in one of `WAYS`."""
     overrides = ["search.document=true"] if way == "document" else []
     is_whole = patch.object(TrainedModel, "reads_single_sentences", False) if way == "whole" else nullcontext()
     with is_whole:

@@ -1,4 +1,4 @@
-"""What sharing batches brings a server: sentences/s and latency with several clients that send single sentences.
+"""Gain of shared batches in a server: sentences/s and latency with several clients that send single sentences.
 
     python scripts/benchmark_serve.py MODEL SOURCE [--clients 1 --clients 8 --clients 32] [--sentences 96]
 
@@ -43,14 +43,14 @@ MODES = {"batched": [], "alone": ["--batch-sentences", "1"]}
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number of clients saw."""
+    """The results of a number of clients."""
 
     speed: float
-    """Sentences a second, of all together."""
+    """Sentences per second of all clients together."""
     latencies_s: list[float]
 
     def percentile_ms(self, percent: int) -> float:
-        """The latency that so many of a hundred requests do not exceed."""
+        """Returns the latency that this percentage of requests does not exceed."""
         return 1000 * sorted(self.latencies_s)[min(len(self.latencies_s) * percent // 100, len(self.latencies_s) - 1)]
 
 
@@ -111,7 +111,7 @@ def main() -> None:
 
 @contextmanager
 def serving(arguments: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """A server in another process, by its port and the process's number."""
+    """Runs a server in another process; yields its port and the process's number."""
     command = [sys.executable, "-m", "nmt", "serve", "--port", "0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -128,7 +128,8 @@ def serving(arguments: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def measure(port: int, lines: Sequence[str], clients: int) -> Measured:
-    """The lines, shared out among so many clients, each of which waits for an answer before it sends the next."""
+    """Sends the lines, shared out among this many clients, each of which waits for an answer before it sends the
+    next."""
     latencies_s: list[float] = []
 
     def talk(mine: Sequence[str]) -> None:
@@ -157,8 +158,8 @@ def measure(port: int, lines: Sequence[str], clients: int) -> Measured:
 
 
 def under_load(port: int, lines: Sequence[str], seconds: float, heavy: str | None) -> Measured:
-    """Latencies of a client that sends line after line, beside one that sends a heavy request every second and leaves
-    at the end, whatever is still unanswered."""
+    """Measures the latencies of a client that sends line after line, beside one that sends a heavy request every second
+    and leaves at the end, even if requests are unanswered."""
     end = time.monotonic() + seconds
     connections: list[http.client.HTTPConnection] = []
 
@@ -182,7 +183,7 @@ def under_load(port: int, lines: Sequence[str], seconds: float, heavy: str | Non
 
 
 def processor_s(pid: int) -> float:
-    """Processor time of a process so far (Linux)."""
+    """Reads the processor time of a process so far (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def first_line(command: Sequence[str], text: str) -> float:
-    """Seconds from the start of a Python process to the first line that it answers."""
+    """Measures the seconds from the start of a Python process to the first line of its answer."""
     begin = time.perf_counter()
     process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""How well ``nmt align --suspects`` finds pairs that were spoilt on purpose, and what else could have ranked them.
+"""Average precision of ``nmt align --suspects`` for pairs that were spoilt on purpose, and of other scores.
 
     python scripts/benchmark_suspects.py MODEL SOURCE TARGET [--reverse MODEL] [--pairs 2000] [--seed 1]
 
@@ -36,12 +36,12 @@ from nmt.workflows.align_models import pair_nlls
 Fault: TypeAlias = Literal["swapped", "dropped"]
 
 SHARE = 0.05
-"""Of the pairs, for each fault."""
+"""Share of the pairs with each fault."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence pair, and what was done to it."""
+    """A sentence pair, and the fault that was made in it."""
 
     source: str
     target: str
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def spoilt(pairs: Sequence[tuple[str, str]], draw: random.Random) -> list[Pair]:
-    """The same pairs in the same order, some of them no longer translations."""
+    """Returns the same pairs in the same order, some of which are no longer translations."""
     found = [Pair(*pair) for pair in pairs]
     count = round(SHARE * len(pairs))
     chosen = draw.sample(range(len(pairs)), 2 * count)
@@ -90,7 +90,7 @@ def spoilt(pairs: Sequence[tuple[str, str]], draw: random.Random) -> list[Pair]:
 
 
 def without_some(words: Sequence[str], draw: random.Random) -> str:
-    """The text without two to half of its words, of which at least one stays."""
+    """Returns the text without two to half of its words, of which at least one remains."""
     count = min(draw.randint(2, max(2, len(words) // 2)), len(words) - 1)
     first = draw.randint(0, len(words) - count)
     return " ".join([*words[:first], *words[first + count :]])
@@ -124,7 +124,7 @@ def measure(pairs: Sequence[Pair], forward: Translator, backward: Translator | N
 def judged(
     pairs: Sequence[Pair], forward: Translator, backward: Translator | None
 ) -> tuple[Mapping[str, Sequence[float]], Sequence[Iterable[Kind]]]:
-    """What each score says of each pair, more for worse ones; and the kinds of suspicion."""
+    """Computes each score of each pair, higher for worse pairs, and the kinds of suspicion."""
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     lengths = usual_lengths((length(pair.source), length(pair.target)) for pair in pairs)
     z_N = np.array([lengths.z(pair.source, pair.target) for pair in pairs])
@@ -148,14 +148,14 @@ def judged(
 
 
 def mean_best(weights_TS: npt.NDArray[np.floating]) -> float:
-    """The mean over the words of both sides of the largest weight of each."""
+    """Computes the mean, over the words of both sides, of the largest weight of each."""
     best = [*weights_TS.max(axis=1), *weights_TS.max(axis=0)]
     return float(np.mean(best))
 
 
 def average_precision(scores: Sequence[float], is_spoilt: Sequence[bool]) -> float:
-    """The mean, over the spoilt pairs, of the precision of the ranking down to each; of equal scores the first pair
-    ranks first."""
+    """Computes the mean, over the spoilt pairs, of the precision of the ranking down to each; of equal scores the first
+    pair ranks first."""
     order = np.argsort(-np.array(scores), kind="stable")
     hits_N = np.array(is_spoilt)[order]
     precision_N = np.cumsum(hits_N) / np.arange(1, len(hits_N) + 1)

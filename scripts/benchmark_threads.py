@@ -1,10 +1,10 @@
-"""What the choice of threads brings a training beside other programs.
+"""Gain from the choice of threads for a training beside other programs.
 
     python scripts/benchmark_threads.py CONFIG [--set key=value] [--busy 0 --busy 1 --busy 2] [--updates 10]
 
-Beside so many processes that only compute, trains in turn, five times each after a run that warms up: with the threads
-that nmt chooses, and with each number up to that of the cores. Prints the target tokens a second of each, and the ratio
-of the chosen threads to the best number, medians of five, as JSON lines and a table on stderr.
+Beside this many processes that only compute, trains in turn, five times each after a run that warms up: with the
+threads that nmt chooses, and with each number up to that of the cores. Prints the target tokens a second of each, and
+the ratio of the chosen threads to the best number, medians of five, as JSON lines and a table on stderr.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def measure(training: Training, updates: int, busy: int, label: str) -> None:
-    """Reports the speeds beside so many busy processes."""
+    """Reports the speeds beside this many busy processes."""
     numbers = range(1, torch.get_num_threads() + 1)
     speeds: dict[str, list[float]] = {}
     with busy_processes(busy):
@@ -75,7 +75,7 @@ def measure(training: Training, updates: int, busy: int, label: str) -> None:
 
 
 def speed(training: Training, updates: int) -> float:
-    """Target tokens a second."""
+    """Returns the target tokens per second."""
     begun = time.perf_counter()
     tokens = sum(training.update(index)[1] for index in range(updates))
     training.finish()
@@ -84,7 +84,7 @@ def speed(training: Training, updates: int) -> float:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Computes with so many threads inside."""
+    """Runs the body of the context with this many threads."""
     usual = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -95,7 +95,7 @@ def threads(number: int) -> Iterator[None]:
 
 @contextmanager
 def busy_processes(number: int) -> Iterator[None]:
-    """Has so many other processes compute."""
+    """Runs this many other processes that compute."""
     with ExitStack() as stack:
         for _ in range(number):
             process = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))

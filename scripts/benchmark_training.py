@@ -132,7 +132,7 @@ class Training:
 
     @staticmethod
     def of(experiment: Experiment, chosen: Compute, folder: Path, *, updates: int) -> Training:
-        """Of a configuration on its own data, which is prepared in ``folder``: the first batches of its first epoch."""
+        """Prepares a configuration's own data in ``folder``, and takes the first batches of its first epoch."""
         config = experiment.training
         prepared = prepare(experiment.data, run=folder, seed=experiment.seed)
         data = TrainingData(prepared.train, prepared.tokenizers, experiment.data.subwords.sampling, "")
@@ -159,7 +159,7 @@ class Training:
         return sum(int(batch.source_length_B.sum()) for batch in batches), prepared.tokens
 
     def finish(self) -> None:
-        """Waits until the device has computed all."""
+        """Waits until the device has computed everything."""
         if self.chosen.device.type == "cuda":
             torch.cuda.synchronize()
 
@@ -167,8 +167,8 @@ class Training:
 def compare_compiled(
     model: Seq2Seq[Any, Any], update: Callable[[int], tuple[int, int]], updates: int, chosen: Compute
 ) -> None:
-    """Target tokens per CPU second as it is and compiled, and the CPU seconds of compiling; both without dropout, whose
-    random bytes in the place of words torch.compile takes for as many words."""
+    """Returns the target tokens per CPU second without and with compilation, and the CPU seconds of compiling; both
+    without dropout, whose random bytes in the place of words torch.compile takes for as many words."""
     if chosen.device.type == "cpu" and not (shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")):
         sys.exit(
             "error: torch.compile needs a C++ compiler, and neither g++ nor clang++ is there; install one or set CXX"
@@ -219,14 +219,15 @@ def compare_textbook(update: Callable[[int], tuple[int, int]], updates: int, cho
 
 
 def cpu_speed(update: Callable[[int], tuple[int, int]], run: int, updates: int) -> float:
-    """Target tokens per CPU second in the updates of a run."""
+    """Returns the target tokens per CPU second in the updates of a run."""
     started = time.process_time()
     tokens = sum(update(WARM_UP + run * updates + each)[1] for each in range(updates))
     return tokens / (time.process_time() - started)
 
 
 def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
-    """Floating-point operations of forward and backward matrix products, for each source and each target token."""
+    """Computes the floating-point operations of forward and backward matrix products, for each source and each target
+    token."""
     source, target = 0, 0
     for name, parameter in model.named_parameters():
         # tables that are looked up, and what runs once for each sentence
@@ -243,8 +244,8 @@ def work_per_token(model: Seq2Seq[Any, Any]) -> tuple[float, float]:
 
 
 def time_to_bleu(config: Path, overrides: Sequence[str], bleu: float, chosen: Compute) -> None:
-    """``nmt train`` in a temporary run directory until a validation reaches ``bleu``: wall time from the start of the
-    process, preparation and validations included."""
+    """Runs ``nmt train`` in a temporary run directory until a validation reaches ``bleu``. Returns the wall time from
+    the start of the process, preparation and validations included."""
     with tempfile.TemporaryDirectory() as folder:
         settings = [part for each in [*overrides, f"run={folder}"] for part in ("--set", each)]
         device = ["--device", str(chosen.device), "--precision", chosen.precision]

@@ -45,12 +45,12 @@ SYSTEMS = (
     "direct:int8",
 )
 SINGLE = 50
-"""Sentences that are translated one by one for the latency."""
+"""Number of sentences that are translated one by one, for the latency."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a system says of one turn."""
+    """The results of one turn of a system."""
 
     seconds: float
     texts: list[str]
@@ -161,7 +161,7 @@ Translate = Callable[[list[str]], tuple[list[str], int]]
 def _own(
     model: str, overrides: Sequence[str], engine: str, device: str, precision: str, stack: ExitStack, threads: int
 ) -> Translate:
-    """What ``nmt translate`` does."""
+    """Translates as ``nmt translate`` does."""
     import nmt
     from nmt.translator.windows import OutputOptions, Window
     from nmt.translator.workers import LoadOptions, Workers
@@ -193,7 +193,7 @@ def _own(
 
 
 def _direct(model: str, overrides: Sequence[str], precision: str, threads: int) -> Translate:
-    """What one would write with CTranslate2 and SentencePiece."""
+    """Translates by a few lines that use CTranslate2 and SentencePiece directly."""
     import ctranslate2
     import sentencepiece
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def translate(model: str, lines: Sequence[bytes], count: int, options: Sequence[str]) -> float:
-    """Translates so many lines; the most memory, in KiB."""
+    """Translates this many lines; returns the maximum memory, in KiB."""
     command = [sys.executable, "-m", "nmt", "translate", model, "--quiet", *options]
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -83,7 +83,7 @@ def translate(model: str, lines: Sequence[bytes], count: int, options: Sequence[
 
 
 def memory(pid: int) -> float:
-    """Of a process and all that it has started, in KiB; what is over counts nothing."""
+    """Returns the memory of a process and all processes that it has started, in KiB; ended processes count nothing."""
     return sum(size_of(each, "Pss", "smaps_rollup") for each in family(pid))
 
 

@@ -39,19 +39,19 @@ LIMIT_MINUTES = 60
 
 @dataclass(frozen=True)
 class Part:
-    """What of nmt is installed, beside what the tests need, and how it is tried."""
+    """A part of nmt: the extras to install with it, besides the needs of the tests, and the checks to run."""
 
     extras: tuple[str, ...]
     shown: tuple[str, ...]
-    """The distributions whose versions the table has."""
+    """Distributions whose versions are shown in the table."""
     imports: tuple[str, ...]
-    """What must be there to import: tests skip what is not."""
+    """Modules that must be importable, because tests skip those that are missing."""
     tests: tuple[str, ...]
     marks: str = "not slow"
     tools: tuple[str, ...] = ()
-    """Commands that are run before the tests."""
+    """Commands that run before the tests."""
     built: str = ""
-    """The distribution that PyPI has as source alone."""
+    """Distribution that PyPI has only as source."""
 
 
 PARTS = {
@@ -109,7 +109,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one part with one set on one Python."""
+    """The result of a trial of one part with one set on one Python."""
 
     python: str
     set: str
@@ -121,11 +121,11 @@ class Tried:
 
 
 class Failed(Exception):
-    """A step of a trial did not succeed; holds the last line of what it said."""
+    """A step of a trial failed; the message is the last line of its output."""
 
 
 def find_python(version: str) -> Path | None:
-    """An interpreter of a version that runs: on the path, or among those of pyenv."""
+    """Finds an interpreter of a version that runs: on the path, or among those of pyenv."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     found = [Path(place) for place in [shutil.which(f"python{version}")] if place]
     found += sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
@@ -136,14 +136,14 @@ def find_python(version: str) -> Path | None:
 
 
 def pinned_torch() -> str:
-    """The version of PyTorch in ``constraints.txt``."""
+    """Returns the version of PyTorch in ``constraints.txt``."""
     found = re.search(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
     return found[1]
 
 
 def attempt(version: str, python: Path, set: str, part: str, torch: str, *, place: Path, keep: bool) -> Tried:
-    """Makes an environment of a set for a part, installs nmt into it and tries the part."""
+    """Creates an environment of a set for a part, installs nmt into it and tries the part."""
     place, started = place / f"{version}-{set}-{part}", time.monotonic()
     versions, outcome, passed = "", "", False
     try:
@@ -160,7 +160,7 @@ def attempt(version: str, python: Path, set: str, part: str, torch: str, *, plac
 
 
 def _install(place: Path, python: Path, set: str, part: Part, torch: str) -> dict[str, str]:
-    """What the environment then holds, by name."""
+    """Fills the environment; returns the versions of the installed distributions, by name."""
     (place / "torch.txt").write_text(f"torch=={torch}\n", encoding="utf-8")
     wheels = ["--only-binary", ":all:", *(["--no-binary", part.built] if part.built else [])]
     resolve: list[str | Path] = [
@@ -181,7 +181,7 @@ def _install(place: Path, python: Path, set: str, part: Part, torch: str) -> dic
 
 
 def _try(programs: Path, part: Part, set: str) -> str:
-    """The last line of what pytest says."""
+    """Runs the checks of a part; returns the last line of pytest's output."""
     _run([programs / "python", "-c", f"import {', '.join(part.imports)}"], cwd=ROOT)
     for tool in part.tools:
         name, *arguments = tool.split()
@@ -193,7 +193,7 @@ def _try(programs: Path, part: Part, set: str) -> str:
 
 
 def passed_line(said: str) -> str:
-    """The last line of what pytest says; raises Failed where no test was run, as pytest does not."""
+    """Returns the last line of pytest's output; raises Failed if no test was run, which pytest does not report."""
     last = said.strip().splitlines()[-1].strip("= ")
     if not re.search(r"\b[1-9]\d* passed\b", last):
         raise Failed(f"no test was run: {last}")
@@ -220,7 +220,7 @@ def _run(command: Sequence[str | Path], *, cwd: Path) -> str:
 
 
 def recorded(file: Path | None) -> list[Tried]:
-    """What a file of ``--record`` has; of trials of the same the last."""
+    """Reads the trials in a file of ``--record``; the last of repeated ones counts."""
     if file is None or not file.exists():
         return []
     found: dict[tuple[str, str, str], Tried] = {}
@@ -234,7 +234,7 @@ def recorded(file: Path | None) -> list[Tried]:
 
 
 def table(tried: Sequence[Tried]) -> Iterator[str]:
-    """What was tried, in Markdown."""
+    """Formats the trials as a table in Markdown."""
     yield "| Python | set | part | versions | tests | seconds |"
     yield "|---|---|---|---|---|---|"
     for each in tried:

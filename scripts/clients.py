@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 BUSY = (429, 503)
-"""What a server that has too much to do may answer."""
+"""Statuses with which an overloaded server may answer."""
 
 PATIENCE_S = 120
-"""Longer than the server may take for anything."""
+"""Maximum seconds to wait, longer than the server may take for anything."""
 
 Expected: TypeAlias = Mapping[str, str]
 """The translation of each sentence."""
@@ -32,37 +32,37 @@ Expected: TypeAlias = Mapping[str, str]
 
 @dataclass
 class Tally:
-    """What clients saw."""
+    """The results of clients."""
 
     latencies_s: list[float] = field(default_factory=list)
-    """Of the good ones' requests that were answered."""
+    """Latencies of the answered requests of good clients."""
     sentences: int = 0
-    """Translations that were compared with what is expected."""
+    """Number of translations that were compared with the expected ones."""
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """How often which kind of request had which status, 0: none, since one side closed the connection."""
+    """Number of requests by kind and status; status 0 means no answer, because one side closed the connection."""
     wrong: list[str] = field(default_factory=list)
-    """What should not be."""
+    """Descriptions of wrong answers."""
 
     def add(self, other: Tally) -> None:
-        """What other clients saw."""
+        """Adds the results of other clients."""
         self.latencies_s += other.latencies_s
         self.sentences += other.sentences
         self.statuses += other.statuses
         self.wrong += other.wrong
 
     def percentile_ms(self, percent: int) -> float:
-        """The latency that so many of a hundred requests do not exceed."""
+        """Returns the latency that this percentage of requests does not exceed."""
         ordered = sorted(self.latencies_s) or [float("nan")]
         return 1000 * ordered[min(len(ordered) * percent // 100, len(ordered) - 1)]
 
     def check(self, kind: str, status: int, allowed: Sequence[int]) -> None:
-        """Notes an answer, and whether it is none of those that such a request may have."""
+        """Counts an answer, and notes it as wrong if its status is not allowed for such a request."""
         self.statuses[kind, status] += 1
         if status not in allowed:
             self.wrong.append(f"{kind}: status {status}, not one of {', '.join(map(str, allowed))}")
 
     def compare(self, expected: Expected, texts: Sequence[str], body: bytes) -> None:
-        """Notes translations that are not the expected ones."""
+        """Notes translations that differ from the expected ones."""
         results = json.loads(body)["results"]
         found = [(each["line"], each["source"], each["translations"][0]["text"]) for each in results]
         self.sentences += len(found)
@@ -72,7 +72,7 @@ class Tally:
 
 
 def at_once(port: int, expected: Expected, *, clients: int, until: float) -> Tally:
-    """So many clients at once until a time of ``time.monotonic``; every tenth of them is broken."""
+    """Runs this many clients at once until a time of ``time.monotonic``; every tenth of them is broken."""
     whole, tallies = Tally(), [Tally() for _ in range(clients)]
 
     def talk(number: int) -> None:
@@ -93,7 +93,7 @@ def at_once(port: int, expected: Expected, *, clients: int, until: float) -> Tal
 
 
 def good(port: int, expected: Expected, until: float, draw: random.Random, tally: Tally) -> None:
-    """A client as one wishes it."""
+    """Runs a client that behaves correctly."""
     lines = list(expected)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     while (began := time.monotonic()) < until:
@@ -111,7 +111,7 @@ def good(port: int, expected: Expected, until: float, draw: random.Random, tally
 
 
 def broken(port: int, expected: Expected, until: float, draw: random.Random, tally: Tally) -> None:
-    """A client that draws what it does wrong."""
+    """Runs a client that draws its faults."""
     while time.monotonic() < until:
         fault = draw.choice(FAULTS)
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
@@ -119,7 +119,7 @@ def broken(port: int, expected: Expected, until: float, draw: random.Random, tal
 
 
 class _Wire:
-    """A connection on which one writes bytes as they are."""
+    """A connection that sends bytes unchanged."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -128,14 +128,14 @@ class _Wire:
         self._connection.sendall(data)
 
     def reset(self) -> None:
-        """Has what is not sent yet thrown away, and the server told that nobody is there."""
+        """Makes the close discard unsent bytes and reset the connection."""
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def receive(self, most: int) -> bytes:
         return self._connection.recv(most)
 
     def answer(self) -> tuple[int, bytes]:
-        """The status and the body; 0 and nothing where the server has closed the connection."""
+        """Returns the status and the body of the answer; 0 and nothing if the server has closed the connection."""
         response = http.client.HTTPResponse(self._connection)
         try:
             response.begin()
@@ -154,7 +154,7 @@ def _body(texts: Sequence[str], **more: Any) -> bytes:
 
 
 def _slow(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Sends its request bit by bit, and has its answer."""
+    """Sends its request bit by bit, and waits for its answer."""
     texts = draw.choices(list(expected), k=2)
     request = _request(_body(texts))
     cuts = sorted(draw.sample(range(1, len(request)), 6))
@@ -174,7 +174,7 @@ def _stalled(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 
 
 def _half_sent(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Goes away in the middle of its request, head or body."""
+    """Closes the connection in the middle of its request, head or body."""
     request = _request(_body(draw.choices(list(expected), k=20)))
     wire.send(request[: draw.randrange(1, len(request))])
     time.sleep(draw.random() / 5)
@@ -184,7 +184,7 @@ def _half_sent(wire: _Wire, expected: Expected, draw: random.Random, tally: Tall
 
 
 def _unheard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Goes away before its answer has come."""
+    """Closes the connection before its answer has arrived."""
     wire.send(_request(_body(draw.choices(list(expected), k=20), alignment=True)))
     time.sleep(draw.random() / 2)
     if draw.random() < 0.5:
@@ -193,7 +193,7 @@ def _unheard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 
 
 def _half_heard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Goes away while its answer comes."""
+    """Closes the connection while its answer arrives."""
     wire.send(_request(_body(draw.choices(list(expected), k=20), alignment=True)))
     wire.receive(draw.randrange(1, 400))
     wire.reset()
@@ -201,7 +201,7 @@ def _half_heard(wire: _Wire, expected: Expected, draw: random.Random, tally: Tal
 
 
 def _large(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Sends more than the server takes; that may close the connection before all is sent."""
+    """Sends more than the server accepts, which may close the connection before all is sent."""
     kind, body = draw.choice(
         [("large body", b" " * (2 << 20)), ("many texts", _body(["Ja."] * 257)), ("long text", _body(["x" * 2001]))]
     )
@@ -214,7 +214,7 @@ def _large(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -
 
 
 def _no_json(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Sends a body that is not JSON, or not what is asked for."""
+    """Sends a body that is not JSON, or not a valid request."""
     body, status = draw.choice(
         [
             (b"", 400),
@@ -235,7 +235,7 @@ def _no_json(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 
 
 def _no_http(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally) -> None:
-    """Sends what is not HTTP."""
+    """Sends bytes that are not HTTP."""
     try:
         wire.send(draw.choice([b"\x16\x03\x01", b"POST /translate\r\n", draw.randbytes(200)]) + b"\r\n\r\n")
     except ConnectionError:
@@ -247,4 +247,4 @@ def _no_http(wire: _Wire, expected: Expected, draw: random.Random, tally: Tally)
 FAULTS: tuple[Callable[[_Wire, Expected, random.Random, Tally], None], ...] = (
     _slow, _stalled, _half_sent, _unheard, _half_heard, _large, _no_json, _no_http,
 )  # fmt: skip
-"""What a broken client does."""
+"""Faults of broken clients."""

@@ -42,7 +42,7 @@ from nmt.extras.aligner.hmm import Hmm, HmmPair, Tokens
 from nmt.extras.aligner.word_units import Beginnings, Subwords
 
 PART, MOST_HELD_OUT = 10, 2000
-"""One pair of so many is held out, and the most of them that are measured."""
+"""One pair of this many is held out, and the maximum number of pairs that are measured."""
 
 SETTINGS: tuple[Mapping[str, float], ...] = (
     {},
@@ -119,7 +119,7 @@ def text_aligner(members: Sequence[Member], learnt_from: Sequence[Sequence[str]]
 
 @contextmanager
 def changed(changes: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Changes constants of the module meanwhile; returns the arguments for its ``learn``."""
+    """Changes constants of the module in the body of the context; yields the arguments for its ``learn``."""
     equal, options = hmm._equal, {key: value for key, value in changes.items() if key.islower()}
     with ExitStack() as stack:
         for key, value in changes.items():
@@ -138,7 +138,7 @@ def learnt(
     letters: int | None = None,
     **options: Any,
 ) -> Member:
-    """Models of whole words, of their first letters, or of their pieces."""
+    """Learns models of whole words, of their first letters, or of their pieces."""
     text = [sentences(lines) for lines in (sources, targets)]
     units = [Beginnings(letters) if share is None else Subwords.learn(side.counts(), share) for side in text]
     sides = [TokenIndex(unit, {}).numbered(side) for unit, side in zip(units, text, strict=True)]
@@ -151,12 +151,13 @@ def learnt(
 
 
 def sentences(lines: Sequence[str]) -> Sentences:
-    """The words of lines."""
+    """Splits lines into words."""
     return Sentences(line.split() for line in lines)
 
 
 def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
-    """Bits of a target word given the source, and of a source word given the target, those of all its pieces."""
+    """Computes the bits of a target word given the source, and of a source word given the target; the bits of a word
+    are those of all its pieces."""
     source_B, target_B = (
         side.numbered(sentences(lines)).tokens_B for side, lines in ((member.source, sources), (member.target, targets))
     )
@@ -175,7 +176,7 @@ def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tupl
 
 
 def pair_indices(links: Mapping[int, int], models: HmmPair, source: Tokens, target: Tokens) -> NDArray[np.int64]:
-    """The index of each pair of tokens; -1 of one that has no probability."""
+    """Returns the index of each pair of tokens; -1 for a pair without a probability."""
     known = models.source_tokens, models.target_tokens
     return np.array(
         [[links.get(s * known[1] + t, -1) if s < known[0] and t < known[1] else -1 for t in target] for s in source]
@@ -183,7 +184,7 @@ def pair_indices(links: Mapping[int, int], models: HmmPair, source: Tokens, targ
 
 
 def log_likelihood(direction: Hmm, index_ST: NDArray[np.int64], source: Tokens, target: Tokens) -> float:
-    """The natural logarithm of p(target | source)."""
+    """Computes the natural logarithm of p(target | source)."""
     if not len(source) or not len(target):
         return 0.0
     unseen_S, unknown_S = (

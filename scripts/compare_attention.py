@@ -58,7 +58,7 @@ class System:
     """Further keys whose value is the number of updates."""
 
     def differs(self, config: Path, overrides: Sequence[str]) -> bool:
-        """False where the base configuration has these values already. Raises InputError where it excludes them."""
+        """Returns False if the base configuration already has these values. Raises InputError if it excludes them."""
         base, own = (experiments.load(config, [*overrides, *more]) for more in ((), self.overrides))
         return bool(differences(base, own))
 
@@ -83,7 +83,7 @@ REWARDS: Mapping[str, str] = {
 
 
 def systems() -> tuple[System, ...]:
-    """The systems of attention, the baseline first; a new score or normalizer takes part by itself."""
+    """Returns the systems of attention, the baseline first; a new score or normalizer takes part automatically."""
     starts = {
         "every_step": ("zeros", "every_step"),
         "first_step": ("zeros", "first_step"),
@@ -153,7 +153,7 @@ class Base:
     budget: Budget
     output: Path
     validations: int = 1
-    """Of a training. The checkpoint that was best in one of them is measured."""
+    """Number of validations of a training. The checkpoint that was best in one of them is measured."""
 
 
 @dataclass(frozen=True)
@@ -173,17 +173,17 @@ class Case:
 
     @property
     def folder(self) -> Path:
-        """The folder of all its files."""
+        """Folder of all files of the case."""
         return self.base.output / self.system.name / f"seed-{self.seed}"
 
     @property
     def record(self) -> dict[str, Any]:
-        """The contents of training.json."""
+        """Contents of training.json."""
         path = self.folder / "training.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def work(self, split: str, gold: Sequence[Path]) -> None:
-        """Trains and measures what is not yet. Raises InputError where a command fails."""
+        """Trains and measures the case, unless that is done already. Raises InputError if a command fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         record = self.record
         if not record:
@@ -201,7 +201,7 @@ class Case:
             log.info(f"{self.folder}: measured on {split}")
 
     def time(self, rounds: int) -> None:
-        """Times the system until it was timed so often. Raises InputError where a command fails."""
+        """Times the system until it has been timed this often. Raises InputError if a command fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder.parent / "speed.json"
         measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
@@ -213,7 +213,8 @@ class Case:
             _write_json(path, [*measured, seconds])
 
     def _updates(self) -> tuple[int, float | None]:
-        """The number of updates that the budget pays for, and the CPU seconds of an update as far as they are known."""
+        """Returns the number of updates that the budget pays for, and the CPU seconds of an update as far as they are
+        known."""
         if self.base.budget.updates is not None:
             return self.base.budget.updates, None
         assert self.base.budget.minutes is not None
@@ -227,7 +228,7 @@ class Case:
         return updates, update
 
     def _train(self, updates: int, run: Path, validations: int) -> float:
-        """CPU seconds of a training with its validations, the last one at its end."""
+        """Returns the CPU seconds of a training with its validations, the last one at its end."""
         own_data = any(each.startswith("data.") for each in self.system.overrides)
         prepared = self.folder / "prepared" if own_data else self.base.output / f"prepared-{self.seed}"
         changes = [*self.base.overrides, *self.system.overrides, f"run={run}", f"seed={self.seed}"]
@@ -241,7 +242,8 @@ class Case:
         )
 
     def _run(self, *arguments: str | Path) -> float:
-        """CPU seconds of a Python program on one thread. Raises InputError with its last line where it fails."""
+        """Runs a Python program on one thread, and returns its CPU seconds. If it fails, raises InputError with its
+        last line."""
         path = self.folder / "log.txt"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         with path.open("a", encoding="utf-8") as output:
@@ -300,7 +302,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
 
 
 def corpus(experiment: Experiment, split: str) -> tuple[list[str], list[str]]:
-    """Sources and references; of several test corpora, one after the other. Raises InputError where there are none."""
+    """Reads sources and references; several test corpora are concatenated. Raises InputError if there are none."""
     data = experiment.data
     corpora = data.test_corpora if split == "test" else data.valid_corpora
     if not corpora:
@@ -320,13 +322,13 @@ class Result:
     system: System
     bleu: SentenceCounts
     seeds: tuple[float, ...]
-    """BLEU of each."""
+    """BLEU of each seed."""
     figures: tuple[dict[str, Any], ...]
-    """Of each seed."""
+    """Figures of each seed."""
 
     @staticmethod
     def read(cases: Sequence[Case], split: str, references: Sequence[str]) -> Result:
-        """The result of a system's seeds."""
+        """Reads the result of a system's seeds."""
         folders = [case.folder / split for case in cases]
         counts = [sentence_counts(list(read_lines(each / "translations.txt")), references) for each in folders]
         figures = [json.loads((each / "figures.json").read_text(encoding="utf-8")) for each in folders]
@@ -335,7 +337,7 @@ class Result:
         return Result(cases[0].system, pooled, tuple(each.score() for each in counts), tuple(figures))
 
     def mean(self, *keys: str) -> float | None:
-        """Mean over the seeds of a figure that all of them have."""
+        """Computes the mean over the seeds of a figure that all of them have."""
         values: list[Any] = list(self.figures)
         for key in keys:
             values = [value.get(key) for value in values if value is not None]
@@ -353,7 +355,8 @@ class Result:
 
 
 def tables(results: Sequence[Result], sources: Sequence[str], edges: Sequence[int]) -> tuple[str, list[dict[str, Any]]]:
-    """Two tables in Markdown, of all sentences and by the number of source words, and their figures."""
+    """Formats two tables in Markdown, of all sentences and by the number of source words; also returns their
+    figures."""
     baseline = next((each for each in results if each.system.name == "baseline"), None)
     length_N = np.array([len(source.split()) for source in sources])
     first = (0, *(edge + 1 for edge in edges))

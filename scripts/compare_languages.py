@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def only(experiment: Experiment, direction: Sequence[str]) -> Experiment:
-    """The experiment with the corpora of one direction."""
+    """Returns the experiment with the corpora of one direction."""
     data = experiment.data
     parts = {"train": data.train_corpora, "valid": data.valid_corpora, "test": data.test_corpora}
     own = {
@@ -84,7 +84,7 @@ def train(experiment: Experiment, run: Path, updates: int, processes: int) -> Pa
 
 
 def bleu_chrf(run: Path, corpora: Sequence[CorpusConfig], language: str) -> list[float]:
-    """BLEU and chrF of translations into a language."""
+    """Computes BLEU and chrF of translations into a language."""
     blocks = [block for corpus in corpora for block in read_blocks(corpus)]
     translator = nmt.load(run, device="cpu").to(language)
     hypotheses = [each.text for each in translator.translate([line for block in blocks for line in block.sources])]

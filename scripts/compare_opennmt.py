@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def updates_in(minutes: float, experiment: Experiment, processes: int) -> int:
-    """The updates that these minutes allow."""
+    """Estimates the number of updates in these minutes."""
     blocks = (block for each in experiment.data.train_corpora for block in read_blocks(each))
     pairs = chain.from_iterable(zip(block.sources, block.targets, strict=True) for block in blocks)
     sample = [pair for pair, _ in zip(pairs, range(SAMPLE), strict=False)]
@@ -174,7 +174,7 @@ def configure_onmt(experiment: Experiment, folder: Path) -> None:
 
 
 def train_onmt(command: Sequence[str], folder: Path, minutes: float) -> None:
-    """Trains with OpenNMT-py until the minutes are over. Raises InputError where it ends before."""
+    """Trains with OpenNMT-py until the minutes are over. Raises InputError if it ends before."""
     started = time.monotonic()
     with (folder / "log.txt").open("w") as log:
         child = subprocess.Popen(command, stdout=log, stderr=log, env=_environment(), start_new_session=True)
@@ -189,12 +189,12 @@ def train_onmt(command: Sequence[str], folder: Path, minutes: float) -> None:
 
 
 def pieces(tokenizer: Tokenizer, line: str) -> list[str]:
-    """The subwords of a line."""
+    """Splits a line into subwords."""
     return tokenizer.pieces(tokenizer.encode(line))
 
 
 def newest(folder: Path, minutes: float) -> Path:
-    """The last checkpoint of OpenNMT-py's first minutes. Raises InputError where there is none."""
+    """Finds the last checkpoint of OpenNMT-py's first minutes. Raises InputError if there is none."""
     started = json.loads((folder / "minutes.json").read_text(encoding="utf-8"))["started"]
     paths = sorted(folder.glob("model_step_*.pt"), key=lambda path: path.stat().st_mtime)
     whole = [path for path in paths if path.stat().st_size == max(each.stat().st_size for each in paths)]
@@ -207,7 +207,7 @@ def newest(folder: Path, minutes: float) -> Path:
 def translate_onmt(
     onmt: Path, checkpoint: Path, folder: Path, experiment: Experiment, sources: Sequence[str]
 ) -> list[str]:
-    """Translations by OpenNMT-py, with beam 5."""
+    """Returns translations by OpenNMT-py, with beam 5."""
     tokenizers = opened(experiment.data, run=experiment.folder).tokenizers
     source, target = folder / "source", folder / "translations"
     write_lines((" ".join(pieces(tokenizers.source, line)) for line in sources), source)

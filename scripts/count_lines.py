@@ -36,7 +36,7 @@ BARS: Mapping[str, float] = {
     "frames to the score in translate": 13,
     "lines loaded by train and translate": 9000,
 }
-"""Largest value of each figure."""
+"""Maximum of each figure."""
 
 CORE = ("core", "ops", "nn", "attention", "models", "search", "training")
 SUFFIXES = (".py", ".cpp", ".html", ".css", ".js")
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def static_figures(root: Path) -> dict[str, float]:
-    """Figures that need only the sources."""
+    """Computes figures that need only the sources."""
     package = root / "nmt"
     lines = {path: code_lines(path) for path in package.rglob("*") if path.suffix in SUFFIXES}
     names = {path: path.relative_to(package).parts for path in lines}
@@ -91,7 +91,7 @@ def static_figures(root: Path) -> dict[str, float]:
 
 
 def code_lines(path: Path) -> int:
-    """Lines of a file that hold code."""
+    """Counts the lines of a file that hold code."""
     text = _text(path)
     if path.suffix != ".py":
         lines = re.sub(r"/\*.*?\*/|<!--.*?-->", "", text, flags=re.DOTALL).splitlines()
@@ -108,7 +108,7 @@ def code_lines(path: Path) -> int:
 
 
 def run_figures() -> dict[str, float]:
-    """Figures of a training of one update and of a greedy translation, by a copy of the package without extras."""
+    """Measures a training of one update and a greedy translation, by a copy of the package without extras."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "nmt", Path(folder) / "nmt", ignore=shutil.ignore_patterns("extras", "__pycache__"))
         for name, count in (("train", 400), ("valid", 20)):

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def draw() -> Path:
-    """Heatmaps of the shown sentences."""
+    """Draws heatmaps of the shown sentences."""
     for kind in ("de", "en", "align"):
         lines = (DATA / f"test.{kind}").read_text(encoding="utf-8").split("\n")
         chosen = "".join(lines[number - 1] + "\n" for number in SHOWN)
@@ -67,7 +67,7 @@ def draw() -> Path:
 
 
 def report(figures: dict[str, tuple[float, float]], pictures: Path, seconds: float) -> None:
-    """Prints what came out."""
+    """Prints the results."""
     german = (DATA / "test.de").read_text(encoding="utf-8").split("\n")
     english = (OUT / "test.en").read_text(encoding="utf-8").split("\n")
     print(f"\n{'-' * 100}\nDone in {seconds:.0f} s.\n")

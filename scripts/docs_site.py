@@ -39,12 +39,12 @@ OTHERS = ("CHANGELOG.md", "CONTRIBUTING.md")
 """Pages of the site that no page needs to link to."""
 
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=(?:#[^)\s]*)?\))")
-"""The path of a relative link."""
+"""Pattern of a relative link; the group is its path."""
 
 CODE = re.compile(r"`[^`]*`")
 
 OPTION = re.compile(r"(?<![`\[])`(--?[a-z][\w-]*(?: [\w.<>-]{1,12})?)`(?!`)")
-"""An option as code, perhaps with a short value."""
+"""Pattern of an option as code, perhaps with a short value."""
 
 PLAIN_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]*)")
 
@@ -64,7 +64,7 @@ CLOSING = ("&#x00029;", "]")
 """Brackets behind which a minus is no sign."""
 
 BOUNDS = re.compile(r"(.*?)  \[([^\[\]]+)\]", flags=re.DOTALL)
-"""Help of an option, and after it Typer's note of its default and bounds."""
+"""Pattern of an option's help, followed by Typer's note of its default and bounds."""
 
 GUIDES = {
     "init": "begin",
@@ -79,28 +79,28 @@ GUIDES = {
     "languages": "prepare",
     "states": "report",
 }
-"""The page about a command, if it has another name than the command."""
+"""Pages about commands whose names differ from the command's."""
 
 
 # -------------------------------------------------------------------------------------------- pages that are there
 
 
 def in_site(path: str) -> str:
-    """Path in the site of a file of the repository."""
+    """Returns the path in the site of a file of the repository."""
     if path == HOME:
         return "index.md"
     return path.removeprefix(f"{DOCS}/")
 
 
 def linked(path: str) -> list[str]:
-    """The files of the repository that a page links to, by their paths in it."""
+    """Finds the files of the repository that a page links to, by their paths in it."""
     text = (ROOT / path).read_text(encoding="utf-8")
     targets = (posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) for target in LINK.findall(text))
     return [target for target in targets if not target.startswith("..") and (ROOT / target).is_file()]
 
 
 def outside(pages: Sequence[str]) -> list[str]:
-    """The files outside docs/ that pages lead to, and those that these lead to."""
+    """Finds the files outside docs/ that pages link to, and those that these link to."""
     paths = dict.fromkeys((HOME, *OTHERS))
     waiting = [*paths, *pages]
     while waiting:
@@ -111,7 +111,7 @@ def outside(pages: Sequence[str]) -> list[str]:
 
 
 def with_bars(markdown: str) -> str:
-    """A page without the escapes of bars in code in tables, which GitHub needs and the site does not."""
+    """Returns a page without the escapes of bars in code in tables, which GitHub needs and the site does not."""
     return "\n".join(
         CODE.sub(lambda span: span[0].replace("\\|", "|"), line) if line.startswith("|") else line
         for line in markdown.split("\n")
@@ -119,7 +119,7 @@ def with_bars(markdown: str) -> str:
 
 
 def with_links(markdown: str, path: str) -> str:
-    """A page of the repository with its links as the site needs them."""
+    """Returns a page of the repository with its links as the site needs them."""
     folder, here = posixpath.dirname(path), posixpath.dirname(in_site(path))
 
     def moved(link: re.Match[str]) -> str:
@@ -133,13 +133,13 @@ def with_links(markdown: str, path: str) -> str:
 
 
 def written() -> dict[str, str]:
-    """Paths in the site and texts of the generated pages, each list before its pages."""
+    """Returns paths in the site and texts of the generated pages, each list before its pages."""
     folders = {"commands": command_pages(), "configuration": configuration_pages()}
     return {f"{folder}/{name}.md": text for folder, pages in folders.items() for name, text in pages.items()}
 
 
 def command_pages() -> dict[str, str]:
-    """Texts of the page that lists the commands, `index`, and of the page of each."""
+    """Returns texts of the page that lists the commands, `index`, and of the page of each."""
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     parent = typer.Context(group, info_name="nmt")
@@ -172,7 +172,7 @@ def _command(command: GroupedCommand, context: typer.Context) -> str:
 
 
 def configuration_pages() -> dict[str, str]:
-    """Texts of the page of what is at the top of a configuration, `index`, and of the page of each section."""
+    """Returns texts of the page of the top level of a configuration, `index`, and of the page of each section."""
     pages: dict[str, list[str]] = {}
     for section in sections(Experiment):
         top = section.place.partition(".")[0] or "index"
@@ -196,17 +196,17 @@ def _section(section: Section) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Plain text in Markdown; an option stays on one line."""
+    """Converts plain text to Markdown; an option stays on one line."""
     return PLAIN_OPTION.sub(r'<span class="option">\1</span>', re.sub(r"([\\`*_{}\[\]<>#])", r"\\\1", text))
 
 
 def cell(text: str) -> str:
-    """Plain text in a table in Markdown."""
+    """Converts plain text to a cell of a table in Markdown."""
     return escape(" ".join(text.split())).replace("|", "\\|")
 
 
 def code(text: str) -> str:
-    """Code in a table."""
+    """Formats code in a table."""
     return f"`{text}`"
 
 
@@ -269,7 +269,7 @@ def is_function(element: Element) -> bool:
 
 
 def repository() -> str | None:
-    """Address of the repository that this clone comes from, for browsers; None where there is none."""
+    """Finds the address, for browsers, of the repository that this clone comes from; None if there is none."""
     done = subprocess.run(["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True)
     address = re.sub(r"^git@([^:]+):", r"https://\1/", done.stdout.strip()).removesuffix(".git")
     return address if address.startswith(("https://", "http://")) and "@" not in address else None
@@ -279,7 +279,8 @@ def repository() -> str | None:
 
 
 def write(folder: Path) -> None:
-    """Write the pages, the files that they show and link to, and the configuration. What was in docs/ goes."""
+    """Write the pages, the files that they show and link to, and the configuration. Deletes the previous content of
+    docs/."""
     shutil.rmtree(folder / DOCS, ignore_errors=True)
     own = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / DOCS).rglob("*")) if path.is_file()]
     for path in (*own, *outside([page for page in own if page.endswith(".md")])):
@@ -297,8 +298,8 @@ def write(folder: Path) -> None:
 
 
 def configuration(text: str) -> str:
-    """That of the site: folders in the navigation, such as `commands/`, are their generated pages, the list first, and
-    the footer links to the repository, because Material's own link would ask GitHub for stars."""
+    """Returns the configuration of the site: folders in the navigation, such as `commands/`, are their generated pages,
+    the list first, and the footer links to the repository, because Material's own link would ask GitHub for stars."""
     settings, nav = text.split("\nnav:\n")
     pages = list(written())
 

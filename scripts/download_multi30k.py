@@ -31,17 +31,17 @@ SHA256 = {
     "test_2016_flickr.de.gz": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
     "test_2016_flickr.en.gz": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
 }
-"""Of the text within each file: the same text may be compressed to other bytes."""
+"""Hash of the text within each file, because the same text may be compressed to other bytes."""
 
 TIMEOUT_S = 60
 
 
 class DownloadError(Exception):
-    """A file could not be had; the message is one line."""
+    """A file cannot be downloaded; the message is one line."""
 
 
 def text_sha256(data: bytes) -> str | None:
-    """SHA-256 of the text in a gzip file's bytes; None where they are no gzip file."""
+    """Computes the SHA-256 of the text in a gzip file's bytes; None if they are not a gzip file."""
     try:
         return hashlib.sha256(gzip.decompress(data)).hexdigest()
     except (OSError, EOFError, zlib.error):
@@ -49,8 +49,8 @@ def text_sha256(data: bytes) -> str | None:
 
 
 def fetch(url: str) -> bytes:
-    """The bytes behind a URL."""
-    request = urllib.request.Request(url, headers={"User-Agent": "nmt"})  # some servers refuse that of Python
+    """Downloads the bytes at a URL."""
+    request = urllib.request.Request(url, headers={"User-Agent": "nmt"})  # some servers refuse Python's own user agent
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
             data: bytes = response.read()

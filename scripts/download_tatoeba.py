@@ -33,7 +33,7 @@ from download_multi30k import DownloadError, fetch
 SOURCE = "https://www.manythings.org/anki"
 
 LANGUAGES = {"de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "pt": "por", "ru": "rus"}
-"""The names of languages in the archives."""
+"""Names of languages in the archives."""
 
 Pair = tuple[str, str]
 
@@ -46,7 +46,7 @@ class Parts:
     valid: list[Pair]
     test: list[Pair]
     left_out: int
-    """Pairs with a sentence of valid or test."""
+    """Number of pairs with a sentence of valid or test that are left out."""
 
 
 def read_pairs(archive: bytes, name: str) -> list[Pair]:
@@ -97,7 +97,7 @@ def split(pairs: Sequence[Pair], *, valid: int, test: int, seed: int) -> Parts:
 
 
 def write(parts: Parts, folder: Path, language: str) -> None:
-    """Write each part to two gzip files, which are there whole or not at all."""
+    """Write each part to two gzip files, which are complete or do not exist."""
     for part, pairs in (("train", parts.train), ("valid", parts.valid), ("test", parts.test)):
         for side, ending in enumerate((language, "en")):
             path = folder / f"{part}.{ending}.gz"

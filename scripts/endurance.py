@@ -1,4 +1,4 @@
-"""Long work, and what becomes of memory and of lines meanwhile.
+"""Long runs of training, translation and the server, with checks of memory and of lines.
 
     python scripts/endurance.py train [--pairs 2000000] [--epochs 5]
     python scripts/endurance.py translate RUN [--lines 1000000]
@@ -46,10 +46,10 @@ from nmt.translator.find_run import check
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "data" / "de-en"
 PARTS = 10
-"""In which the work of ``translate`` and ``serve`` is told."""
+"""Number of parts in which the work of ``translate`` and ``serve`` is reported."""
 
 COMPUTING = ["--device", "cpu", "--precision", "float32"]
-"""Another batch rounds otherwise in bfloat16, and a translation may be another one."""
+"""Options for a fixed precision: in bfloat16 another batch rounds differently, and a translation may differ."""
 
 CONFIG = """\
 run: {folder}/run
@@ -71,24 +71,24 @@ training:
 
 
 class Bars:
-    """Figures that have a limit, and which of them are beyond it."""
+    """Figures with limits, and a list of those that exceed them."""
 
     def __init__(self, label: str) -> None:
         self._label = label
         self._missed: list[str] = []
 
     def figure(self, name: str, value: float, unit: str) -> None:
-        """One that has none."""
+        """Reports a figure without a limit."""
         report(name, value, unit, self._label)
 
     def at_most(self, limit: float, name: str, value: float, unit: str) -> None:
-        """One that may be so much."""
+        """Reports a figure with a limit."""
         self.figure(name, value, unit)
         if not value <= limit:
             self._missed.append(f"{name}: {value:g} {unit} is more than {limit:g}")
 
     def end(self) -> None:
-        """Prints the table, and leaves with 1 where a bar is missed."""
+        """Prints the table, and exits with 1 if a limit is exceeded."""
         print_table()
         for each in self._missed:
             print(f"missed: {each}", file=sys.stderr)
@@ -97,17 +97,17 @@ class Bars:
 
 
 class Watch:
-    """The most resident memory of a process and those it has started, in each part of its work."""
+    """The maximum resident memory of a process and those it has started, in each part of its work."""
 
     def __init__(self, pid: int, part: Callable[[], int]) -> None:
         self._pid, self._part = pid, part
         self.most: dict[int, float] = {}
-        """MiB, by part."""
+        """Maximum in MiB, by part."""
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def look(self) -> None:
-        """Looks now."""
+        """Measures the memory now."""
         part, mib = self._part(), resident(self._pid) / 1024
         if mib > 0:
             self.most[part] = max(self.most.get(part, 0.0), mib)
@@ -126,12 +126,13 @@ class Watch:
 
 
 def resident(pid: int) -> float:
-    """Of a process and all that it has started, in KiB; what is over counts nothing."""
+    """Returns the memory of a process and all processes that it has started, in KiB; ended processes count nothing."""
     return sum(size_of(each, "VmRSS") for each in family(pid))
 
 
 def check_memory(bars: Bars, most: dict[int, float], unit: str, *, first: int, limit: float) -> None:
-    """The most of each part, and the greatest after the part ``first`` over that of it."""
+    """Reports the maximum memory of each part, and the ratio of the largest after the part ``first`` to that of this
+    part."""
     for part, mib in sorted(most.items()):
         bars.figure(f"memory, {unit} {part + 1}", mib, "MiB")
     kept = [mib for part, mib in sorted(most.items()) if part >= first]
@@ -141,12 +142,12 @@ def check_memory(bars: Bars, most: dict[int, float], unit: str, *, first: int, l
 
 
 def nmt(*arguments: object) -> list[str]:
-    """The command line in another process."""
+    """Returns the command line of nmt in another process."""
     return [sys.executable, "-m", "nmt", *map(str, arguments)]
 
 
 class Saved:
-    """How far a training is that goes on meanwhile, by its newest checkpoint."""
+    """The progress of a training that is still running, by its newest checkpoint."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
@@ -154,7 +155,7 @@ class Saved:
 
     def _newest(self) -> dict[str, int]:
         latest = folders.latest(self._run)
-        # what is not there any more has made room for a newer one
+        # a checkpoint that no longer exists has been replaced by a newer one
         with suppress(InputError, OSError):
             if latest is not None:
                 self._position = folders.read_state(latest)["position"]
@@ -162,12 +163,12 @@ class Saved:
 
     @property
     def epochs(self) -> int:
-        """That are over."""
+        """Number of complete epochs."""
         return self._newest()["epoch"]
 
     @property
     def updates(self) -> int:
-        """Of all epochs."""
+        """Number of updates in all epochs."""
         return self._newest()["update"]
 
 
@@ -247,7 +248,7 @@ def translate(arguments: argparse.Namespace) -> None:
 
 
 def different_lines(path: Path) -> list[str]:
-    """Each line of a file once. Raises InputError where there is none."""
+    """Returns each distinct line of a file once. Raises InputError if there is none."""
     lines = list(dict.fromkeys(read_lines(path)))
     if not lines:
         raise InputError(f"{path}: holds no line")
@@ -255,7 +256,7 @@ def different_lines(path: Path) -> list[str]:
 
 
 def repeated(lines: Sequence[str]) -> Iterator[str]:
-    """The lines again and again, each time in an order of its own, which is always the same one."""
+    """Yields the lines again and again, each time in a different order, which is reproducible."""
     draw, order = random.Random(1), list(lines)
     while True:
         yield from order
@@ -296,7 +297,7 @@ def serve(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def serving(model: str, timeout_s: float) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
-    """A server in another process that is ready, its port, and the file of what it says."""
+    """Runs a server in another process; yields it when it is ready, with its port and the file of its messages."""
     command = nmt("serve", model, "--port", "0", "--timeout", timeout_s, *COMPUTING)
     with (
         tempfile.NamedTemporaryFile(prefix="endurance-", suffix=".log") as said,
@@ -314,7 +315,7 @@ def serving(model: str, timeout_s: float) -> Iterator[tuple[subprocess.Popen[byt
 
 
 def expectations(model: str, lines: Sequence[str]) -> dict[str, str]:
-    """What ``nmt translate`` makes of each line."""
+    """Returns the translation of each line by ``nmt translate``."""
     text = "".join(f"{line}\n" for line in lines).encode()
     done = subprocess.run(
         nmt("translate", model, "--quiet", *COMPUTING), input=text, stdout=subprocess.PIPE, check=True
@@ -323,7 +324,7 @@ def expectations(model: str, lines: Sequence[str]) -> dict[str, str]:
 
 
 def counts(port: int) -> dict[str, float]:
-    """What the server itself counts: open files, sentences in the queue, requests by status."""
+    """Reads the server's own counts: open files, sentences in the queue, requests by status."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
         lines = response.read().decode().splitlines()
     found: dict[str, float] = {}
@@ -337,7 +338,7 @@ def counts(port: int) -> dict[str, float]:
 
 
 def settled(port: int, before: dict[str, float]) -> dict[str, float]:
-    """What it counts once it has noticed that all clients are gone; for that it has half a minute."""
+    """Returns the counts after the server has noticed that all clients are gone, or after half a minute."""
     until = time.monotonic() + 30
     while True:
         after = counts(port)
@@ -348,7 +349,7 @@ def settled(port: int, before: dict[str, float]) -> dict[str, float]:
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:
-    """The exit code after SIGTERM; -9 where it has not ended within a minute."""
+    """Returns the exit code after SIGTERM; -9 if the process has not ended within a minute."""
     process.terminate()
     try:
         return process.wait(60)
@@ -358,7 +359,7 @@ def ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def check_answers(bars: Bars, tally: Tally, seconds: float) -> None:
-    """What the clients saw."""
+    """Reports the results of the clients."""
     for (kind, status), number in sorted(tally.statuses.items()):
         bars.figure(f"{kind}: {status or 'closed'}", number, "requests")
     for each in tally.wrong[:20]:
@@ -373,14 +374,14 @@ def check_answers(bars: Bars, tally: Tally, seconds: float) -> None:
 
 
 def at_least_one(text: str) -> int:
-    """A whole number of at least 1."""
+    """Parses a whole number of at least 1."""
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("must be a whole number of at least 1")
     return int(text)
 
 
 def positive(text: str) -> float:
-    """A number above 0."""
+    """Parses a number above 0."""
     try:
         value = float(text)
     except ValueError:

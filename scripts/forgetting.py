@@ -34,7 +34,7 @@ from nmt.workflows.align import pairs
 Distance: TypeAlias = Literal["offset", "path"]
 
 FEW = 10
-"""A distance with fewer values is left out."""
+"""Minimum number of values of a distance; distances with fewer are left out."""
 
 
 class Spread(NamedTuple):
@@ -76,7 +76,7 @@ def main() -> None:
 def derivatives(
     run: str, sources: Sequence[str], targets: Sequence[str], *, method: GradientMethod, device: str
 ) -> list[NDArray[np.float32]]:
-    """The sizes (T, S) of each pair, between subwords, without end-of-sentence."""
+    """Computes the sizes (T, S) of each pair, between subwords, without end-of-sentence."""
     trained = load_trained(run, device=device, precision="float32")
     encoded = trained.encode_pairs(sources, targets, 1)
     found = gradient_weights(
@@ -91,7 +91,7 @@ def derivatives(
 
 
 def spreads(matrices: Sequence[NDArray[np.float32]], by: Distance, width: int) -> list[Spread]:
-    """The quartiles of the sizes in each bin of ``width`` distances; a bin is named by its middle."""
+    """Computes the quartiles of the sizes in each bin of ``width`` distances; a bin is named by its middle."""
     distances, sizes = [], []
     for size_TS in matrices:
         target_T1, source_S = np.arange(size_TS.shape[0])[:, None], np.arange(size_TS.shape[1])
@@ -108,14 +108,15 @@ def spreads(matrices: Sequence[NDArray[np.float32]], by: Distance, width: int) -
 
 
 def factor(found: Sequence[Spread]) -> float:
-    """The factor per step of the power law that fits the medians at distances from 0 on best, by least squares of
-    their logarithms; NaN for fewer than two."""
+    """Computes the factor per step of the power law that fits the medians at distances from 0 on best, by least squares
+    of their logarithms; NaN for fewer than two."""
     fitted = np.array([(each.distance, each.median) for each in found if each.distance >= 0 and each.median > 0])
     return float(np.exp(np.polyfit(fitted[:, 0], np.log(fitted[:, 1]), 1)[0])) if len(fitted) > 1 else float("nan")
 
 
 def table(systems: Mapping[str, Sequence[Spread]]) -> list[str]:
-    """A row for each distance: median, quartiles and number of values of each system; then the factors per step."""
+    """Formats a row for each distance: median, quartiles and number of values of each system; then the factors per
+    step."""
     rows = {name: {each.distance: each for each in found} for name, found in systems.items()}
     lines = ["distance" + "".join(f"  {name:>38}" for name in systems)]
     for distance in sorted({each.distance for found in systems.values() for each in found}):
@@ -129,7 +130,7 @@ def table(systems: Mapping[str, Sequence[Spread]]) -> list[str]:
 
 
 def draw(systems: Mapping[str, Sequence[Spread]], path: Path, by: Distance) -> None:
-    """A curve of medians for each system in a band of quartiles, on a logarithmic axis."""
+    """Draws a curve of medians for each system in a band of quartiles, on a logarithmic axis."""
     from matplotlib import style
     from matplotlib.figure import Figure
 

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "tests" / "golden" / f"format-{FORMAT}"
 
 Command: TypeAlias = Callable[[Sequence[str], Path], str]
-"""Runs ``nmt`` with arguments in a folder; returns its stdout, and raises where it fails."""
+"""Function that runs ``nmt`` with arguments in a folder and returns its stdout; it raises if the command fails."""
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
 
@@ -55,7 +55,7 @@ training:
   log_every: 100
   save_every: 600
 """
-# Without normalization, whose tables take 240 KB in each subword model.
+# without normalization, whose tables take 240 KB in each subword model
 
 RECURRENT = CONFIG.format(
     kind="bpe",
@@ -86,13 +86,13 @@ TRANSFORMER = CONFIG.format(
 CONFIGS = {"recurrent": RECURRENT, "transformer": TRANSFORMER}
 
 UPDATES = 601
-"""To which the test goes on: one more than were made."""
+"""Number of updates after which the test stops: one more than in the stored training."""
 
 EXACT = ("--device", "cpu", "--precision", "float32")
 
 
 def sentences(count: int) -> list[tuple[str, str]]:
-    """Word by word translations of 2 to 6 words, all different."""
+    """Draws sentences of 2 to 6 words, all different, with word by word translations."""
     draw = random.Random(1)
     pairs: dict[tuple[str, str], None] = {}
     while len(pairs) < count:
@@ -102,7 +102,7 @@ def sentences(count: int) -> list[tuple[str, str]]:
 
 
 def write_corpus(folder: Path) -> None:
-    """Trains on 100 pairs, validates on 6, and has 4 to be tried with."""
+    """Writes 100 pairs for training, 6 for validation, and 4 for tests."""
     pairs = sentences(110)
     for name, part in (("train", pairs[:100]), ("valid", pairs[100:106]), ("test", pairs[106:])):
         for side, suffix in enumerate(("de", "en")):
@@ -111,7 +111,7 @@ def write_corpus(folder: Path) -> None:
 
 
 def measure(folder: Path, nmt: Command) -> dict[str, Any]:
-    """What the commands make of a run: translations, scores and alignments of its test files."""
+    """Runs the commands on a run; returns translations, scores and alignments of its test files."""
     given = ("--source", "test.de", "--target", "test.en")
 
     def lines(*arguments: str) -> list[Any]:
@@ -129,7 +129,7 @@ def measure(folder: Path, nmt: Command) -> dict[str, Any]:
 
 
 def resume(folder: Path, nmt: Command) -> dict[str, float]:
-    """Goes on by one update; what it measured."""
+    """Continues by one update; returns its loss and gradient norm."""
     more = ["--set", f"training.stopping.updates={UPDATES}", "--set", "training.log_every=1"]
     nmt(["train", "config.yaml", *EXACT, "--quiet", *more], folder)
     text = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8")
@@ -140,8 +140,8 @@ def resume(folder: Path, nmt: Command) -> dict[str, float]:
 
 
 def copy(golden: Path, folder: Path) -> dict[str, Any]:
-    """Puts a golden run into ``folder`` as training left it; returns what is expected of it. Its links are made here,
-    for neither zip files nor every checkout keep any."""
+    """Copies a golden run into ``folder`` in the state that training left; returns the expected results. Its links are
+    created here, because zip files and some checkouts do not keep links."""
     shutil.copytree(golden, folder)
     expected: dict[str, Any] = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     for name, target in expected["links"].items():
@@ -153,7 +153,7 @@ def copy(golden: Path, folder: Path) -> dict[str, Any]:
 
 
 def make(name: str, golden: Path) -> None:
-    """Trains one, and writes it and what is expected of it to the folder ``golden``."""
+    """Trains a golden run, and writes it and the expected results to the folder ``golden``."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / name
         folder.mkdir()

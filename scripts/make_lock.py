@@ -1,4 +1,5 @@
-"""Writes ``requirements.lock``: what nmt needs at the versions of ``constraints.txt``, with the hashes of all files.
+"""Writes ``requirements.lock``: the dependencies of nmt at the versions of ``constraints.txt``, with the hashes of all
+files.
 
     python scripts/make_lock.py
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 
 LEFT_OUT = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
-"""Names of packages that are of one build of PyTorch."""
+"""Names of packages that belong to one build of PyTorch."""
 
 HEAD = """\
 # What nmt needs but PyTorch, with the hashes of all files; written by `make lock` from constraints.txt:
@@ -29,7 +30,7 @@ HEAD = """\
 
 
 def without_torch(text: str) -> str:
-    """A list of requirements, each with its hashes in the lines that follow it, without those left out."""
+    """Returns a list of requirements, each with its hashes in the lines that follow it, without those left out."""
     kept: list[str] = []
     keeps = True
     for line in text.splitlines(keepends=True):

@@ -26,7 +26,7 @@ from tests.extras.service.browser import Browser, browsing  # noqa: E402
 
 SENTENCE = "Morgen wird die Lehrerin den Haustürschlüssel finden."
 LINES = (2, 8)
-"""First and last line of the test set that the page of alignments shows."""
+"""First and last line of the test set that are shown on the page of alignments."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: how a figure is printed, the limit that the machine sets, and systems that take turns."""
+"""Functions that the benchmarks share: printed figures, the limit of the machine, and systems that take turns."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 
 LOOK_SECONDS = 0.02
-"""Between two looks at memory. A look takes some 0.2 ms for each process."""
+"""Seconds between two measurements of memory. One takes some 0.2 ms for each process."""
 
 
 def plainly(main: Callable[[], None]) -> None:
-    """Runs a script; what it refuses is said in one line, exit code 2."""
+    """Runs a script; an InputError is printed in one line, with exit code 2."""
     try:
         main()
     except InputError as error:
@@ -34,7 +34,7 @@ def plainly(main: Callable[[], None]) -> None:
 
 
 class PeakMemory:
-    """The most memory that a process and the programs it starts had resident whenever ``look`` was called, in KiB.
+    """The maximum memory that a process and the programs it starts had resident whenever ``look`` was called, in KiB.
 
     It is VmHWM of Linux' /proc; 0 elsewhere. Not ``ru_maxrss``: that outlives ``exec``, so it is at least what the
     process that started a program had. VmHWM counts from ``exec`` on. A sum is that of the processes that live at the
@@ -44,19 +44,20 @@ class PeakMemory:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self.total = 0
-        """Of the process and all below it."""
+        """Maximum of the process and all its descendants."""
         self.started = 0
-        """Of all below it."""
+        """Maximum of all descendants."""
 
     def look(self) -> None:
-        """Looks now. What a process grows by between the last look and its end is not seen."""
+        """Measures the memory now. Growth of a process between the last call and its end is not seen."""
         own, *others = (size_of(pid, "VmHWM") for pid in family(self._pid))
         self.total = max(self.total, own + sum(others))
         self.started = max(self.started, sum(others))
 
 
 def family(pid: int) -> Iterator[int]:
-    """A process and all below it, but those that are not a program of their own yet: they have their parent's pages."""
+    """Yields a process and all its descendants, except those that are not a program of their own yet: they have their
+    parent's pages."""
     yield pid
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, _text(listing).split()):
@@ -65,13 +66,14 @@ def family(pid: int) -> Iterator[int]:
 
 
 def _is_fork(pid: int) -> bool:
-    """The kernel's PF_FORKNOEXEC: forked, and no ``exec`` since."""
+    """Returns True if the kernel's flag PF_FORKNOEXEC is set: the process is forked, and has not called ``exec``
+    since."""
     flags = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[6:7]
     return any(int(each) & 0x40 for each in flags)
 
 
 def size_of(pid: int, field: str, file: str = "status") -> int:
-    """A size that a file in /proc/<pid> tells, in KiB; 0 of a process that has ended."""
+    """Reads a size from a file in /proc/<pid>, in KiB; 0 if the process has ended."""
     lines = _text(Path(f"/proc/{pid}/{file}")).splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
@@ -84,9 +86,9 @@ def _text(file: Path) -> str:
 
 
 class OwnProcess(Generic[Question, Answer]):
-    """A system in a process of its own. ``serve(pipe, *given)`` sends None once it is ready, or why it is not; then an
-    answer to each question until the question is None. Its memory is watched from outside, which adds nothing to its
-    processor seconds."""
+    """A system in a process of its own. ``serve(pipe, *given)`` sends None once it is ready, or the reason why it is
+    not; then an answer to each question until the question is None. Its memory is watched from outside, which adds
+    nothing to its processor seconds."""
 
     def __init__(self, serve: Callable[..., None], *given: Any) -> None:
         context = multiprocessing.get_context("spawn")
@@ -99,7 +101,7 @@ class OwnProcess(Generic[Question, Answer]):
         self.memory = PeakMemory(self._process.pid)
 
     def ask(self, question: Question) -> Answer:
-        """One turn."""
+        """Runs one turn."""
         self._here.send(question)
         while not self._here.poll(LOOK_SECONDS):
             self.memory.look()
@@ -107,11 +109,11 @@ class OwnProcess(Generic[Question, Answer]):
         return answer
 
     def kill(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kills the process."""
         self._process.kill()
 
     def end(self) -> PeakMemory:
-        """Ends the process; the memory that it had."""
+        """Ends the process; returns its maximum memory."""
         self.memory.look()
         self._here.send(None)
         self._process.join()
@@ -119,8 +121,8 @@ class OwnProcess(Generic[Question, Answer]):
 
 
 def matrix_rate(chosen: Compute, repeats: int = 5) -> float:
-    """Floating-point operations per second of a square matrix product in the compute precision, large enough to keep
-    the device busy."""
+    """Measures the floating-point operations per second of a square matrix product in the compute precision, large
+    enough to keep the device busy."""
     dtype, size = chosen.dtype, 8192 if chosen.device.type == "cuda" else 2048
     one = torch.randn(size, size, device=chosen.device).to(dtype)
     one @ one
@@ -138,7 +140,8 @@ _ROWS: list[tuple[str, float, str]] = []
 
 
 def report(name: str, value: float, unit: str, chosen: Compute | str) -> None:
-    """One JSON line on stdout, and a row of ``print_table``; ``chosen`` or its label is named with the machine."""
+    """Writes one JSON line on stdout, and a row of ``print_table``; ``chosen`` or its label is named with the
+    machine."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     label = chosen if isinstance(chosen, str) else chosen.label
     machine = f"{platform.machine()}, {label}, torch {torch.__version__}"
@@ -149,7 +152,7 @@ def report(name: str, value: float, unit: str, chosen: Compute | str) -> None:
 
 
 def report_memory(name: str, kib: float, chosen: Compute | str) -> None:
-    """As ``report``; where nothing was seen, as outside Linux, a line on stderr says so."""
+    """Reports memory like ``report``; if nothing was measured, as outside Linux, a line on stderr says so."""
     if kib:
         report(name, kib / 1024, "MiB", chosen)
     else:
@@ -157,7 +160,7 @@ def report_memory(name: str, kib: float, chosen: Compute | str) -> None:
 
 
 def print_table() -> None:
-    """All that was reported, for people, on stderr."""
+    """Prints everything that was reported, for people, on stderr."""
     width = max(len(name) for name, _, _ in _ROWS)
     for name, value, unit in _ROWS:
         print(f"{name:<{width}}  {value:>12,g}  {unit}", file=sys.stderr)

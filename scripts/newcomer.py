@@ -36,18 +36,18 @@ ROOT = Path(__file__).resolve().parents[1]
 TRAIN = ROOT / "data" / "de-en" / "train"
 BAR_SECONDS = 600
 BAR_FIRST = 1.1
-"""The first translation of an installation in times of the second."""
+"""Maximum duration of the first translation of an installation, relative to the second."""
 EXPECTED = ("init", "train", "translate", "align", "report")
 
 NEXT = re.compile(r"^(?:next:?|translate) +(nmt .+)$", re.MULTILINE)
-"""A line that says which command comes next."""
+"""Pattern of a line that names the next command."""
 
 
 class Step(NamedTuple):
     command: str
     seconds: float
     cpu_seconds: float
-    """Of all cores, which tell how much of the time other programs took."""
+    """CPU seconds of all cores, which show how much of the time other programs took."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _program = [sys.executable, "-m"]
-"""Runs nmt; with ``--wheel`` the Python of the new environment."""
+"""Command that runs nmt; with ``--wheel`` it has the Python of the new environment."""
 
 
 def installed(environment: Path) -> Path:
-    """The Python of a new environment that has nmt from a wheel, with the versions that the tests have."""
+    """Creates an environment that has nmt from a wheel, with the versions that the tests have; returns its Python."""
     build = ["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(environment.parent), str(ROOT)]
     subprocess.run([sys.executable, "-m", *build], check=True)
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
@@ -96,7 +96,7 @@ def installed(environment: Path) -> Path:
 
 
 def _first_against_second(steps: Sequence[Step], folder: Path) -> float:
-    """How much longer the first translation took than the same again."""
+    """Measures the ratio of the time of the first translation to that of its repetition."""
     (first,) = [step for step in steps if step.command.startswith("nmt translate")]
     started = time.monotonic()
     run(first.command, folder)
@@ -104,7 +104,7 @@ def _first_against_second(steps: Sequence[Step], folder: Path) -> float:
 
 
 def follow(folder: Path, *, pairs: int, updates: int | None, tsv: Path | None = None) -> list[Step]:
-    """Goes from command to command until one names no next."""
+    """Runs one command after the other until one names no next command."""
     folder.mkdir(parents=True, exist_ok=True)
     if tsv is None:
         write_pairs(folder / "pairs.tsv", pairs)
@@ -129,7 +129,7 @@ def follow(folder: Path, *, pairs: int, updates: int | None, tsv: Path | None = 
 
 
 def other_forms(folder: Path) -> None:
-    """Goes through the other forms of the pairs; ends the script where some are lost or made up."""
+    """Tries the other forms of the pairs; ends the script if some are lost or made up."""
     pairs = [tuple(line.split("\t")) for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
     for name, write in FORMS.items():
         path = folder / name
@@ -145,7 +145,7 @@ def other_forms(folder: Path) -> None:
 
 
 def write_tmx(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """A translation memory, with markup in the segments."""
+    """Writes a translation memory, with markup in the segments."""
     root = ElementTree.Element("tmx", version="1.4")
     ElementTree.SubElement(root, "header", srclang="de-DE")
     body = ElementTree.SubElement(root, "body")
@@ -159,7 +159,7 @@ def write_tmx(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def write_opus(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """An archive as OPUS has them."""
+    """Writes an archive in the form of OPUS."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("README", "LICENSE"):
             archive.writestr(name, "Not a sentence.\n")
@@ -168,7 +168,7 @@ def write_opus(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def write_messy(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """A TSV of which one row in thirty is no pair."""
+    """Writes a TSV in which one row in thirty is not a pair."""
     faults = (b"no pair", b"", b"two\tTABs\there", b"gr\xfcn\tgreen")
     with path.open("wb") as file:
         for number, pair in enumerate(pairs):
@@ -178,7 +178,7 @@ def write_messy(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def write_csv(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """A CSV of a German Excel."""
+    """Writes a CSV of a German Excel."""
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL).writerows(pairs)
 
@@ -187,13 +187,13 @@ FORMS = {"memory.tmx": write_tmx, "opus.de-en.zip": write_opus, "messy.tsv": wri
 
 
 def _cpu_seconds() -> float:
-    """Of the commands that have ended."""
+    """Returns the CPU seconds of the commands that have ended."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def write_pairs(path: Path, count: int) -> None:
-    """The first pairs of the corpus that ships as lines of source, TAB, target."""
+    """Writes the first pairs of the corpus that ships as lines of source, TAB, target."""
     with (
         TRAIN.with_suffix(".de").open(encoding="utf-8") as source,
         TRAIN.with_suffix(".en").open(encoding="utf-8") as target,
@@ -204,7 +204,8 @@ def write_pairs(path: Path, count: int) -> None:
 
 
 def filled_in(command: str, folder: Path) -> str:
-    """The command with files in place of FILE and TRANSLATION: the sources of the pairs that were held out to test."""
+    """Returns the command with files in place of FILE and TRANSLATION: the sources of the pairs that were held out for
+    testing."""
     if "FILE" not in command:
         return command
     held_out = (folder / "data" / "first" / "test.tsv").read_text(encoding="utf-8").splitlines()
@@ -213,7 +214,7 @@ def filled_in(command: str, folder: Path) -> str:
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command says on stderr, which is shown as it comes; ends the script if it fails."""
+    """Runs a command and returns its stderr, which is shown as it is written; ends the script if the command fails."""
     print(f"\n$ {command}", flush=True)
     environment = os.environ if _program[0] != sys.executable else {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.Popen(

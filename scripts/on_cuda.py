@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def figures(config: Path, source: Path, updates: int, *, device: str) -> Iterator[dict[str, Any]]:
-    """The figures of both benchmarks, as they print them."""
+    """Returns the figures of both benchmarks, as they print them."""
     yield from _printed("benchmark_training.py", str(config), "--device", device)
     with tempfile.TemporaryDirectory() as run:
         settings = [f"run={run}", "training.schedule=constant", f"training.stopping={{updates: {updates}}}"]
@@ -64,7 +64,7 @@ def _printed(script: str, *arguments: str) -> Iterator[dict[str, Any]]:
 
 
 def table(found: list[dict[str, Any]]) -> None:
-    """The figures that compare devices."""
+    """Formats the figures that compare devices."""
     kept = {
         "training_tokens_per_second": "training",
         "share_of_matrix_product_rate": "training, share of the matrix rate",

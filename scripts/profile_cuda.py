@@ -1,4 +1,4 @@
-"""Where the time of a GPU goes, in an update of training and in a search.
+"""Profile of a GPU's time, in an update of training and in a search.
 
     python scripts/profile_cuda.py CONFIG [--set key=value] [--device cuda] [--beam 5] [--sentences 1000]
 
@@ -43,7 +43,7 @@ KINDS = {
     "sums": ("reduce",),
     "top tokens": ("topk", "radix", "sort", "bitonic"),
 }
-"""Kinds of kernels by a part of their names, the first that fits."""
+"""Kinds of kernels by a part of their names; the first that matches counts."""
 
 
 def main() -> None:

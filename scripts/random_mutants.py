@@ -128,7 +128,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         "tests/packaging",
     ),
 }
-"""The tests of each package of nmt, of the modules beside them last, besides those of its own folder."""
+"""Tests of each package of nmt, besides those of its own folder; the modules beside the packages come last."""
 
 EQUIVALENT: Mapping[str, str] = {
     "nmt/data/batching.py prefixed: `any((corpus.prefix for corpus in store.corpora))` -> "
@@ -153,7 +153,7 @@ EQUIVALENT: Mapping[str, str] = {
         "one entry more at the end of a list that is read by places of characters alone"
     ),
 }
-"""Faults that change no result, and why."""
+"""Faults that change no result, with the reason."""
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -185,7 +185,7 @@ Verdict = Literal["caught", "survived"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A place in a file, and what shall stand there instead."""
+    """A place in a file, and its replacement."""
 
     name: str
     file: str
@@ -251,7 +251,8 @@ class _Finder:
             self._starts.append(self._starts[-1] + len(line))
 
     def visit(self, node: ast.AST, field: str = "", above: tuple[ast.AST, ...] = (), is_type: bool = False) -> None:
-        """``field``: of the parent, the last of those ``above``; of types, the bounds alone are behaviour."""
+        """Visits a node and its descendants. ``field`` is the field of its parent, the last of ``above``. Of types,
+        only the bounds are behaviour."""
         if _is_no_behaviour(node):
             return
         is_type = (is_type or field in ("annotation", "returns") or _holds_types(node)) and not _is_bound(node)
@@ -294,7 +295,7 @@ class _Finder:
 
 
 def _variants(node: ast.AST, field: str, above: tuple[ast.AST, ...]) -> Iterator[ast.AST]:
-    """Nodes that may stand in a node's place."""
+    """Yields nodes that may replace a node."""
     match node:
         case ast.Compare():
             for index, relation in enumerate(node.ops):

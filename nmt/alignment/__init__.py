@@ -4,8 +4,8 @@ Soft alignments by attention (`forced`, `permuted`) and gradients (`gradient`) u
 functions of numpy arrays and records, and import no torch. Conventions:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
-  distribution over the source and sums to 1, but where two directions are joined (see `nmt.alignment.directions`) and
-  where gradients keep their magnitude.
+  distribution over the source and sums to 1, unless two directions are joined (see `nmt.alignment.directions`) or
+  gradients keep their magnitude.
 - A hard alignment is a tuple of links (source index, target index), counted from 0, sorted, without repeats.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Link: TypeAlias = tuple[int, int]
-"""(source index, target index), counted from 0: the order of the Pharaoh format."""
+"""A link: (source index, target index), counted from 0, in the order of the Pharaoh format."""
 
 Links: TypeAlias = tuple[Link, ...]
 """The links of one sentence pair, sorted, without repeats."""
@@ -35,4 +35,5 @@ Method: TypeAlias = str
 GradientMethod: TypeAlias = Literal["gradient", "input-x-gradient"]
 
 Magnitude: TypeAlias = Literal["relative", "raw", "signed"]
-"""The scale of a matrix of gradients: rows that sum to 1, absolute values as they are, or values with their sign."""
+"""The scale of a matrix of gradients: rows that sum to 1, unscaled absolute values, or unscaled values with their
+sign."""

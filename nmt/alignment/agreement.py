@@ -1,6 +1,6 @@
 """Agreement of two soft alignments of the same sentence pair: rank correlation of their rows.
 
-Jain & Wallace 2019, "Attention is not Explanation", section 4.1, compare attention with gradients so. They use
+Jain & Wallace 2019, "Attention is not Explanation", section 4.1, compare attention with gradients in this way. They use
 Kendall's correlation; this module computes Spearman's and Kendall's. With s_ij = sign(x_i - x_j), u_ij likewise of y,
 and r_i and q_i the ranks of x_i and y_i, where equal values share the mean of their ranks,
 
@@ -44,18 +44,18 @@ class Agreement:
 
     @property
     def spearman(self) -> float | None:
-        """The mean over rows; None without any."""
+        """Mean of Spearman's correlation over rows; None if there are no rows."""
         return self.spearman_sum / self.rows if self.rows else None
 
     @property
     def kendall(self) -> float | None:
-        """The mean over rows; None without any."""
+        """Mean of Kendall's correlation over rows; None if there are no rows."""
         return self.kendall_sum / self.rows if self.rows else None
 
 
 def agreement(weights_TS: ArrayLike, other_TS: ArrayLike) -> Agreement:
-    """The correlations of two soft alignments' rows. A row that is constant in either has no order and no correlation:
-    a source of one word, or a target word about which nothing is known.
+    """Computes the correlations of the rows of two soft alignments. A row that is constant in either of them has no
+    order and no correlation: the source has one word, or nothing is known about the target word.
 
     Raises ValueError for matrices of different shapes.
     """
@@ -68,7 +68,8 @@ def agreement(weights_TS: ArrayLike, other_TS: ArrayLike) -> Agreement:
 
 
 def rank_correlation(x_N: ArrayLike, y_N: ArrayLike) -> RankCorrelation | None:
-    """Spearman's and Kendall's (tau-b) correlation of two vectors; None where all values of one are equal."""
+    """Computes Spearman's and Kendall's (tau-b) correlation of two vectors; returns None if all values of one are
+    equal."""
     x_NN, y_NN = _signs(x_N), _signs(y_N)
     if not (x_NN.any() and y_NN.any()):
         return None

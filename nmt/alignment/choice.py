@@ -1,4 +1,5 @@
-"""Choice of the heads to align by: the heads with the least uncertainty, or with the best error rate on gold links.
+"""Choice of the heads that alignments use: the heads with the lowest uncertainty, or with the best error rate on gold
+links.
 
 Candidates are all heads together, the heads of each layer, and each head alone. The uncertainty of a target piece is
 the entropy of its weights over the S source pieces as a share of the maximum,
@@ -20,7 +21,7 @@ from nmt.alignment import Weights
 
 
 def candidates(head_names: Sequence[str]) -> dict[str, list[int]]:
-    """The indices of the heads of each pattern: all heads, each layer where there are several, each head."""
+    """Lists the indices of the heads of each pattern: all heads, each layer if there are several, and each head."""
     by_pattern = {"*": list(range(len(head_names)))}
     for index, name in enumerate(head_names):
         layer, dot, _ = name.partition(".")
@@ -35,8 +36,8 @@ def candidates(head_names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def uncertainty(weights_TS: Weights) -> tuple[float, int]:
-    """The sum of u over target pieces, and their number; the last row and column are the end of the sentence. A source
-    of one piece leaves no uncertainty, and does not count."""
+    """Computes the sum of u over target pieces, and their number. The last row and column are the end of the sentence.
+    A source of one piece has no uncertainty and does not count."""
     weights_TS = np.asarray(weights_TS, np.float64)
     T, S = weights_TS.shape[0] - 1, weights_TS.shape[1] - 1
     if S < 2:

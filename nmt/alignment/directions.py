@@ -1,4 +1,4 @@
-"""Joins two alignments of the same sentence pair, by a model of each direction.
+"""Joins two alignments of the same sentence pair, by models of both directions.
 
 With p_ts the weights of the forward model, which translates source to target, and q_st those of the backward one, which
 translates target to source, rows of p being distributions over the source and rows of q over the target:
@@ -38,15 +38,15 @@ DEFAULT: Symmetrization = "grow-diag-final-and"
 
 
 class Join(ABC):
-    """Makes one alignment of two."""
+    """Joins two alignments into one."""
 
     def __call__(self, forward: Alignment, backward: Alignment) -> Alignment:
-        """The alignment of a pair from a forward and a backward one, whose source is the pair's target. Common links
-        are sure; where one is blank, so is the result. Raises ValueError unless both are at level "word" and of the
-        same words."""
+        """Joins a forward and a backward alignment of a pair; the source of the backward one is the pair's target.
+        Links of both are sure. If one of them is blank, the result is blank. Raises ValueError unless both are at level
+        "word" and have the same words."""
         if (forward.level, backward.level) != ("word", "word"):
             raise ValueError("two directions are joined between words")
-        for each in (forward, backward):  # a pair that is too long for one of them is left blank
+        for each in (forward, backward):  # blank if the pair is too long for a model
             if not (each.source_words or each.target_words):
                 return each
         if (backward.target_words, backward.source_words) != (forward.source_words, forward.target_words):
@@ -67,7 +67,7 @@ class Join(ABC):
     @property
     @abstractmethod
     def explanation(self) -> str:
-        """The rule in a sentence, for people."""
+        """The rule in a sentence, for users."""
 
     @abstractmethod
     def _weights(self, forward_TS: Weights, backward_TS: Weights) -> Weights: ...
@@ -78,7 +78,7 @@ class Join(ABC):
 
 @dataclass(frozen=True)
 class JoinLinks(Join):
-    """The links of both by a heuristic; the weights are the mean."""
+    """Joins the links of both by a heuristic; the weights are the mean of both."""
 
     heuristic: Heuristic
 
@@ -95,18 +95,18 @@ class JoinLinks(Join):
 
 @dataclass(frozen=True)
 class _JoinWeights(Join):
-    """Links where the joined weights are at least a threshold, whatever links each direction has."""
+    """Links words whose joined weights are at least a threshold, independently of the links of each direction."""
 
     threshold: float
 
     def _links(self, forward: Links, backward: Links, weights_TS: Weights) -> Links:
-        # From both sides: a word of equal weights, on either side, gets no link.
+        # the rule is applied from both sides: a word of equal weights, on either side, gets no link
         rule = Threshold(threshold=self.threshold)
         return symmetrize(rule.links(weights_TS), _swapped(rule.links(weights_TS.T)), "intersection")
 
 
 class SoftMean(_JoinWeights):
-    """The mean of both."""
+    """Joins weights by their mean."""
 
     @property
     def explanation(self) -> str:
@@ -117,7 +117,7 @@ class SoftMean(_JoinWeights):
 
 
 class SoftProduct(_JoinWeights):
-    """The product of both."""
+    """Joins weights by their product."""
 
     @property
     def explanation(self) -> str:
@@ -129,8 +129,8 @@ class SoftProduct(_JoinWeights):
 
 
 def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
-    """The symmetrization of a name. Raises InputError for an unknown name, for a threshold where it has none, and for a
-    threshold that is not above 0 and at most 1."""
+    """Returns the symmetrization of a name. Raises InputError if the name is unknown, if a threshold is given to one
+    that has none, and if the threshold is not above 0 and at most 1."""
     if name not in SYMMETRIZATIONS:
         raise InputError(f"unknown symmetrization {name!r}: choose one of {', '.join(SYMMETRIZATIONS)}")
     if name not in SOFT:

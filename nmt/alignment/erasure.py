@@ -1,10 +1,10 @@
-"""Erasure: the fall of a target word's probability where a source word is left out.
+"""Erasure: the fall of a target word's probability if a source word is left out.
 
     fall_ij = p(t_i | t_<i, s) - p(t_i | t_<i, s without word j)
 
-Where weights explain a model, it falls further without the source word of the highest weight than without another one
-(Serrano & Smith 2019, "Is Attention Interpretable?", section 4, who erase weights; Jain & Wallace 2019, section 4.1,
-leave words out and compare the order of all).
+If weights explain a model, the probability falls further without the source word of the highest weight than without
+another one (Serrano & Smith 2019, "Is Attention Interpretable?", section 4, who erase weights; Jain & Wallace 2019,
+section 4.1, leave words out and compare the order of all).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from nmt.alignment import Weights
 
 
 class Erasure(NamedTuple):
-    """The falls of some target words; None without any."""
+    """Statistics of the falls of some target words; None if there are no words."""
 
     highest: float | None
-    """The median without the source word of the highest weight."""
+    """Median fall without the source word of the highest weight."""
     other: float | None
-    """The median without a random other one."""
+    """Median fall without a random other source word."""
     larger: float | None
-    """The share of target words of which the former is larger."""
+    """Share of target words whose fall is larger without the former than without the latter."""
     target_words: int
 
     @classmethod
     def of(cls, falls: Sequence[tuple[float, float]]) -> Erasure:
-        """The medians of pairs that ``falls`` gives."""
+        """Computes the statistics of the pairs that ``falls`` yields."""
         if not falls:
             return cls(None, None, None, 0)
         highest, other = np.array(falls).T
@@ -41,8 +41,8 @@ class Erasure(NamedTuple):
 def falls(
     weights_IJ: Weights, fall_IJ: NDArray[np.float64], random: np.random.Generator
 ) -> Iterator[tuple[float, float]]:
-    """The fall of each target word without the source word of the highest weight, and without a random other one. A row
-    that is constant has no highest weight, and does not count."""
+    """Yields the fall of each target word without the source word of the highest weight, and without a random other
+    one. A constant row has no highest weight and is skipped."""
     for weight_J, fall_J in zip(weights_IJ, fall_IJ, strict=True):
         if len(weight_J) > 1 and weight_J.max() > weight_J.min():
             highest = int(weight_J.argmax())

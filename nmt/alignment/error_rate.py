@@ -8,8 +8,8 @@ sure and P the possible gold links (P includes S), each summed over all sentence
     AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
     F1        = 2 |A ∩ S| / (|A| + |S|)             on sure links only: a possible link counts as wrong
 
-Where a denominator is 0: precision is 1 without predicted links, recall is 1 without sure links, and without either
-AER is 0 and F1 is 1.
+If a denominator is 0, precision is 1 without predicted links, recall is 1 without sure links, and without either AER is
+0 and F1 is 1.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from nmt.core.errors import InputError
 
 @dataclass(frozen=True)
 class Gold:
-    """The reference links of one sentence pair. `possible` is made to include `sure`, as the formulas have it."""
+    """The reference links of one sentence pair. `possible` always includes `sure`, as in the formulas."""
 
     sure: frozenset[Link] = frozenset()
     possible: frozenset[Link] = frozenset()
     is_judged: bool = True
-    """False for a pair that nobody has annotated, which does not count."""
+    """True if the pair is annotated; other pairs do not count."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "possible", self.possible | self.sure)
 
     def turned(self) -> Gold:
-        """The links with source and target exchanged."""
+        """Returns the links with source and target exchanged."""
         sure, possible = (frozenset((other, one) for one, other in links) for links in (self.sure, self.possible))
         return Gold(sure, possible, self.is_judged)
 
@@ -64,7 +64,7 @@ class AlignmentScore:
 
     @property
     def aer(self) -> float:
-        """Alignment error rate; lower is better."""
+        """The alignment error rate; lower is better."""
         total = self.predicted + self.sure
         return 1 - (self.predicted_sure + self.predicted_possible) / total if total else 0.0
 
@@ -85,14 +85,14 @@ class AlignmentScore:
         return 2 * self.predicted_sure / total if total else 1.0
 
     def line(self) -> str:
-        """One line for people, in per cent."""
+        """Formats the rates in per cent on one line."""
         return (
             f"AER {100 * self.aer:.1f}  precision {100 * self.precision:.1f}  recall {100 * self.recall:.1f}  "
             f"F1 (sure) {100 * self.f1:.1f}  [{self.sentences} sentences, {self.predicted} links, {self.sure} sure]"
         )
 
     def as_dict(self) -> dict[str, float | int]:
-        """The rates (fractions, not rounded) and the counts, for JSON; the keys are stable."""
+        """Returns the rates (fractions, not rounded) and the counts for JSON; the keys are stable."""
         return {
             "aer": self.aer,
             "precision": self.precision,
@@ -107,7 +107,7 @@ class AlignmentScore:
 
 
 def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
-    """The counts of one sentence pair."""
+    """Counts the links of one sentence pair."""
     if not gold.is_judged:
         return AlignmentScore()
     predicted = frozenset(links)
@@ -121,7 +121,7 @@ def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
 
 
 def score(predicted: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> AlignmentScore:
-    """The score of a corpus: one set of links and one gold record per sentence pair.
+    """Computes the score of a corpus from one set of links and one gold record per sentence pair.
 
     Raises InputError when their numbers differ.
     """

@@ -1,4 +1,4 @@
-"""Sentences for people about the rules that make links of a soft alignment."""
+"""Sentences for users about the rules that extract links from a soft alignment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Thres
 
 
 def explanation(rule: Extraction, heads: int = 1) -> str:
-    """The rule in a sentence, and the number of heads whose mean the weights are, where it is not one."""
+    """Describes the rule in a sentence and, if the weights are the mean of several heads, their number."""
     return _of_rule(rule) + (f" The weights are the mean of {heads} heads." if heads > 1 else "")
 
 

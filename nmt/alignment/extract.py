@@ -1,4 +1,4 @@
-"""Rules that make links of a soft alignment.
+"""Rules that extract links from a soft alignment.
 
 Every rule is a frozen configuration with a method `links(weights_TS)`; its `kind` is its name in a config:
 
@@ -13,8 +13,8 @@ several source words for one target word. `share` does both: for "Er steht früh
 "gets" and of "up" divide their weight between "steht" and "auf", and both halves of the verb are linked. `mutual` is
 precise and gives one-to-one links only; `grow` recovers some of what it misses.
 
-In all rules a row whose weights are all equal, so that no source word stands out, gives no link unless the source has
-but one word; for column maxima the same holds of columns. Of equal maxima the word that comes first wins.
+In all rules, a row whose weights are all equal, so that no source word stands out, gives no link, unless the source has
+only one word; for column maxima the same is true of columns. If several maxima are equal, the first word wins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
 class Rule(Structure):
-    """Keys of every rule."""
+    """Keys that every rule has."""
 
     heads: Annotated[str, Field(min_length=1)] = "*"
     """Pattern of the heads whose weights are averaged into the matrix: `layer3.*`, `*.head1`."""
@@ -46,81 +46,83 @@ class Rule(Structure):
 
 
 class Argmax(Rule):
-    """Each target word with the source word of the highest weight, if that is at least `threshold`."""
+    """Links each target word with the source word of the highest weight, if that is at least `threshold`."""
 
     kind: Literal["argmax"] = "argmax"
     threshold: Fraction = 0.0
-    """Least weight of a link."""
+    """Smallest weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
-        """The links of one sentence pair."""
+        """Extracts the links of one sentence pair."""
         weights_TS = _checked(weights_TS)
         return _links(_row_best(weights_TS) & (weights_TS >= self.threshold))
 
 
 class Share(Rule):
-    """Each target word with every source word whose weight is at least `share` times the highest of the row.
+    """Links each target word with every source word whose weight is at least `share` times the highest of the row.
 
-    Rows whose highest weight is below `threshold` give no link: where the weight is spread thin over a long sentence,
-    many words have a share of a maximum that means nothing. With `share` 1 only equal maxima are linked together.
+    Rows whose highest weight is below `threshold` give no link: if the weight is spread over a long sentence, many
+    words have a large share of a maximum that is meaningless. With `share` 1 only equal maxima are linked together.
     """
 
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
-    """Smallest weight of a link, as a share of the highest of its row."""
+    """Smallest weight of a link, as a share of the highest weight of its row."""
     threshold: Fraction = 0.2
     """Smallest maximum of a row that gives links."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
-        """The links of one sentence pair."""
+        """Extracts the links of one sentence pair."""
         weights_TS = _checked(weights_TS)
         best_T1 = weights_TS.max(axis=1, keepdims=True, initial=0)
         return _links(_stands_out(weights_TS) & (best_T1 >= self.threshold) & (weights_TS >= self.share * best_T1))
 
 
 class Threshold(Rule):
-    """Every cell whose weight is at least `threshold`; a target word may get any number of links."""
+    """Links the words of every cell whose weight is at least `threshold`; a target word may get any number of links."""
 
     kind: Literal["threshold"] = "threshold"
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
-    """Least weight of a link."""
+    """Smallest weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
-        """The links of one sentence pair."""
+        """Extracts the links of one sentence pair."""
         weights_TS = _checked(weights_TS)
         return _links(_stands_out(weights_TS) & (weights_TS >= self.threshold))
 
 
 class Mutual(Rule):
-    """Cells that are the maximum of their row and of their column, with a weight of at least `threshold`."""
+    """Links the words of cells that are the maximum of their row and of their column, with a weight of at least
+    `threshold`."""
 
     kind: Literal["mutual"] = "mutual"
     threshold: Fraction = 0.0
-    """Least weight of a link."""
+    """Smallest weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
-        """The links of one sentence pair."""
+        """Extracts the links of one sentence pair."""
         weights_TS = _checked(weights_TS)
         return _links(_row_best(weights_TS) & _row_best(weights_TS.T).T & (weights_TS >= self.threshold))
 
 
 class Grow(Rule):
-    """Row maxima and column maxima of one matrix, symmetrized like the two directions of a statistical aligner.
+    """Symmetrizes the row maxima and the column maxima of one matrix like the two directions of a statistical aligner.
 
-    The row maxima stand for the forward alignment and the column maxima for the backward one; a maximum counts if it is
-    at least `threshold`. See `nmt.alignment.symmetrize` for the rule, grow-diag-final-and.
+    The row maxima are the forward alignment and the column maxima the backward one; a maximum counts if it is at least
+    `threshold`. See `nmt.alignment.symmetrize` for the rule, grow-diag-final-and.
     """
 
     kind: Literal["grow"] = "grow"
     threshold: Fraction = 0.0
-    """Least weight of a link."""
+    """Smallest weight of a link."""
 
     def links(self, weights_TS: ArrayLike) -> Links:
-        """The links of one sentence pair."""
+        """Extracts the links of one sentence pair."""
         return self.links_of([weights_TS])[0]
 
     def links_of(self, matrices: Sequence[ArrayLike]) -> list[Links]:
-        """The links of each sentence pair, faster than one by one: matrices of one shape are computed together."""
+        """Extracts the links of several sentence pairs, faster than one by one, because matrices of one shape are
+        computed together."""
         from nmt.alignment.symmetrize import symmetrize
 
         checked = [_checked(weights_TS) for weights_TS in matrices]
@@ -142,7 +144,7 @@ class Grow(Rule):
 
 
 Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
-"""The choice of a rule in a configuration."""
+"""Any of the rules, as a field of a configuration."""
 
 
 def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:
@@ -155,7 +157,8 @@ def _checked(weights_TS: ArrayLike) -> NDArray[np.float64]:
 
 
 def _stands_out(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True for a row, (..., T, 1), where some source word has more weight than another or is the only one."""
+    """Returns a mask of the rows, (..., T, 1), in which some source word has more weight than another or is the only
+    one."""
     *BT, S = weights_TS.shape
     if S <= 1:
         return np.ones((*BT, 1), dtype=np.bool_)
@@ -164,7 +167,7 @@ def _stands_out(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _row_best(weights_TS: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True at the first maximum of each row that stands out, (..., T, S)."""
+    """Returns a mask of the first maximum of each row, (..., T, S), without rows in which no word stands out."""
     if not weights_TS.size:
         return np.zeros(weights_TS.shape, dtype=np.bool_)
     best_TS: NDArray[np.bool_] = np.arange(weights_TS.shape[-1]) == weights_TS.argmax(axis=-1)[..., None]

@@ -1,4 +1,4 @@
-"""Soft alignments of given sentence pairs: the attention of a model that is made to produce the target.
+"""Soft alignments of given sentence pairs: the attention of a model under teacher forcing of the target.
 
 Shapes: B sentences, H heads, T target tokens and S source tokens, both with end-of-sentence.
 """
@@ -31,18 +31,18 @@ def forced_weights(
     heads: Sequence[str] = ("*",),
     shifted: bool = False,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """The matrices weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs: one for
-    each pattern of ``heads``, the mean of the heads that match it (see ``chosen_heads``).
+    """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs.
+    There is one matrix for each pattern of ``heads``: the mean of the heads that match it (see ``chosen_heads``).
 
-    Row t holds the attention that produces target token t or, ``shifted``, that follows reading it (Chen et al. 2020,
-    "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the last row and column belong to
-    end-of-sentence. Rows sum to 1. The model must have attention, and be in eval mode.
+    Row t holds the attention that produces target token t or, if ``shifted``, the attention of the next step, which has
+    read it (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation", section 3.1); the
+    last row and column belong to end-of-sentence. Rows sum to 1. The model must have attention, and be in eval mode.
     """
     assert not model.training
     chosen = [chosen_heads(model, pattern) for pattern in heads]
 
     def attention(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, ...]:
-        if shifted:  # one step more, which has read the last token
+        if shifted:  # one more step, which has read the last token
             target_BT = torch.cat([target_BT, target_BT[:, -1:]], dim=1)
         with compute.autocast():
             weights_BHTS = model.teacher_forced(target_BT, model.encode(source_BS)).weights_BHTS
@@ -55,8 +55,8 @@ def forced_weights(
 
 
 def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
-    """The indices of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError where no head
-    does."""
+    """Returns the indices of the heads whose names match a shell pattern, such as ``layer3.*``. Raises InputError if no
+    head matches."""
     try:
         return matching(model.decoder.head_names, pattern)
     except ValueError as error:
@@ -72,10 +72,10 @@ def in_batches(
     batch_tokens: int,
     with_end: bool = True,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """The matrices weights_TS that ``weigh`` gives each pair of token ids, without padding.
+    """Computes the matrices weights_TS of each pair of token ids by ``weigh``, without padding.
 
-    ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S); without
-    their last row and column where ``with_end`` is false.
+    ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S). If
+    ``with_end`` is false, the last row and column are dropped.
     """
     end = 0 if with_end else 1
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]

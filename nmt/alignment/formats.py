@@ -7,8 +7,8 @@
 
 `nmt.alignment.link_files` has a table of links (tsv), and a reader of links in any format.
 
-A pair with an empty side keeps its place: an empty line, an object with empty lists, a matrix of size 0. Lines end in
-LF (CR LF is read too) and are UTF-8 with or without a byte order mark.
+A pair with an empty side is kept as an empty line, an object with empty lists, or a matrix of size 0. Lines end in LF
+(CR LF is read too) and are UTF-8 with or without a byte order mark.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Alignment:
     sees it) at level "subword".
 
     Optional: the span of each word in its line, in characters; the score of each link, which at level "word" is its
-    cell of the matrix; and the set of sure links, None: all.
+    cell of the matrix; and the set of sure links; None means that all links are sure.
 
     Raises ValueError when the matrix does not fit the tokens or a link lies outside its sentence.
     """
@@ -103,7 +103,7 @@ class Alignment:
         return plot(self, None if path is None else Path(path))
 
     def scored_links(self) -> list[tuple[Link, float | None]]:
-        """The links, sorted and without repeats, with their scores."""
+        """Returns the links, sorted and without repeats, with their scores."""
         scores = dict(zip(self.links, self.scores, strict=True)) if self.scores is not None else {}
         links = sorted(set(self.links))
         if scores or self.level == "subword":
@@ -111,7 +111,7 @@ class Alignment:
         return [((source, target), float(self.weights_TS[target, source])) for source, target in links]
 
     def turned(self) -> Alignment:
-        """The same alignment with source and target exchanged."""
+        """Returns the same alignment with source and target exchanged."""
         scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
         links = tuple(sorted({(target, source) for source, target in self.links}))
         return Alignment(
@@ -130,17 +130,18 @@ class Alignment:
         )
 
     def as_gold(self) -> Gold:
-        """The links as those of a gold line."""
+        """Returns the links as gold links."""
         return Gold(frozenset(self.links) if self.sure is None else self.sure, frozenset(self.links))
 
     def _repr_html_(self) -> str:
-        """For a notebook: a heatmap, with the links where its tokens are words."""
+        """Returns a heatmap for a notebook, with the links if its tokens are words."""
         links = frozenset(self.links) if self.level == "word" else frozenset()
         return heatmap(self.source_tokens, self.target_tokens, self.weights_TS, links)
 
 
 def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
-    """The alignment, at level "word", of a text whose parts are aligned separately, without links between parts."""
+    """Concatenates the alignments of separately aligned parts of a text to one at level "word", without links between
+    parts."""
     sources = tuple(word for part in alignments for word in part.source_words)
     targets = tuple(word for part in alignments for word in part.target_words)
     weights_TS = np.zeros((len(targets), len(sources)))
@@ -160,7 +161,8 @@ _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
 def pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
-    """`0-0 1-2`: source index first, counted from `base`, sorted, no newline. No links give an empty line.
+    """Formats links as `0-0 1-2`: source index first, counted from `base`, sorted, without a newline. No links give an
+    empty line.
 
     >>> pharaoh_line([(1, 2), (0, 0)])
     '0-0 1-2'
@@ -169,7 +171,8 @@ def pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
 
 
 def gold_line(gold: Gold, base: int = 0) -> str:
-    """`0-0 1p2`: sure links with a hyphen, merely possible ones with a p; counted from `base`, sorted, no newline.
+    """Formats links as `0-0 1p2`: sure links with a hyphen, merely possible ones with a p; counted from `base`, sorted,
+    without a newline.
 
     >>> gold_line(parse_gold("1p2 0-0"))
     '0-0 1p2'
@@ -188,10 +191,11 @@ def parse_gold(
     target_length: int | None = None,
     base: int = 0,
 ) -> Gold:
-    """The links of one gold line. `place` ("dev.align:17") names it in errors; the lengths of the sentences, in words,
-    bound the indices. `base` is the index of the first word.
+    """Parses the links of one gold line. `place` ("dev.align:17") names the line in errors; the lengths of the
+    sentences, in words, bound the indices. `base` is the index of the first word.
 
-    A link that is written both ways is sure. Raises InputError for a token that is not a link or an index out of range.
+    A link that is written both as sure and as possible is sure. Raises InputError for a token that is not a link or an
+    index out of range.
     """
     sure: set[Link] = set()
     possible: set[Link] = set()
@@ -222,7 +226,7 @@ def parse_gold(
 def parse_pharaoh(
     line: str, *, place: str = "alignment line", source_length: int | None = None, target_length: int | None = None
 ) -> Links:
-    """The links of one Pharaoh line. A possible link is an error; else see `parse_gold`."""
+    """Parses the links of one Pharaoh line. A possible link is an error; otherwise see `parse_gold`."""
     gold = parse_gold(line, place=place, source_length=source_length, target_length=target_length)
     if gold.possible != gold.sure:
         source, target = min(gold.possible - gold.sure)
@@ -231,10 +235,11 @@ def parse_pharaoh(
 
 
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, base: int = 0) -> tuple[Gold, ...]:
-    """The links of a gold file, one line for each of the first sentence pairs; `lengths` holds the (source, target)
-    lengths of the pairs, in words, and `base` is the index of the first word. Pairs without a line are not judged.
+    """Reads the links of a gold file, which has one line for each of the first sentence pairs. `lengths` holds the
+    (source, target) lengths of the pairs, in words, and `base` is the index of the first word. Pairs without a line are
+    not judged.
 
-    Raises InputError for a malformed line or index, and where there are more lines than pairs.
+    Raises InputError for a malformed line or index, and if there are more lines than pairs.
     """
     lines = list(text_lines(path))
     bounds: Sequence[tuple[int | None, int | None]] = lengths if lengths is not None else [(None, None)] * len(lines)
@@ -259,7 +264,7 @@ class AlignmentWriter(ABC):
 
     @abstractmethod
     def write(self, alignment: Alignment) -> None:
-        """Write the alignment of the next sentence pair."""
+        """Writes the alignment of the next sentence pair."""
 
     def __enter__(self) -> Self:
         return self
@@ -269,7 +274,7 @@ class AlignmentWriter(ABC):
 
 
 class LineWriter(AlignmentWriter):
-    """Writes the ``line`` of each alignment to a text stream, which stays the caller's to close."""
+    """Writes the ``line`` of each alignment to a text stream, which the caller closes."""
 
     def __init__(self, stream: TextIO, line: Callable[[Alignment], str]) -> None:
         self._stream = stream
@@ -282,14 +287,14 @@ class LineWriter(AlignmentWriter):
 # ------------------------------------------------------------------------------------------------------- JSON lines
 
 _WEIGHT_DECIMALS = 6
-"""Rows of 40 words still sum to 1 within 2e-5."""
+"""Decimals of a weight, with which rows of 40 words still sum to 1 within 2e-5."""
 
 _LINE_BREAKS = str.maketrans({0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"})
-"""Characters that JSON does not escape but some readers take for the end of a line."""
+"""Characters that JSON does not escape, but that some readers take for the end of a line."""
 
 
 def json_tree(alignment: Alignment) -> dict[str, Any]:
-    """The JSON object of an alignment, without scores, sure links and spans; see docs/align-formats.md."""
+    """Builds the JSON object of an alignment, without scores, sure links and spans; see docs/align-formats.md."""
     return {
         "source_words": alignment.source_words,
         "target_words": alignment.target_words,
@@ -302,12 +307,12 @@ def json_tree(alignment: Alignment) -> dict[str, Any]:
 
 
 def json_line(tree: object) -> str:
-    """JSON without any character that a reader takes for the end of a line."""
+    """Formats JSON without any character that a reader takes for the end of a line."""
     return json.dumps(tree, ensure_ascii=False, allow_nan=False).translate(_LINE_BREAKS)
 
 
 def jsonl_line(alignment: Alignment) -> str:
-    """The whole JSON object of an alignment, no newline."""
+    """Formats the whole JSON object of an alignment, without a newline."""
     scores = [None if score is None else round(score, _WEIGHT_DECIMALS) for _, score in alignment.scored_links()]
     more = {
         "scores": scores,
@@ -319,13 +324,13 @@ def jsonl_line(alignment: Alignment) -> str:
 
 
 def read_jsonl(path: Path) -> Iterator[Alignment]:
-    """The alignments of a file of `jsonl_line`, one at a time. Raises InputError for any other line."""
+    """Yields the alignments of a file whose lines `jsonl_line` has written. Raises InputError for any other line."""
     for number, line in enumerate(text_lines(path), 1):
         yield parse_json(line, place=f"{path}:{number}")
 
 
 def parse_json(line: str, *, place: str) -> Alignment:
-    """The alignment of a `jsonl_line`. Raises InputError, which names the `place`, for any other line."""
+    """Parses the alignment of a `jsonl_line`. Raises InputError, which names the `place`, for any other line."""
     try:
         record = json.loads(line)
         source_tokens, target_tokens = _texts(record["source_tokens"]), _texts(record["target_tokens"])
@@ -368,7 +373,7 @@ def _spans(tree: Iterable[tuple[Any, Any]] | None) -> tuple[Span, ...] | None:
 
 
 _MAX_WEIGHT = 1e30
-"""Rounding turns far larger weights into infinity."""
+"""Largest weight that is read; rounding turns far larger ones into infinity."""
 
 
 def _texts(tree: Any) -> tuple[str, ...]:
@@ -376,12 +381,12 @@ def _texts(tree: Any) -> tuple[str, ...]:
         raise ValueError("words that are no list of texts")
     if any(end in word for word in tree for end in "\t\n\r"):
         raise ValueError("a word with a tab or a line end")
-    "".join(tree).encode()  # half of a surrogate pair is not a character, and could not be written
+    "".join(tree).encode()  # half of a surrogate pair is not a character and could not be written
     return tuple(tree)
 
 
 def _check_read(alignment: Alignment, source_tokens: tuple[str, ...], target_tokens: tuple[str, ...]) -> None:
-    """Raises ValueError for an alignment that these writers never write."""
+    """Raises ValueError if an alignment cannot come from these writers."""
     if alignment.level not in ("word", "subword"):
         raise ValueError(f"level {alignment.level!r} is neither word nor subword")
     if (alignment.source_tokens, alignment.target_tokens) != (source_tokens, target_tokens):
@@ -410,7 +415,7 @@ _COLUMNS: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 class NpzWriter(AlignmentWriter):
-    """Writes alignments into one numpy archive in bounded memory, whatever their number.
+    """Writes any number of alignments into one numpy archive in bounded memory.
 
     The arrays grow in temporary files in the folder of `path`; leaving the `with` block packs them and renames the
     archive into place, so that there is never half an archive under that name. After an exception nothing is written.
@@ -497,16 +502,17 @@ class _Column:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    # With the default date of ZipInfo equal alignments give equal files.
+    # with the default date of ZipInfo, equal alignments give equal files
     info = zipfile.ZipInfo(f"{name}.npy")
     info.compress_type = zipfile.ZIP_DEFLATED
     return info
 
 
 def read_npz(path: Path) -> Iterator[Alignment]:
-    """The alignments of an archive that `NpzWriter` wrote; the whole archive is read into memory. Never unpickles.
+    """Reads the alignments of an archive that `NpzWriter` has written; the whole archive is read into memory. It never
+    unpickles.
 
-    Raises InputError for a file that is missing or no such archive.
+    Raises InputError if the file is missing or is not such an archive.
     """
     refuse_special(path)
     try:
@@ -528,11 +534,12 @@ _UNREADABLE = (
 )  # fmt: skip
 
 _MOST_DEFLATED = 1032
-"""Bytes that one byte of deflated data can stand for, at most."""
+"""Maximum number of bytes that one byte of deflated data can encode."""
 
 
 def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member. Its claimed size is checked first: else a small file could fill the memory."""
+    """Reads the content of a member. Its claimed size is checked first; otherwise a small file could fill the
+    memory."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         raise ValueError(f"{info.filename} is packed in another way than by deflate")
@@ -543,7 +550,7 @@ def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """The array of a member, which must have the type and shape that `NpzWriter` writes. Never unpickles."""
+    """Reads the array of a member, which must have the type and shape that `NpzWriter` writes. It never unpickles."""
     data = _member_bytes(archive, name)
     kind, row_shape = _COLUMNS[name]
     size = np.dtype(kind).itemsize * int(np.prod(row_shape))
@@ -612,12 +619,12 @@ def _check_sizes(arrays: dict[str, NDArray[Any]]) -> None:
 
 
 MAX_LINE_BYTES = 64 << 20
-"""Limit of a line; the JSON of two sentences of a thousand words each has a fifth of that."""
+"""Limit of the length of a line; the JSON of two sentences of a thousand words each has a fifth of it."""
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a file, plain, gz or xz, or of a pipe, which end in LF or CR LF. Raises InputError, with the line of
-    an invalid byte."""
+    """Yields the lines, which end in LF or CR LF, of a file, plain, gz or xz, or of a pipe. Raises InputError, which
+    names the line of an invalid byte."""
     try:
         with unpacking(path), open_text(path) if path.is_file() else path.open("rb") as stream:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):

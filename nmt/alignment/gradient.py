@@ -1,7 +1,7 @@
 """Soft alignments without attention: the effect of each source word's embedding on the score of a given target word.
 
 With e_s the embedding of source token s that enters the encoder, y_t the given target token and y_<t those before it
-(teacher forcing), row t holds, before it is scaled to sum to 1 (magnitude `relative`), or as it is (`raw`),
+(teacher forcing), row t holds the following values, scaled to sum to 1 (magnitude `relative`) or unscaled (`raw`):
 
     gradient           || d log p(y_t | y_<t, e) / d e_s ||      Li et al. 2016, Simonyan et al. 2014
     input-x-gradient   | e_s . d log p(y_t | y_<t, e) / d e_s |  Denil et al. 2014, Ding, Xu & Koehn 2019
@@ -10,8 +10,8 @@ With e_s the embedding of source token s that enters the encoder, y_t the given 
 derivative by each of its dimensions, Simonyan et al., section 3, the largest of a pixel's channels; the Euclidean norm
 is one number for all.) `input-x-gradient` is the derivative by a factor 1 that the embedding is multiplied by, or by
 the 1 in the token's one-hot vector: to first order, how much the score would fall if the embedding were 0. Ding et al.
-keep its sign, as magnitude `signed` does; a distribution has none, so otherwise the absolute value is taken, as Jain &
-Wallace 2019 do (algorithm 1).
+keep its sign, as magnitude `signed` does. A distribution has no signs, so otherwise the absolute value is taken, as in
+Jain & Wallace 2019 (algorithm 1).
 
 Papers: Li, Chen, Hovy & Jurafsky 2016, "Visualizing and Understanding Neural Models in NLP"; Simonyan, Vedaldi &
 Zisserman 2014, "Deep Inside Convolutional Networks"; Denil, Demiraj & de Freitas 2014, "Extraction of Salient Sentences
@@ -49,14 +49,15 @@ def gradient_weights(
     views: Sequence[View],
     batch_tokens: int,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """The matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``views``, by its
-    method and magnitude.
+    """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``views``,
+    by its method and magnitude.
 
     Row t belongs to target token t; the last row and column belong to end-of-sentence. Relative rows sum to 1; a row
-    without any gradient is uniform. Gradients are taken in the model's precision, once for all views. The model must
-    be in eval mode and does not change, nor do the gradients of its parameters.
+    without any gradient is uniform. Gradients are taken in the model's precision, once for all views. The model must be
+    in eval mode; neither it nor the gradients of its parameters change.
 
-    Time grows with the square of the target's length and with the source's, memory with their product.
+    Time grows with the square of the target's length and with the length of the source, memory with the product of both
+    lengths.
     """
     assert not model.training
 
@@ -65,7 +66,7 @@ def gradient_weights(
             stack.enter_context(torch.enable_grad())
             stack.enter_context(compute.autocast())
             stack.enter_context(_frozen(model))
-            # cuDNN has a backward pass for recurrent layers in training mode only.
+            # cuDNN has a backward pass for recurrent layers in training mode only
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
             return _saliency(model, source_BS, target_BT, views)
 
@@ -75,11 +76,12 @@ def gradient_weights(
 def _saliency(
     model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, views: Sequence[View]
 ) -> tuple[Tensor, ...]:
-    """The weights (B, T, S) of each view: one forward pass, and a backward pass from each step as soon as it is made.
+    """Computes the weights (B, T, S) of each view by one forward pass, with a backward pass from each step as soon as
+    it is computed.
 
     A step does not depend on later ones, so its backward pass is as long as the target so far. Through
-    ``model.forced``, which joins the readouts of all steps, each pass would go through all of them. One backward pass
-    over as many copies of the sentence as it has target tokens was slower as well.
+    ``model.teacher_forced``, which computes the readouts of all steps together, each pass would go through all of them.
+    One backward pass over as many copies of the sentence as it has target tokens was slower as well.
     """
     is_pad_BS = source_BS == model.pad
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
@@ -88,7 +90,7 @@ def _saliency(
     weights: list[list[Tensor]] = [[] for _ in views]
     for gold_B in target_BT.unbind(dim=1):
         step = model.step(token_B, memory, state)
-        # Sentences are independent, so the gradient of the sum holds the gradient of each.
+        # sentences are independent, so the gradient of the sum contains the gradient of each
         score_B = log_odds(step.logits_NV, gold_B)
         (gradient_BSE,) = torch.autograd.grad(score_B.sum(), embedded_BSE, retain_graph=True)
         others_B1 = (-score_B.detach()).sigmoid()[:, None]  # 1 - p
@@ -104,12 +106,12 @@ def _saliency(
 
 
 def log_odds(logits_BV: Tensor, gold_B: Tensor) -> Tensor:
-    """log(p / (1 - p)) of the gold tokens, (B,), at least in float32.
+    """Computes log(p / (1 - p)) of the gold tokens, (B,), in float32 or wider.
 
-    d log p = (1 - p) d log(p / (1 - p)): its gradient is that of log p but for a factor, which scaling a row to sum to
-    1 takes away (as it does the factor between log p and p). But where the model is certain, the gradient of log p is
-    lost in rounding, and this one is not. A logit alone would leave out the effect of a source word on the other
-    tokens.
+    Because d log p = (1 - p) d log(p / (1 - p)), its gradient equals that of log p except for a factor, which scaling a
+    row to sum to 1 removes (as it removes the factor between log p and p). If the model is certain, however, the
+    gradient of log p is lost in rounding, and this one is not. A logit alone would leave out the effect of a source
+    word on the other tokens.
     """
     logits_BV = logits_BV.to(torch.promote_types(logits_BV.dtype, torch.float32))
     gold_B1 = gold_B[:, None]
@@ -133,13 +135,13 @@ _EFFECT: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
     "gradient": _norm,
     "input-x-gradient": _input_x_gradient,
 }
-"""Each source token's effect, (B, S), from embeddings and gradients (B, S, E)."""
+"""Functions that compute the effect of each source token, (B, S), from embeddings and gradients (B, S, E)."""
 
 
 def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:
-    """Sizes scaled to sum to 1 over S; exactly 0 at padding, and uniform where all are 0."""
+    """Scales sizes to sum to 1 over S. They are exactly 0 at padding, and uniform if all sizes are 0."""
     size_BS = size_BS.masked_fill(is_pad_BS, 0.0)
-    # The largest first: a sum of very small numbers may have no exact reciprocal.
+    # divided by the largest first: a sum of very small numbers may have no exact reciprocal
     largest_B1 = size_BS.amax(dim=1, keepdim=True)
     size_BS = torch.where(largest_B1 > 0, size_BS / largest_B1, (~is_pad_BS).to(size_BS.dtype))
     return size_BS / size_BS.sum(dim=1, keepdim=True)

@@ -10,8 +10,8 @@ A table has a header and one row per link, so that spreadsheets and programs tha
     source_begin, source_end, target_begin, target_end
                                span of either word in its line, in characters
 
-A pair without links has one row, empty but for the number. A cell is empty where the value is unknown. Nothing is
-quoted: no word holds a tab or a line end, which are white space and separate words.
+A pair without links has one row, empty except for the number. A cell is empty where the value is unknown. Nothing is
+quoted, because words contain no tabs and line ends, which are white space between words.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ _COLUMNS = (
 _HEADER = "\t".join(_COLUMNS)
 
 MOST_GAP = 1000
-"""Most pairs without a row for each line of a table: a wrong number must not mean a billion pairs."""
+"""Maximum number of pairs without a row for each line of a table, so that a wrong number does not mean a billion
+pairs."""
 
 
 class TsvWriter(AlignmentWriter):
-    """Writes a table of links, counted from ``base``, to a text stream, which stays the caller's to close."""
+    """Writes a table of links, counted from ``base``, to a text stream, which the caller closes."""
 
     def __init__(self, stream: TextIO, base: int = 0) -> None:
         self._stream = stream
@@ -96,24 +97,24 @@ class PairLinks:
     """The links of one sentence pair in a file."""
 
     place: str
-    """The file and line: ``links:17``."""
+    """File and line, such as ``links:17``."""
     gold: Gold
     """The links, sure and possible."""
     scores: dict[Link, float] = field(default_factory=dict)
     words: dict[Link, tuple[str, str]] = field(default_factory=dict)
-    """The words of links, where the file has them."""
+    """The words of links, if the file has them."""
     places: dict[Link, str] = field(default_factory=dict)
-    """The file and line of each link, where it has a line of its own."""
+    """File and line of each link, if it has a line of its own."""
     alignment: Alignment | None = None
-    """The words and the matrix, where the file has them."""
+    """The words and the matrix, if the file has them; else None."""
 
     @property
     def links(self) -> Links:
-        """All links, sorted."""
+        """Returns all links, sorted."""
         return tuple(sorted(self.gold.possible))
 
     def turned(self) -> PairLinks:
-        """The links with source and target exchanged."""
+        """Returns the links with source and target exchanged."""
         return PairLinks(
             self.place,
             Gold(frozenset(map(_turned, self.gold.sure)), frozenset(map(_turned, self.gold.possible))),
@@ -125,10 +126,10 @@ class PairLinks:
 
 
 def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
-    """The links of each sentence pair, from a file of any format, which its content tells.
+    """Yields the links of each sentence pair from a file of any format; the content tells the format.
 
-    ``base`` is the index of the first word, None: 0. Raises InputError, with file and line, for text that is not a
-    link, and for a ``base`` of 1 with a jsonl or npz file, which always count from 0.
+    ``base`` is the index of the first word; None means 0. Raises InputError, which names file and line, for text that
+    is not a link, and for a ``base`` of 1 with a jsonl or npz file, which always count from 0.
     """
     if _is_archive(path):
         _refuse_base(path, "npz", base)
@@ -154,7 +155,7 @@ def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
 
 
 def _is_archive(path: Path) -> bool:
-    if not path.is_file():  # a pipe, whose first bytes must not be consumed, or a missing file
+    if not path.is_file():  # a pipe, whose first bytes must stay unread, or a missing file
         return False
     with path.open("rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
@@ -171,7 +172,7 @@ def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
 
 
 def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks]:
-    """The pairs of a table. Pairs without a row have no links."""
+    """Yields the pairs of a table. Pairs without a row have no links."""
     current = _Table(f"{path}:1")
     pair = 0
     for number, line in enumerate(lines, 2):

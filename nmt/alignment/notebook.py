@@ -1,6 +1,6 @@
 """Heatmaps of alignments for a notebook: a table of HTML, source words over its columns, target words before its rows.
 
-A cell is as blue as its weight; its tooltip has both words and the weight; a dot is a link.
+The blue of a cell shows its weight, its tooltip has both words and the weight, and a dot marks a link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from nmt.alignment import Link, Weights
 from nmt.core.notebook import BLUE, background, escape, text
 
 MOST_TOKENS = 60
-"""Most tokens of a side that are shown; a table of all word pairs of two long texts would stop the browser."""
+"""Maximum number of tokens of a side that are shown; a table of all word pairs of two long texts would freeze the
+browser."""
 
 _SOURCE = "writing-mode: vertical-rl; transform: rotate(180deg); padding: 4px 2px; text-align: left"
 _TARGET = "padding: 2px 8px; text-align: right"
@@ -19,7 +20,7 @@ _CELL = "min-width: 1.4em; padding: 0; text-align: center; border: 1px solid rgb
 
 
 def heatmap(sources: Sequence[str], targets: Sequence[str], weights_TS: Weights, links: Collection[Link]) -> str:
-    """A heatmap of the first tokens of both sides."""
+    """Draws a heatmap of the first tokens of both sides."""
     columns, rows = sources[:MOST_TOKENS], targets[:MOST_TOKENS]
     head = "".join(f'<th style="{_SOURCE}">{text(word)}</th>' for word in columns)
     body = "".join(

@@ -26,7 +26,7 @@ from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Seq2Seq
 
 PERMUTATIONS = 20
-"""Permutations of the weights of each step; Jain & Wallace take 100."""
+"""Number of permutations of the weights of each step; Jain & Wallace use 100."""
 
 
 def permuted_distances(
@@ -39,8 +39,8 @@ def permuted_distances(
     permutations: int = PERMUTATIONS,
     seed: int = 1,
 ) -> list[float]:
-    """The median distance over random permutations for each target token, end-of-sentence left out, of pairs of token
-    ids. The model must have attention, and be in eval mode."""
+    """Computes the median distance over random permutations for each target token, without end-of-sentence, of pairs of
+    token ids. The model must have attention, and be in eval mode."""
     assert not model.training
     generator = torch.Generator().manual_seed(seed)
 
@@ -69,13 +69,13 @@ def permuted_distances(
 
 
 def random_orders(is_pad_NS: Tensor, generator: torch.Generator) -> Tensor:
-    """A permutation of the source positions of each row; padding stays at the end."""
+    """Draws a permutation of the source positions of each row; padding stays at the end."""
     draw_NS = torch.rand(is_pad_NS.shape, generator=generator).to(is_pad_NS.device)
     return draw_NS.masked_fill(is_pad_NS, torch.inf).argsort(dim=1)
 
 
 def with_values_in(order_NS: Tensor, memory: BatchRecord) -> BatchRecord:
-    """A memory whose values, and no keys, stand in another order."""
+    """Permutes the values of a memory, but not its keys."""
 
     def ordered(name: str, tensor: Tensor) -> Tensor:
         if name.rpartition(".")[2] != "values":

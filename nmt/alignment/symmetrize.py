@@ -1,4 +1,4 @@
-"""One alignment out of two: a forward and a backward one joined by a heuristic.
+"""Symmetrization: a forward and a backward alignment are joined into one by a heuristic.
 
 Koehn, Och and Marcu 2003 ("Statistical Phrase-Based Translation", section 4.5) and Koehn et al. 2005 ("Edinburgh System
 Description for the 2005 IWSLT Speech Translation Evaluation"), in the form that Moses made the standard:
@@ -34,7 +34,8 @@ _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1,
 
 
 def symmetrize(forward: Iterable[Link], backward: Iterable[Link], heuristic: Heuristic) -> Links:
-    """Join the links of two directions. Both hold (source, target) pairs, so a reverse model's links are swapped first.
+    """Joins the links of two directions. Both hold (source, target) pairs, so the links of a reverse model must be
+    swapped before.
 
     `forward` comes from the model that translates source to target, `backward` from its reverse; only the final step
     can tell them apart. Raises InputError for an unknown heuristic.
@@ -59,7 +60,7 @@ def symmetrize(forward: Iterable[Link], backward: Iterable[Link], heuristic: Heu
 
 
 class _Growth:
-    """A set of links that grows, and the words that it reaches."""
+    """A set of links that grows, with the words that it reaches."""
 
     def __init__(self, links: frozenset[Link]) -> None:
         self.links = set(links)

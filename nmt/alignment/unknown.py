@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from nmt.data.tokenizer import EncodedWords
 
 UNKNOWN_MARK = "⁇"
-"""The tokenizer's text of an unknown token (U+2047)."""
+"""Text that the tokenizer writes for an unknown token (U+2047)."""
 
 
 def copied(source: EncodedWords, tokens: Sequence[int], weights_TS: NDArray[np.float32], *, unknown: int) -> list[str]:
-    """The replacement of each ``unknown`` token: the source piece with most of its attention, if that is unknown
-    itself, else the whole word of the piece. End-of-sentence, the last column, is left out."""
+    """Finds the replacement of each ``unknown`` token: the source piece with most of its attention, if that piece is
+    unknown itself, else the whole word of the piece. End-of-sentence, the last column, is left out."""
     texts = []
     for time, token in enumerate(tokens):
         if token == unknown:
@@ -27,8 +27,8 @@ def copied(source: EncodedWords, tokens: Sequence[int], weights_TS: NDArray[np.f
 
 
 def with_copies(text: str, copies: Sequence[str]) -> str:
-    """``text`` with its marks of unknown tokens replaced, in order. A text with more marks than copies, from the
-    vocabulary itself, does not change."""
+    """Replaces the marks of unknown tokens in ``text`` in their order. The text does not change if the numbers of marks
+    and copies differ, because then the vocabulary itself contains the mark."""
     parts = text.split(UNKNOWN_MARK)
     if len(parts) != len(copies) + 1:
         return text

@@ -22,7 +22,7 @@ from nmt.core.errors import InputError
 Side: TypeAlias = Literal["forward", "backward"]
 
 LINKS = "links"
-"""The method of links from files."""
+"""Method of links from files."""
 
 BY_ATTENTION = ("attention", "shifted-attention")
 """Methods that use attention heads."""
@@ -37,13 +37,13 @@ class View:
     method: str
     """A method of a model, or the name of another kind of aligner."""
     heads: str | None = None
-    """A pattern over the names of heads; None: the heads of the configuration."""
+    """Pattern over the names of heads; None means the heads of the configuration."""
     each: bool = False
-    """One view for each head that fits the pattern."""
+    """Creates one view for each head that matches the pattern."""
     side: Side | None = None
-    """One of two directions; None: both, joined."""
+    """One of two directions; None means both, joined."""
     magnitude: Magnitude = "relative"
-    """The scale of a method by gradients."""
+    """Scale of a method by gradients."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class View:
 
 
 def parse_view(text: str) -> View:
-    """A view of models. Raises InputError for any other text."""
+    """Parses a view of models. Raises InputError for any other text."""
     side, rest = None, text.split(":")
     if rest[0] in get_args(Side):
         side, rest = cast(Side, rest[0]), rest[1:]
@@ -76,7 +76,7 @@ def parse_view(text: str) -> View:
 
 
 def parse_link_view(text: str) -> View:
-    """A view of links from files. Raises InputError for any other text."""
+    """Parses a view of links from files. Raises InputError for any other text."""
     views = {view.name: view for view in (View(LINKS), *(View(LINKS, side=side) for side in get_args(Side)))}
     if text not in views:
         raise InputError(f"--view {text}: of links from files choose one of {', '.join(views)}")

@@ -17,7 +17,7 @@ from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
 
 NO_WORD = -1
-"""The word index of a piece that belongs to no word, such as end-of-sentence."""
+"""Word index of a piece that belongs to no word, such as end-of-sentence."""
 
 
 def to_words(
@@ -29,15 +29,16 @@ def to_words(
     *,
     magnitude: Magnitude = "relative",
 ) -> NDArray[np.float64]:
-    """Attention between words, `weights_IJ`: summed over a source word's pieces, averaged over a target word's pieces.
+    """Computes the attention between words, `weights_IJ`: summed over a source word's pieces, averaged over a target
+    word's pieces.
 
         mass_ij    = mean over pieces t of word i of  sum over pieces s of word j of  weights_ts
         weights_ij = mass_ij / sum over j of mass_ij
 
-    The sum is the weight of a target piece on all pieces of the word; the mean gives each piece of the target word
-    the same weight. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from
-    0, or `NO_WORD` for a piece of no word (end of sentence): such rows and columns are dropped, and the rest of each
-    row is rescaled to sum to 1. A piece that spends most of its weight on the end of the sentence thus counts less.
+    The sum is the weight of a target piece on all pieces of the word; the mean gives each piece of the target word the
+    same weight. `target_word_of_piece_T` and `source_word_of_piece_S` give each piece's word, counted from 0, or
+    `NO_WORD` for a piece of no word (end of sentence): such rows and columns are dropped, and the rest of each row is
+    rescaled to sum to 1. So a piece that has most of its weight on the end of the sentence counts less.
 
     `target_words` and `source_words` are the numbers of words, hence the shape of the result. Every row sums to 1:
 
@@ -47,8 +48,8 @@ def to_words(
     - A source word without pieces has weight 0 in every other row, since no piece gets any.
     - With no target words the shape is (0, J), with no source words (I, 0); only there no row can sum to 1.
 
-    Of another magnitude, derivatives are summed over the pieces of both words and not scaled, for the log-probability
-    of a word is the sum of those of its pieces; a word without pieces gets 0.
+    With another magnitude, derivatives are summed over the pieces of both words and not scaled, because the
+    log-probability of a word is the sum of the log-probabilities of its pieces; a word without pieces gets 0.
 
     Raises ValueError when the shapes disagree, a word index is out of range, or a weight is negative or not finite.
     """
@@ -59,22 +60,22 @@ def to_words(
     _check(weights_TS, magnitude)
     belongs_IT = _membership(target_word_of_piece_T, target_words)
     belongs_JS = _membership(source_word_of_piece_S, source_words)
-    # A relative row is rescaled, so the mean over a target word's pieces needs no division of its own.
+    # a relative row is rescaled, so the mean over a target word's pieces needs no division of its own
     mass_IJ: NDArray[np.float64] = belongs_IT @ weights_TS @ belongs_JS.T
     return _rescaled(mass_IJ) if magnitude == "relative" else mass_IJ
 
 
 def word_indices(encoded: EncodedWords) -> list[int]:
-    """The word whose alignment each piece counts for, or `NO_WORD` for a piece of punctuation in a word that has
-    letters: the comma after a noun aligns with another comma, whatever the noun aligns with."""
+    """Returns the word whose alignment each piece counts for, or `NO_WORD` for a piece of punctuation in a word that
+    has letters: the comma after a noun aligns with another comma, and says nothing about the noun."""
     pieces = list(zip(encoded.word_of_piece, encoded.written, strict=True))
     has_letters = {word for word, text in pieces if text and not is_punctuation(text)}
     return [NO_WORD if word in has_letters and is_punctuation(text) else word for word, text in pieces]
 
 
 class Parts(NamedTuple):
-    """The pieces of a sentence, cut where a word ends: `piece_N` and `word_N` say what each part is of, `begin_N` and
-    `end_N` where in its piece it lies, from 0 to 1. End-of-sentence has no part."""
+    """The pieces of a sentence, cut at the ends of words. `piece_N` and `word_N` are the piece and the word of each
+    part, `begin_N` and `end_N` its begin and end within the piece, from 0 to 1. End-of-sentence has no part."""
 
     piece_N: NDArray[np.int64]
     word_N: NDArray[np.int64]
@@ -84,8 +85,9 @@ class Parts(NamedTuple):
 
 
 def parts(encoded: EncodedWords) -> Parts:
-    """The parts of a sentence's pieces, in proportion to the characters of words that they cover. A piece that covers
-    none, which normalisation has added, is a part of the word that it belongs to (see `EncodedWords`)."""
+    """Divides the pieces of a sentence into parts, in proportion to the characters of words that they cover. A piece
+    that covers no characters, which normalisation has added, is a part of the word that it belongs to (see
+    `EncodedWords`)."""
     word_begins, word_ends = np.array(encoded.word_spans, dtype=np.int64).reshape(-1, 2).T
     piece_begins, piece_ends = np.array(encoded.piece_spans, dtype=np.int64).reshape(-1, 2).T
     ends, begins = np.minimum.outer(piece_ends, word_ends), np.maximum.outer(piece_begins, word_begins)
@@ -102,14 +104,14 @@ def parts(encoded: EncodedWords) -> Parts:
 def to_words_of_parts(
     weights_TS: ArrayLike, target: Parts, source: Parts, *, magnitude: Magnitude = "relative"
 ) -> NDArray[np.float64]:
-    """Attention between words where a piece may lie in several words, as in scripts without spaces:
+    """Computes the attention between words if a piece may be part of several words, as in scripts without spaces:
 
         mass_ij    = sum over parts m of word i, n of word j, of pieces t and s, of  overlap_mn weights_ts
         weights_ij = mass_ij / sum over j of mass_ij
 
-    A piece's weight is shared between its words in proportion to their characters. Where two aligned pieces both have
-    several words, their first words belong together and so do their last: overlap_mn is the length that the two parts
-    have in common, with both pieces as long as 1. If no piece has more than one word this is `to_words`.
+    A piece's weight is divided between its words in proportion to their characters. If two aligned pieces both have
+    several words, their first words belong together and so do their last ones: overlap_mn is the length that the two
+    parts have in common if both pieces have length 1. If no piece has more than one word this is `to_words`.
     """
     weights_TS = np.asarray(weights_TS, dtype=np.float64)
     _check(weights_TS, magnitude)
@@ -126,7 +128,7 @@ def _check(weights_TS: NDArray[np.float64], magnitude: Magnitude) -> None:
 
 
 def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The matrix with rows that sum to 1; a row of zeros becomes uniform."""
+    """Scales the rows of a matrix to sum to 1; a row of zeros becomes uniform."""
     total_I1 = mass_IJ.sum(axis=1, keepdims=True)
     words_IJ = np.full_like(mass_IJ, 1 / max(mass_IJ.shape[1], 1))
     np.divide(mass_IJ, total_I1, out=words_IJ, where=total_I1 > 0)
@@ -134,7 +136,7 @@ def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _membership(word_of_piece: Sequence[int] | NDArray[np.int64], words: int) -> NDArray[np.float64]:
-    """One row per word, one column per piece: 1 where the piece belongs to the word."""
+    """Returns a matrix with one row per word and one column per piece, which is 1 if the piece belongs to the word."""
     index = np.asarray(word_of_piece, dtype=np.int64)
     if index.size and (index.min() < NO_WORD or index.max() >= words):
         raise ValueError(f"word indices from {index.min()} to {index.max()}, but there are {words} words")

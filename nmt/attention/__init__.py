@@ -1,1 +1,2 @@
-"""Attention: a score, then weights, then a weighted sum. Every mechanism is one file of ``scores`` or ``weights``."""
+"""Attention: a score, then weights, then a weighted sum. Each mechanism has a file of its own in ``scores`` or
+``weights``."""

@@ -1,6 +1,8 @@
-"""Attention: a score for each pair of query and key, weights, and the context they give. Padding is masked here only.
+"""Attention: a score for each pair of query and key, weights, and the context they give. Padding is masked
+here, not in the scores or the normalizers.
 
-Shapes as in ``mechanism``; V is the width of a value, N = B x beams rows, the rows of a sentence side by side.
+Shapes as in ``mechanism``; V is the width of a value, N = B x beams the number of rows; the rows of a sentence are
+neighbours.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         causal: bool = False,
     ) -> None:
-        """``dropout`` is that of the weights. ``causal``: a query at position t sees keys up to t only."""
+        """``dropout`` is the rate for the weights. If ``causal``, a query at position t sees keys up to position t
+        only."""
         super().__init__()
         assert isinstance(config.score, Score)
         sizes = Sizes(query=query_size, key=config.key_size or key_size)
@@ -66,7 +69,7 @@ class Attention(nn.Module):
         self.causal = causal
         self.learns_from_rewards = isinstance(config.weights, HardAttention) and not config.weights.marginalizes
         self.update = 0
-        """Number of updates of training so far, for mechanisms that anneal."""
+        """Number of updates of training so far, which mechanisms with an annealed setting read."""
         self.key_projection_KD = None if config.key_size is None else matrix(config.key_size, key_size)
         self.score_parameters = _initialised(config.score.parameters(sizes))
         # W and U by themselves, as in checkpoints
@@ -84,7 +87,7 @@ class Attention(nn.Module):
         return self.weighting.marginalizes
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
-        """The memory of a batch of sentences; encoder states serve as keys and as values."""
+        """Builds the memory of a batch of sentences; encoder states serve as keys and as values."""
         if self.key_projection_KD is not None:
             keys_BSK = F.linear(keys_BSK, self.key_projection_KD)
         # U k does not depend on the target, so it is computed once for a sentence
@@ -94,7 +97,8 @@ class Attention(nn.Module):
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
         """Attends from queries (N, T, Q) at target positions (N, T).
 
-        N is B or a multiple of it: the rows of a sentence share its memory, as if they were further target positions.
+        N is B or a multiple of it. The rows of a sentence share its memory: they are treated as further target
+        positions.
         """
         # a search has several rows for a sentence, training has one
         batch, (rows, time, _) = memory.is_pad_BS.shape[0], query_NTQ.shape
@@ -119,7 +123,7 @@ class Attention(nn.Module):
         return {"query_weight_AQ": self.query_weight_AQ, "key_weight_AK": self.key_weight_AK, **others}
 
     def _is_hidden(self, position_BT: Tensor, is_pad_BS: Tensor) -> Tensor:
-        """True where a query may not look; broadcasts to (B, H, T, S)."""
+        """Returns the attention mask, True where a query may not attend to a key; broadcasts to (B, H, T, S)."""
         is_hidden = is_pad_BS[:, None, None, :]
         if not self.causal:
             return is_hidden
@@ -128,7 +132,7 @@ class Attention(nn.Module):
         return is_hidden | (source_S > position_BT[:, None, :, None])
 
     def _context(self, weights_BHTS: Tensor, values_BSV: Tensor) -> Tensor:
-        """Sum of the values by their weights, (B, T, V)."""
+        """Computes the sum of the values by their weights, (B, T, V)."""
         if self.fusion_VF is None:
             return weights_BHTS[:, 0] @ values_BSV
         # several heads: one context each, joined by a layer: tanh(W [c_1; ...; c_H])
@@ -144,7 +148,7 @@ class NoAttention(nn.Module):
     marginalizes = False
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
-        """The memory of a batch of sentences, with keys of width 0."""
+        """Builds the memory of a batch of sentences, with keys of width 0."""
         return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
@@ -182,7 +186,7 @@ def _initialised(declared: dict[str, Parameter]) -> nn.ParameterDict:
             continue
         values = torch.ones(parameter.shape) if parameter.init == "ones" else torch.zeros(parameter.shape)
         if parameter.init == "xavier":
-            # a vector is initialised as the one row of a matrix
+            # a vector is initialised as a matrix of one row
             nn.init.xavier_uniform_(values if values.dim() > 1 else values[None])
         parameters[name] = nn.Parameter(values)
     return parameters

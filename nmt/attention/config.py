@@ -20,12 +20,12 @@ class AttentionConfig(Structure):
     weights: AnyWeighting = Softmax()
     """Weighting function, which turns the scores of all source positions into weights."""
     key_size: Size | None = None
-    """For a recurrent decoder: the width of keys W x that the score reads in place of encoder states x, which are the
-    values; null: states are keys as well."""
+    """Width of the keys of a recurrent decoder: the score reads W x in place of each encoder state x, which stays the
+    value. null means that the states are the keys as well."""
 
     @property
     def is_none(self) -> bool:
-        """True where the decoder has no attention."""
+        """Returns True if the decoder has no attention."""
         return isinstance(self.score, NoScore)
 
     @model_validator(mode="after")

@@ -1,9 +1,9 @@
 """Base classes of the mechanisms in ``scores`` and ``weights``.
 
-A mechanism is one frozen record: its fields are what a configuration may set, its ``kind`` is its name there, its
-methods are its formula over parameters that it is handed. Parameters are only declared here (``Parameter``); the
-``Attention`` module makes and owns them. So the file that holds the formula can be read, and every configuration
-checked, without torch being imported.
+A mechanism is one frozen record: its fields are the settings that a configuration may change, its ``kind`` is its name
+there, its methods compute its formula from the parameters that they receive. Parameters are only declared here
+(``Parameter``); the ``Attention`` module makes and owns them. So the file with the formula can be read, and every
+configuration checked, without importing torch.
 
 Shapes: B batch, H heads, T target positions (queries), S source positions (keys), Q width of a query, K width of a
 key, A width inside a score.
@@ -30,7 +30,7 @@ Parameters: TypeAlias = "Mapping[str, Tensor]"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a mechanism wants: its shape and how it starts."""
+    """A parameter of a mechanism: its shape and its initialisation."""
 
     shape: tuple[int, ...]
     init: Literal["xavier", "zeros", "ones"] = "xavier"
@@ -50,7 +50,7 @@ class Mechanism(Structure, ABC):
     """One named part of attention, with its formula's name, source and parameters."""
 
     formula: ClassVar[str]
-    """The formula as the table in docs/attention.md shows it."""
+    """The formula that the table in docs/attention.md shows."""
     source: ClassVar[str]
     """The paper, as author and year."""
 
@@ -69,7 +69,7 @@ class Score(Mechanism):
     """
 
     reads_keys: ClassVar[bool] = True
-    """False: the score depends on the number of keys only."""
+    """Declares that the score reads the keys; otherwise it depends on their number only."""
 
     def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """U, only where the widths differ."""
@@ -84,7 +84,8 @@ class Score(Mechanism):
     def __call__(self, query_BHTQ: Tensor, keys_BHSA: Tensor, parameters: Parameters) -> Tensor:
         """The scores, (B, H, T, S), from a query and precomputed keys; the caller masks padding.
 
-        A score of -inf forbids a position, as the caller does with padding; it may do so at the sentence's end only.
+        A score of -inf forbids a position, which is also how the caller masks padding. Only positions at the end of the
+        sentence may be forbidden.
         """
 
 
@@ -105,7 +106,7 @@ class AttentionContext:
     """The target position of each query, from 0."""
     is_training: bool
     update: int
-    """Updates of training so far, for what is annealed."""
+    """Number of updates of training so far, which annealed settings depend on."""
 
 
 class AttentionWeights(NamedTuple):
@@ -121,16 +122,16 @@ class Weighting(Mechanism):
     """Turns scores into weights."""
 
     chooses: ClassVar[bool] = False
-    """True: all weight is on one position, or on windows round it."""
+    """Declares that all weight is on one position, or on windows round it."""
 
     @property
     def heads(self) -> int:
-        """Number of sets of weights for one set of scores; their contexts are fused, tanh(W [c_1; ...; c_H])."""
+        """Number of sets of weights that one set of scores gives; their contexts are fused: tanh(W [c_1; ...; c_H])."""
         return 1
 
     @property
     def marginalizes(self) -> bool:
-        """True: training sums the likelihood over every source position instead of attending to a mixture."""
+        """Returns True if training sums the likelihood over every source position instead of attending to a mixture."""
         return False
 
     @abstractmethod
@@ -139,6 +140,6 @@ class Weighting(Mechanism):
 
     @staticmethod
     def allowed(scores_BHTS: Tensor) -> Tensor:
-        """Number of leading positions that may be looked at: (B, T, 1), at least 1."""
+        """Counts the leading positions that a query may attend to, (B, T, 1), at least 1."""
         allowed_BT1: Tensor = scores_BHTS[:, 0].isfinite().sum(dim=-1, keepdim=True)
         return allowed_BT1

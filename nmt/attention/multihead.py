@@ -3,7 +3,7 @@
 head_h = attend(q W_h, k U_h, v V_h), out = [head_1; ...; head_H] W. The paper's heads, dot products under softmax, are
 computed together; with any other mechanism each head is an ``Attention`` of its own.
 
-Shapes as in ``attention``; Q width of all heads, A width of the query, key and value of one.
+Shapes as in ``attention``; Q width of all heads together, A width of the query, key and value of one head.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class KeyValues(BatchRecord):
     values_BHSA: Tensor
 
     def extended(self, present: KeyValues, position_NT: Tensor) -> tuple[KeyValues, Tensor | None]:
-        """These and those of further positions; the second is True at entries that are none, (B, S), or None."""
+        """Appends the keys and values of further positions. Returns them with a padding mask (B, S), True at unused
+        entries, or None if all entries are in use."""
         keys_BHSA = torch.cat([self.keys_BHSA, present.keys_BHSA], dim=2)
         return KeyValues(keys_BHSA, torch.cat([self.values_BHSA, present.values_BHSA], dim=2)), None
 
@@ -48,12 +49,12 @@ class HeadsMemory(KeyValues):
     """The memory of ``DotProductHeads``."""
 
     is_pad_BS: Tensor | None
-    """True at padding; None where there is none."""
+    """Padding mask, True at padding; None if there is no padding."""
 
 
 @dataclass(frozen=True)
 class PerHeadMemory(BatchRecord):
-    """The memory of ``IndependentHeads``, one for each."""
+    """The memory of ``IndependentHeads``: one memory for each head."""
 
     heads: tuple[AttentionMemory, ...]
 
@@ -63,7 +64,7 @@ class MultiHeadOutput(NamedTuple):
 
     context_NTQ: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights (N, H, T, S): float32 or wider, before dropout."""
+    """Computes the weights (N, H, T, S) before dropout, in float32 or wider."""
     sampled: tuple[SampledPositions, ...]
     """One for each head whose weighting learns from a reward."""
 
@@ -76,7 +77,7 @@ class Projection(NamedTuple):
 
 
 class MultiHead(nn.Module):
-    """Heads over one query, key and value; each has the H-th part of the width of the query."""
+    """Attention heads over one query, key and value; the width of a head is the width of the query divided by H."""
 
     def __init__(
         self,
@@ -90,8 +91,9 @@ class MultiHead(nn.Module):
         rotary: bool = False,
         bias: bool = False,
     ) -> None:
-        """``causal``: a query at position t sees keys up to t only. ``rotary``: queries and keys are rotated by their
-        positions. ``bias``: every projection has one. ``dropout`` is that of the weights."""
+        """If ``causal``, a query at position t sees keys up to position t only. If ``rotary``, queries and keys are
+        rotated by their positions. If ``bias``, every projection has a bias. ``dropout`` is the rate for the
+        weights."""
         super().__init__()
         self.heads = heads
         self.rotary = rotary
@@ -111,7 +113,7 @@ class MultiHead(nn.Module):
             self.core = IndependentHeads(config, heads=heads, width=width, dropout=dropout, causal=causal)
 
     def memory(self, states_BSK: Tensor, is_pad_BS: Tensor) -> BatchRecord:
-        """The memory of a batch of sentences, for ``forward``."""
+        """Builds the memory of a batch of sentences for ``forward``."""
         return self.core.memory(self._key_values(self._project(states_BSK, self._key_value_projections())), is_pad_BS)
 
     def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: BatchRecord) -> MultiHeadOutput:
@@ -138,12 +140,12 @@ class MultiHead(nn.Module):
         return self._join_heads(attended), present
 
     def no_past(self, rows: int, like: Tensor) -> KeyValues:
-        """The past of the first position, in the type of ``like``."""
+        """Creates the empty past of the first position, with the dtype and device of ``like``."""
         empty_NH0A = like.new_empty(rows, self.heads, 0, self.query_weight_QQ.shape[0] // self.heads)
         return KeyValues(empty_NH0A, empty_NH0A)
 
     def self_projections(self) -> list[Projection]:
-        """The projections of self-attention: of queries, of keys where the score reads them, of values."""
+        """Returns the projections of self-attention: of queries, of keys if the score reads them, and of values."""
         return [Projection(self.query_weight_QQ, self.query_bias_Q), *self._key_value_projections()]
 
     def _key_value_projections(self) -> list[Projection]:
@@ -151,11 +153,11 @@ class MultiHead(nn.Module):
         return [values] if self.key_weight_QK is None else [Projection(self.key_weight_QK, self.key_bias_Q), values]
 
     def _key_values(self, projected: list[Tensor]) -> KeyValues:
-        """Values stand for keys where the score reads none."""
+        """Pairs keys with values; if the score reads no keys, the values take their place."""
         return KeyValues(projected[0], projected[-1])
 
     def _project(self, x_NTX: Tensor, projections: list[Projection]) -> list[Tensor]:
-        """All projections in one product, split into heads: (N, H, T, A) each."""
+        """Computes all projections in one product and splits each into heads, (N, H, T, A)."""
         rows, time, _ = x_NTX.shape
         # P projections of one input as one product, because several small ones take longer
         parts_NTPHA = F.linear(x_NTX, *joined(projections)).view(rows, time, len(projections), self.heads, -1)
@@ -168,7 +170,8 @@ class MultiHead(nn.Module):
 
 
 def joined(projections: list[Projection]) -> Projection:
-    """One projection for several of the same input, whose outputs stand side by side; all have a bias, or none."""
+    """Concatenates projections of the same input into one whose outputs are side by side; all have a bias, or none
+    has."""
     if len(projections) == 1:
         return projections[0]
     biases = [projection.bias_Q for projection in projections if projection.bias_Q is not None]
@@ -191,7 +194,7 @@ class DotProductHeads(nn.Module):
         self.dropout = Dropout(dropout)
 
     def memory(self, projected: KeyValues, is_pad_BS: Tensor | None) -> HeadsMemory:
-        """Keys and values as they are."""
+        """Builds the memory from unchanged keys and values."""
         return HeadsMemory(projected.keys_BHSA, projected.values_BHSA, is_pad_BS)
 
     def forward(self, query_NHTA: Tensor, position_NT: Tensor, memory: HeadsMemory) -> MultiHeadOutput:
@@ -199,7 +202,7 @@ class DotProductHeads(nn.Module):
         rows, heads, time, width = query_NHTA.shape
         batch, _, positions, _ = memory.keys_BHSA.shape
         beams = rows // batch
-        # the beams of a sentence as if they were further target positions
+        # the beams of a sentence are treated as further target positions
         query_BHTA = query_NHTA.view(batch, beams, heads, time, width).transpose(1, 2).reshape(batch, heads, -1, width)
         is_hidden = self._is_hidden(time, positions, memory.is_pad_BS, query_NHTA.device)
         factors = self.dropout.factors(
@@ -211,9 +214,10 @@ class DotProductHeads(nn.Module):
         return MultiHeadOutput(context_NTQ, lambda: unfold_beams(weights(), rows, time), ())
 
     def _is_hidden(self, time: int, positions: int, is_pad_BS: Tensor | None, device: torch.device) -> Tensor | None:
-        """True where a query may not look; broadcasts to (B, H, T, S). None where queries see all."""
+        """Returns the attention mask, True where a query may not attend to a key; broadcasts to (B, H, T, S). None
+        means that queries see all keys."""
         is_hidden = None if is_pad_BS is None else is_pad_BS[:, None, None]
-        if not self.causal or time == 1:  # one position after its past sees all of it
+        if not self.causal or time == 1:  # a single position sees its whole past
             return is_hidden
         # with a past, the first of T queries stands at position S - T
         is_later_TS = torch.ones(time, positions, dtype=torch.bool, device=device).triu(1 + positions - time)
@@ -231,7 +235,7 @@ class IndependentHeads(nn.Module):
         )
 
     def memory(self, projected: KeyValues, is_pad_BS: Tensor | None) -> PerHeadMemory:
-        """The memory of each head."""
+        """Builds the memory of each head."""
         keys_BHSA, values_BHSA = projected.keys_BHSA, projected.values_BHSA
         if is_pad_BS is None:
             shape = (keys_BHSA.shape[0], keys_BHSA.shape[2])

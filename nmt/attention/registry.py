@@ -1,4 +1,4 @@
-"""Finds every mechanism: one file in ``scores`` or ``weights`` is all that a new one needs.
+"""Finds every mechanism: a new one needs no more than a file in ``scores`` or ``weights``.
 
 They are the choices in a configuration (``score: additive``, or ``score: {kind: additive, size: 512}``), its error
 messages, the table of docs/attention.md and the contract tests. The environment variable NMT_MECHANISMS may
@@ -38,7 +38,7 @@ class NoScore(Mechanism):
 
 
 def _own(package: ModuleType) -> Path | None:
-    """The user's own folder for mechanisms of a package."""
+    """Returns the user's own folder for mechanisms of a package, or None if there is none."""
     named = os.environ.get(FOLDER)
     if not named:
         return None
@@ -49,7 +49,8 @@ def _own(package: ModuleType) -> Path | None:
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
-    """Every file of the package, then those of the user's own folder, which so count as part of it."""
+    """Yields the module of every file of the package, then those of the user's own folder, which become part of the
+    package."""
     shipped = {info.name for info in pkgutil.iter_modules(package.__path__)}
     for name in sorted(shipped):
         yield importlib.import_module(f"{package.__name__}.{name}")
@@ -65,7 +66,7 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{info.name}")
         except SyntaxError as error:
             raise InputError(f"{FOLDER}: {error.filename}:{error.lineno}: {error.msg}") from None
-        except Exception as error:  # whatever a file of the user's does when it is read
+        except Exception as error:  # importing a file of the user's may raise anything
             raise InputError(f"{FOLDER}: {file}: cannot be imported: {type(error).__name__}: {error}") from error
 
 

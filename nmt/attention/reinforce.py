@@ -70,7 +70,8 @@ class HardAttention(ReinforceOptions, Weighting):
     def sample(
         self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters
     ) -> tuple[Tensor, SampledPositions | None]:
-        """Weights of each step (B, T, S), on one position or in training the expectation, and in training the draw."""
+        """Returns the weights of each step (B, T, S), which are on one position or, at some steps of training, the
+        expectation; and in training the draws, else None."""
         scores_BTS = scores_BHTS[:, 0]
         if not context.is_training:
             return _one_hot(scores_BTS.argmax(dim=-1), scores_BTS), None
@@ -81,7 +82,7 @@ class HardAttention(ReinforceOptions, Weighting):
         # each step tosses for itself whether it looks at the draw or through the expectation
         is_drawn_BT = p_BTS.new_empty(chosen_BT.shape).uniform_() >= self.expected
         look_BTS = p_BTS.where(~is_drawn_BT[:, :, None], _one_hot(chosen_BT, scores_BTS))
-        # -inf x 0 would be no number, and its gradient neither
+        # -inf x 0 is NaN, and so is its gradient
         plogp_BTS = p_BTS * log_p_BTS.masked_fill(p_BTS == 0.0, 0.0)
         # b = w . query + c; the query does not learn to be predictable
         baseline_BT = context.query_BTQ.detach() @ parameters["baseline_Q"] + parameters["baseline_offset_1"]
@@ -90,7 +91,8 @@ class HardAttention(ReinforceOptions, Weighting):
 
 
 def _draw(p_BTS: Tensor) -> Tensor:
-    """The draw of ``multinomial`` without its checks, for which the host would wait for a GPU."""
+    """Draws a position of each step as ``torch.multinomial`` does, without its checks, which make the host wait for a
+    GPU."""
     # argmax of p / e with e ~ Exp(1) is a draw from p, as is argmax of log p + Gumbel noise
     return (p_BTS / p_BTS.new_empty(p_BTS.shape).exponential_()).argmax(dim=-1)
 
@@ -101,7 +103,7 @@ def _one_hot(chosen_BT: Tensor, like_BTS: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SampledPositions:
-    """Positions drawn for a batch of steps, of one layer and head; the glimpses of a step are neighbours along T."""
+    """Positions that one layer and head draws for a batch of steps; the glimpses of a step are neighbours along T."""
 
     rule: ReinforceOptions
     log_prob_BT: Tensor
@@ -109,13 +111,13 @@ class SampledPositions:
     entropy_BT: Tensor
     """The entropy in nats of the distribution that each draw came from."""
     baseline_BT: Tensor
-    """The reward that was expected before the draw."""
+    """Reward that the baseline expects before the draw."""
     is_drawn_BT: Tensor
-    """True where the step looked at the drawn position, False where it looked through the expectation."""
+    """Mask of the steps that attended to the drawn position (True) and not to the expectation (False)."""
 
     @staticmethod
     def joined(parts: Sequence[SampledPositions | None]) -> SampledPositions | None:
-        """The choices of steps that follow one another, or None where nothing is drawn."""
+        """Concatenates the draws of successive steps; returns None if nothing is drawn."""
         import torch
 
         samples = [part for part in parts if part is not None]

@@ -1,1 +1,1 @@
-"""The command line: flags in, exit code out."""
+"""The command line interface."""

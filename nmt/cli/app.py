@@ -1,4 +1,4 @@
-"""The `nmt` command: its subcommands, and how every way to fail becomes an exit code.
+"""The `nmt` command: its subcommands, and the exit codes of its errors.
 
     0    done
     1    a fault of ours, with a traceback; a run directory that is gone, in one line
@@ -7,8 +7,8 @@
     141  the reader of our output went away, as `head` does
     143  ended by SIGTERM; `nmt train` has saved before
 
-Nothing here or in the command modules imports PyTorch: `--help` and configuration errors answer at once. Only the
-command that is asked for is imported.
+Neither this module nor the command modules import PyTorch, so that `--help` and configuration errors are shown at once.
+Only the requested command is imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 
-# The machine refuses, and no traceback would help: a full disk, a quota, a read-only or forbidden place.
+# errors of the system for which a traceback does not help: a full disk, a quota, a read-only or forbidden place
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
 
 OWN = {
@@ -65,7 +65,8 @@ COMMANDS: Mapping[str, Command] = dict(
 
 
 class _Imported(Mapping[str, Any]):
-    """The commands by their names, each imported and built at its first use: all of them would take some 40 ms."""
+    """The commands by their names. Each is imported and built when it is first used, because importing all of them
+    would take about 40 ms."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
@@ -99,7 +100,7 @@ def _function(name: str) -> Any:
 class _Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast(Any, _Imported())  # nothing puts any more in
+        self.commands = cast(Any, _Imported())  # no other entries are added
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         for title, records in command_sections(COMMANDS, _function).items():
@@ -112,20 +113,20 @@ class _Commands(TyperGroup):
             if callable(result):  # see with_options
                 result()
             if sys.stdout is not None:
-                sys.stdout.flush()  # so that a full disk or a closed pipe is met here, not at interpreter exit
+                sys.stdout.flush()  # so that a full disk or a closed pipe is noticed here, not at interpreter exit
             return None
         except BrokenPipeError as error:
-            # Caught before Typer does, which would exit with 1 and say nothing, whatever pipe it was.
+            # caught before Typer, which would silently exit with 1 for any pipe
             gone = [descriptor for descriptor in (1, 2) if _reader_is_gone(descriptor)]
             if not gone:
                 raise RuntimeError("a pipe within nmt broke") from error
-            for descriptor in gone:  # what is still buffered goes nowhere
+            for descriptor in gone:  # buffered output is discarded
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             raise typer.Exit(BROKEN_PIPE) from None
 
 
 class _Terminal(io.BufferedWriter):
-    """stdout where it is a terminal, to which names and texts must not bring control characters."""
+    """stdout if it is a terminal, to which control characters in names and texts must not be written."""
 
     def __init__(self, raw: io.RawIOBase, encoding: str) -> None:
         super().__init__(raw)
@@ -171,7 +172,7 @@ def _nmt(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line (by default `sys.argv`) and exit."""
+    """Runs the command line (by default `sys.argv`) and exits."""
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -179,15 +180,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raw: Any = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)  # python -u has no buffer
             encoding = sys.stdout.encoding
             sys.stdout = io.TextIOWrapper(_Terminal(raw, encoding), encoding, "replace", line_buffering=True)
-        elif isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, which would take no notice of a short write
+        elif isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u, which ignores incomplete writes
             buffered = os.fdopen(sys.stdout.fileno(), "wb", closefd=False)
             sys.stdout = io.TextIOWrapper(buffered, "utf-8", sys.stdout.errors)
         elif sys.stdout.encoding.lower() != "utf-8":
-            sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # as files, whatever the locale
+            sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # UTF-8 like files, for any locale
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:
-        # Not standalone: returns the code of a typer.Exit, 130 for Ctrl-C, and raises the rest.
+        # not standalone: it returns the code of a typer.Exit and 130 for Ctrl-C, and raises other errors
         code = command.main(args=arguments, prog_name="nmt", standalone_mode=False)
     except InputError as error:
         code = _fail(*error.messages, code=error.exit_code)
@@ -199,9 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        # What is written elsewhere is named by ``nmt.core.files.naming``.
+        # errors of other files name them, by ``nmt.core.files.naming``
         code = _fail(f"{error.filename or 'stdout'}: {error.strerror}")
-        if error.filename is None:  # what is still buffered goes nowhere, else the interpreter would complain at exit
+        if error.filename is None:  # buffered output is discarded; otherwise the interpreter would complain at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -24,7 +24,7 @@ ModelOrConfig = Annotated[
 
 
 def _keys(incomplete: str) -> list[str]:
-    """Completions of a key for the shell."""
+    """Completes a key for the shell."""
     from nmt.config.help import keys
     from nmt.experiment import Experiment
 

@@ -1,4 +1,4 @@
-"""Options that do not go together: the rows of a command's table, and their check."""
+"""Rules for options that exclude or need each other: the rows of a command's table, and their check."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ NAMES = {"model": "MODEL", "views": "--view", "metrics": "--metric", "changes": 
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg`` is
-    one of these values, ``method!=attention`` another value than this. The rule is active where one of ``options`` is
-    given, and one of ``where``; where these are empty, always. ``sentence`` may name any field in braces, the first of
-    the given ``options`` as ``{option}``, and the given ones of ``others`` as ``{others}``.
-    """
+    """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg``
+    means one of these values, ``method!=attention`` any other value. The rule is active if one of ``options`` is given,
+    and one of ``where``; if one of these is empty, it does not count. ``sentence`` may contain any field in braces, the
+    first of the given ``options`` as ``{option}``, and the given ones of ``others`` as ``{others}``."""
 
     options: str
     others: str
@@ -27,10 +26,10 @@ class Rule(ABC):
 
     @abstractmethod
     def is_broken(self, others: list[str]) -> bool:
-        """Tells if the given ones of ``others`` break the rule."""
+        """Returns True if the given ones of ``others`` break the rule."""
 
     def check(self, values: Any) -> None:
-        """Raises InputError where the options of a command break the rule."""
+        """Raises InputError if the options of a command break the rule."""
         options, others = given_options(values, self.options), given_options(values, self.others)
         is_active = (options or not self.options) and (not self.where or given_options(values, self.where))
         if is_active and self.is_broken(others):
@@ -40,21 +39,21 @@ class Rule(ABC):
 
 
 class Needs(Rule):
-    """One of the others must be given as well."""
+    """A rule that one of the others must be given as well."""
 
     def is_broken(self, others: list[str]) -> bool:
         return not others
 
 
 class Excludes(Rule):
-    """A rule: none of the others may be given."""
+    """A rule that none of the others may be given."""
 
     def is_broken(self, others: list[str]) -> bool:
         return bool(others)
 
 
 def given_options(values: Any, conditions: str) -> list[str]:
-    """Lists the command-line names of the options that differ from their default and fulfil their condition."""
+    """Lists the command-line names of the options that differ from their defaults and fulfil their conditions."""
     found = []
     for condition in conditions.split():
         name, equals, choices = condition.partition("=")

@@ -1,4 +1,5 @@
-"""Commands whose help pages show options in groups, that take an option once, and sentence pairs in three ways."""
+"""Commands whose help pages show options in groups, which take an option only once, and sentence pairs in three
+forms."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from nmt.core import log
 from nmt.core.errors import InputError
 
 SINGLE_DASH = re.compile("-[a-z][a-z_-]+(=.*)?")
-"""A long option with one dash: ``-src FILE`` would be read as ``-s rc``."""
+"""Pattern of a long option with one dash: ``-src FILE`` would be read as ``-s rc``."""
 
 
 def set_verbosity(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")] = False,
 ) -> None:
-    """Acts on the options of every command."""
+    """Applies the options of every command."""
     if quiet and verbose:
         raise InputError("--quiet and --verbose contradict each other; give one of them")
     log.set_verbosity(log.Verbosity.QUIET if quiet else log.Verbosity.VERBOSE if verbose else log.Verbosity.NORMAL)
@@ -30,26 +31,26 @@ def set_verbosity(
 
 @cache
 def _common() -> list[Any]:
-    """The options of ``set_verbosity``."""
+    """Returns the options of ``set_verbosity``."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command()(set_verbosity)
     return typer.main.get_command(single).params
 
 
 class GroupedCommand(TyperCommand):
-    """Shows options under the title that they have as ``rich_help_panel``, those without one last. Typer itself does so
-    only where Rich paints the page. An option that is given twice, of which Typer would take the last one and drop the
-    others, is an error unless it takes a list. Each command has --quiet and --verbose, which its function does not see.
+    """Shows options under the title of their ``rich_help_panel``, and those without one last. Typer itself does so only
+    if Rich formats the page. An option that is given twice is an error unless it takes a list; Typer would take the
+    last one and drop the others. Each command has --quiet and --verbose, which its function does not get.
 
     Beside --source and --target (or --reference), or --valid-source and --valid-target, each command takes --tsv, one
-    file that holds both sides; and the files as arguments behind its own one. The function of the command then gets
-    this one file as both sides, one object, or the two files: see ``nmt.workflows.align.corpus_of``."""
+    file that holds both sides, or the files as arguments after its own argument. The function of the command then gets
+    the one file as both sides, as the same object, or the two files: see ``nmt.workflows.align.corpus_of``."""
 
     def __init__(self, name: str, *, params: list[Any], **settings: Any) -> None:
         params = [*params, *map(copy, _common())]
         self.pairs: list[tuple[Any, Any, Any]] = []
         self.needs_pairs = False
-        if any(each.name == "source" for each in params):  # what reads no pairs does without this module
+        if any(each.name == "source" for each in params):  # commands that read no pairs do not need this module
             from nmt.cli.pair_files import add_options
 
             self.pairs, self.needs_pairs = add_options(params)
@@ -64,7 +65,7 @@ class GroupedCommand(TyperCommand):
             try:
                 *_, given = self.make_parser(ctx).parse_args(args=list(args))
             except typer.TyperException as error:
-                cast(Any, error).ctx = ctx  # some lack it
+                cast(Any, error).ctx = ctx  # some parameters do not have it
                 raise
             for parameter in given:
                 is_single = parameter.param_type_name == "option" and not (parameter.multiple or parameter.is_eager)

@@ -1,4 +1,4 @@
-"""What stands under the titles of help pages."""
+"""Contents of the sections of help pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUPS = ("Your own data", "Train", "Use", "Look", "More")
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
 _INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
-"""The options under this title, in any command, if they name no other one as ``rich_help_panel``."""
+"""Options under this title, in any command, unless their ``rich_help_panel`` is another one."""
 
 
 def group_index(title: str) -> int:
@@ -75,7 +75,7 @@ def _texts_below(body: Sequence[Any]) -> dict[str, str]:
 
 
 def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
-    """Lists the titles, each with its parameters as they are written, and their help."""
+    """Lists the titles, each with its parameters in the form of the command line, and their help."""
     found: dict[str, list[tuple[str, str]]] = {"Arguments": []}
     others: list[tuple[str, str]] = []
     for parameter in command.get_params(ctx):
@@ -94,6 +94,6 @@ def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]
     if command.pairs:
         found["Arguments"].append(("FILE FILE", _FILES))
     if "Machine" in found:
-        found["Machine"] = found.pop("Machine")  # behind what is a command's own
+        found["Machine"] = found.pop("Machine")  # after the command's own options
     found["Other options" if len(found) > 1 else "Options"] = others
     return {title: records for title, records in found.items() if records}

@@ -115,7 +115,7 @@ def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConf
         try:
             changed = expand(path) != path
             str(path).encode()
-        except ValueError:  # an unknown variable, or what is not a text
+        except ValueError:  # an unknown variable, or a value that is not text
             changed = True
         if changed:
             raise InputError(
@@ -125,8 +125,8 @@ def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConf
 
 
 def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[bool, Measure | None]:
-    """Tells if the model will train on CUDA, and gives the function that measures its training, if it is one that this
-    machine can run."""
+    """Returns True if the model will train on CUDA, and the function that measures its training if this machine can run
+    it."""
     cuda = _has_cuda(device)
     if not is_timed:
         return cuda, None
@@ -146,7 +146,7 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
 
 
 def _has_cuda(device: str) -> bool:
-    """Tells if the model will train on CUDA. A named device need not be one of this machine."""
+    """Returns True if the model will train on CUDA. A named device need not exist on this machine."""
     if device == "auto":
         import torch
 

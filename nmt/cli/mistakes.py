@@ -1,4 +1,4 @@
-"""Mistakes on the command line: Typer's errors in the words of nmt, and what to type instead."""
+"""Messages for mistakes on the command line: Typer's errors in the terms of nmt, with what to type instead."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ OPTIONS = {
     "--workers": "threads num-threads jobs num-workers j",
 }  # fmt: skip
 """Arguments and options, and the names that OpenNMT, fairseq, Sockeye, JoeyNMT, fast_align, sacreBLEU and Hugging Face
-have for them. The first one that a command has is meant."""
+have for them. The first one that a command has is suggested."""
 
 VALUES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32", "json": "jsonl", "marian": "hf"}
-"""Values of options, by the names that others have for them."""
+"""Values of options, by the names that other toolkits have for them."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", flags=re.DOTALL)
 
 
 def describe(error: Any, context: Any, arguments: Sequence[str], commands: Collection[str]) -> str:
-    """The message for a TyperException, with what to type instead or the help page to see."""
+    """Formats the message for a TyperException, with what to type instead, or the help page."""
     where, parameters = context.command_path, context.command.get_params(context)
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     extra = _EXTRA.fullmatch(message)
@@ -97,7 +97,7 @@ def describe(error: Any, context: Any, arguments: Sequence[str], commands: Colle
 
 
 def _surplus(extra: str, parameters: Sequence[Any], arguments: Sequence[str], usage: str) -> str:
-    """The message for an argument, or the value of a flag, that is too many."""
+    """Formats the message for an extra argument or value of a flag."""
     flags = {
         name for each in parameters if getattr(each, "is_flag", False) for name in [*each.opts, *each.secondary_opts]
     }
@@ -115,14 +115,15 @@ def _surplus(extra: str, parameters: Sequence[Any], arguments: Sequence[str], us
 
 
 def _other_command(name: str, commands: Collection[str]) -> str:
-    """The message for a command that does not exist."""
+    """Formats the message for a command that does not exist."""
     ours = [f"; use nmt {own}" for own, theirs in COMMANDS.items() if name.lower().replace("_", "-") in theirs.split()]
     ours += [f"; did you mean {own}?" for own in get_close_matches(name, commands)]
     return f"{name}: no such command" + "".join(ours[:1])
 
 
 def other_name(option: str, names: Collection[str]) -> str | None:
-    """The one of our ``names`` that an option of another toolkit stands for, such as ``-src`` or ``--beam_size``."""
+    """Finds the one of our ``names`` that corresponds to an option of another toolkit, such as ``-src`` or
+    ``--beam_size``."""
     bare = option.lstrip("-").partition("=")[0].replace("_", "-").lower()
     theirs = {
         ours: f"{ours[2:]} {others}".split() for ours, others in [*((name, "") for name in names), *OPTIONS.items()]
@@ -131,14 +132,14 @@ def other_name(option: str, names: Collection[str]) -> str | None:
 
 
 def refuse_single_dash(options: Iterable[str], parameters: Sequence[Any], arguments: Sequence[str], where: str) -> None:
-    """Raises InputError for a long option with one dash that is one of ours, or of another toolkit."""
+    """Raises InputError for a long option with one dash that is an option of nmt or of another toolkit."""
     for option in options:
         if other_name(option, [name for each in parameters for name in each.opts]):
             raise InputError(other_option(option, parameters, arguments, where))
 
 
 def other_option(option: str, parameters: Sequence[Any], arguments: Sequence[str], where: str) -> str:
-    """The message for an option that does not exist."""
+    """Formats the message for an option that does not exist."""
     given = next((each for each in arguments if each.startswith(option)), option)  # -src, of which -s is the option
     _, equals, value = given.partition("=")
     option = given.removesuffix(equals + value)
@@ -157,21 +158,21 @@ def other_option(option: str, parameters: Sequence[Any], arguments: Sequence[str
 
 
 def refuse_text(model: str) -> None:
-    """Raise InputError where the MODEL of `nmt translate` is a text or a text file."""
+    """Raises InputError if the MODEL of `nmt translate` is a text or a text file."""
     path = Path(model).expanduser()
     if path.suffix not in (".yaml", ".yml", ".zip") and (path.is_file() or not path.exists()):
         raise InputError(f"{model}: no such run directory, checkpoint or config; {_text_on_stdin(model, '')}")
 
 
 def _text_on_stdin(text: str, model: str) -> str:
-    """The command for a text, or the name of a file, that `nmt translate` has been given as an argument."""
+    """Returns the command for a text, or the name of a file, that was given to `nmt translate` as an argument."""
     if Path(text).expanduser().is_file():
         return f"to translate a file: nmt translate{model} --input {shlex.quote(text)}"
     return f"to translate a text: echo {shlex.quote(text)} | nmt translate{model}"
 
 
 def _keys(option: str) -> list[str]:
-    """The keys of a configuration that an unknown option may stand for."""
+    """Finds the keys of a configuration that an unknown option may mean."""
     from nmt.config.help import keys
     from nmt.experiment import Experiment
 

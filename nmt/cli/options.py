@@ -107,7 +107,7 @@ BatchTokens: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The options of a command that searches with a model. Those of a command itself come before them in its help."""
+    """The options of a command that searches with a model. The command's own options come before them in its help."""
 
     model: Model = None
     to: To = None
@@ -121,7 +121,7 @@ class ModelOptions:
 
     @property
     def changes(self) -> list[str]:
-        """Changes of the configuration."""
+        """Returns the changes of the configuration."""
         keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
         return with_search(self.overrides, {key: getattr(self, key) for key in keys})
 
@@ -200,18 +200,19 @@ def choices_help(choices: Mapping[str, Choice]) -> str:
 
 
 def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
-    """The option for links whose words are numbered from 0 or from 1; ``option`` makes it, as ``typer.Option`` does."""
+    """Creates the option for links whose words are numbered from 0 or from 1; ``option`` creates it, like
+    ``typer.Option``."""
     text = f"Number of the first word of a sentence in {files}. Default: 0."
     return option(name, metavar="0|1", min=0, max=1, help=text)
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:
-    """Joins the user's overrides and the search options as such: ``--beam 3`` is ``--set search.beam=3``."""
+    """Joins the user's overrides with the search options as overrides: ``--beam 3`` is ``--set search.beam=3``."""
     return [*(overrides or []), *(_change(key, value) for key, value in options.items() if value is not None)]
 
 
 def _change(key: str, value: object) -> Override:
-    """The change of the search that an option makes: text stays text, and the rest is YAML."""
+    """Returns the change of the search by an option: text stays text, and other values are YAML."""
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
     if isinstance(value, str):
         return Override.text(f"search.{key}", option, value)
@@ -220,8 +221,9 @@ def _change(key: str, value: object) -> Override:
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:
-    """Finds a missing model, or a fault in its configuration, before PyTorch is imported, which takes a second or two.
-    The workflow then loads the model. ``needs_language``: a model of several target languages needs one of them."""
+    """Raises InputError for a missing model, or a fault in its configuration, before PyTorch is imported, which takes a
+    second or two. The workflow then loads the model. With ``needs_language``, one language must be chosen for a model
+    of several target languages."""
     with gc_paused():
         from nmt.translator.find_run import check
 

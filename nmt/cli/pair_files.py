@@ -1,4 +1,4 @@
-"""Sentence pairs on the command line: two options, one for a file of pairs, or files as arguments."""
+"""Sentence pairs on the command line: two options, one option for a file of pairs, or files as arguments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nmt.core.errors import InputError
 
 
 def add_options(params: list[Any]) -> tuple[list[tuple[Any, Any, Any]], bool]:
-    """Adds to the parameters of a command --tsv behind --source and --target, and so on. Returns the options that go
-    together, and True where the command needs pairs."""
+    """Adds --tsv and so on to the parameters of a command, after --source and --target. Returns the options that belong
+    together, and True if the command needs pairs."""
     names = {parameter.name: parameter for parameter in params}
     pairs = [
         (source, target, _one_file(source.name.replace("source", "tsv"), target))
@@ -26,13 +26,13 @@ def add_options(params: list[Any]) -> tuple[list[tuple[Any, Any, Any]], bool]:
     ]
     needs_pairs = any(source.required for source, *_ in pairs)
     for source, target, one_file in pairs:
-        source.required = target.required = False  # but one_file may stand for both
+        source.required = target.required = False  # one_file may replace both
         params.insert(max(map(params.index, (source, target))) + 1, one_file)
     return pairs, needs_pairs
 
 
 def find_pairs(command: Any, ctx: typer.Context) -> None:
-    """Sets the parameters of both sides by what is given: two options, one for a file of pairs, or arguments."""
+    """Sets the parameters of both sides from two options, one option for a file of pairs, or arguments."""
     for source, target, one_file in command.pairs:
         both = ctx.params.pop(one_file.name)
         given = [side.opts[0] for side in (source, target) if ctx.params[side.name] is not None]
@@ -74,7 +74,7 @@ def _is_model(path: Path) -> bool:
 
 
 def _one_file(name: str, side: Any) -> Any:
-    """The option for one file that holds both sides, like the option for one of them."""
+    """Creates the option for one file that holds both sides, like the option for one of them."""
     option = copy(side)
     option.name, option.opts = name, [f"--{name.replace('_', '-')}"]
     option.required = False

@@ -87,7 +87,7 @@ class TranslateOptions(ModelOptions):
 
     @property
     def changes(self) -> list[str]:
-        """Changes of the configuration."""
+        """Returns the changes of the configuration."""
         values: dict[str, object] = {
             "n_best": self.n_best,
             "sampling": {} if self.sample else None,

@@ -15,8 +15,8 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 def expand(path: Path) -> Path:
     """Replace `${NAME}` and `${NAME:-default}` by environment variables, then a leading `~` by the home folder.
 
-    As in a shell, the default also stands in for a variable that is set but empty.
-    Raises ValueError for a variable that is neither set nor has a default.
+    As in a shell, the default also replaces a variable that is set but empty. Raises ValueError for a variable that is
+    neither set nor has a default.
     """
 
     def value(match: re.Match[str]) -> str:

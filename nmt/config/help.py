@@ -33,7 +33,7 @@ class Row:
     type: str
     default: str
     brief: str
-    """Type and default, for a table."""
+    """Type and default of the key, for a table."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Section:
     """The keys of one class at one place of the tree."""
 
     place: str
-    """Dotted; empty at the top."""
+    """Dotted place of the class; empty at the top."""
     kinds: tuple[str, ...]
-    """Values of `kind` for this class; empty where the place is not a choice."""
+    """Values of `kind` for this class; empty if the place is not a choice."""
     summary: str
     """The class' docstring, with a blank line between paragraphs; for a mechanism its formula and source."""
     rows: tuple[Row, ...]
-    """All keys but `kind`."""
+    """All keys except `kind`."""
 
 
 def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
@@ -77,7 +77,7 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
 
 
 def sections(*classes: type[BaseModel], place: str = "") -> Iterator[Section]:
-    """All keys, group by group: the kinds of a choice one after another, then the groups below them."""
+    """Lists all keys, group by group: the kinds of a choice one after another, then the groups below them."""
     below: dict[str, dict[type[BaseModel], None]] = {}
     for cls in classes:
         rows = tuple(row for row in _rows(cls) if not (row.name == "kind" and kinds_of(cls)))
@@ -90,7 +90,7 @@ def sections(*classes: type[BaseModel], place: str = "") -> Iterator[Section]:
 
 
 def keys(cls: type[BaseModel], prefix: str = "") -> list[str]:
-    """Every key of the tree, dotted; a key of several kinds once."""
+    """Lists every key of the tree, dotted; a key of several kinds only once."""
     names: dict[str, None] = {}
     for name in cls.model_fields:
         names[prefix + name] = None
@@ -103,7 +103,7 @@ def keys(cls: type[BaseModel], prefix: str = "") -> list[str]:
 
 
 def _follow(cls: type[BaseModel], steps: Sequence[str]) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
-    """The classes that have the last step as a key, one for each kind, and the classes below it."""
+    """Finds the classes that have the last step as a key, one for each kind, and the classes below it."""
     owners: list[type[BaseModel]] = []
     groups = [cls]
     for step in steps:
@@ -115,13 +115,13 @@ def _follow(cls: type[BaseModel], steps: Sequence[str]) -> tuple[list[type[BaseM
 
 
 def _below(cls: type[BaseModel], name: str) -> list[type[BaseModel]]:
-    """The configuration classes in the type of a key."""
+    """Returns the configuration classes in the type of a key."""
     return list(dict.fromkeys(structure for _, structure in structures_within(cls.model_fields[name].annotation)))
 
 
 def _advice(cls: type[BaseModel], key: str) -> str:
-    """The keys with the same last name, else with a similar one, else with one that contains it, else the keys at the
-    place."""
+    """Suggests the keys with the same last name, else with a similar name, else with a name that contains it, else the
+    keys at the place."""
     names = {other: other.rpartition(".")[2] for other in keys(cls) if not key.startswith(f"{other}.")}
     parent, _, last = key.rpartition(".")
     similar = difflib.get_close_matches(last, sorted(set(names.values())), n=2, cutoff=0.7)
@@ -140,7 +140,7 @@ def _advice(cls: type[BaseModel], key: str) -> str:
 
 
 def _value(tree: Tree, key: str) -> Tree:
-    """The value at a key, of a list of corpora that of each; PydanticUndefined for a missing key."""
+    """Returns the value at a key, or for a list of corpora the value of each; PydanticUndefined for a missing key."""
     for step in key.split("."):
         if isinstance(tree, list) and step.isdecimal() and int(step) < len(tree):
             tree = tree[int(step)]
@@ -199,7 +199,7 @@ _BOUNDS = {
 
 
 def _type_words(schema: Mapping[str, Any]) -> str:
-    """A type and its bounds in words, from its JSON schema."""
+    """Describes a type and its bounds in words, from its JSON schema."""
     if "anyOf" in schema:
         return " or ".join(map(_type_words, schema["anyOf"]))
     if "enum" in schema:
@@ -216,7 +216,7 @@ def _number(value: float) -> str:
 
 
 def _leaf(owner: type[BaseModel], name: str) -> list[str]:
-    """Meaning, type and default of a key, and the class that it belongs to."""
+    """Formats meaning, type and default of a key, and the class that it belongs to."""
     (row,) = (row for row in _rows(owner) if row.name == name)
     kinds = kinds_of(owner)
     whole = ("of", f"{', '.join(kinds)}: {summary(owner)}") if kinds else ("part of", summary(owner))
@@ -224,7 +224,7 @@ def _leaf(owner: type[BaseModel], name: str) -> list[str]:
 
 
 def _group(groups: Sequence[type[BaseModel]]) -> list[str]:
-    """The keys of a group; of a choice the kinds and the keys of each."""
+    """Formats the keys of a group or, for a choice, the kinds and the keys of each."""
     if not groups:
         return []
     if len(groups) == 1 and not kinds_of(groups[0]):
@@ -241,7 +241,7 @@ def _of_kind(owner: type[BaseModel]) -> list[str]:
 
 
 def _written(value: Tree) -> str:
-    """A value as in a file, on one line."""
+    """Formats a value as in a file, on one line."""
     if value is PydanticUndefined:
         return "not there"
     if isinstance(value, dict):
@@ -252,7 +252,7 @@ def _written(value: Tree) -> str:
 
 
 def _wrap(label: str, text: str) -> list[str]:
-    """Text in lines, the first after a label and the others below its beginning."""
+    """Wraps text to lines, the first after a label and the others below its beginning."""
     return textwrap.wrap(text, WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema of configuration classes, with what their docstrings say of each key."""
+"""JSON Schema of configuration classes, with the descriptions of keys from their docstrings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pydantic_core import core_schema
 
 @cache
 def json_schema(cls: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of a configuration class: every key with its meaning, type, bounds and default."""
+    """Creates the JSON Schema of a configuration class: every key with its meaning, type, bounds and default."""
     return cls.model_json_schema(schema_generator=_Generator)
 
 
 def document(cls: type[BaseModel]) -> str:
-    """The JSON Schema of a configuration as a file for editors."""
+    """Creates the JSON Schema of a configuration as a file for editors."""
     return json.dumps({"$schema": _Generator.schema_dialect, **json_schema(cls)}, indent=2, ensure_ascii=False)
 
 
@@ -41,7 +41,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def summary(cls: type[BaseModel]) -> str:
-    """A class in one line: formula and source of a mechanism, the first sentence of any other."""
+    """Describes a class on one line: formula and source of a mechanism, or the first sentence of any other class."""
     formula, source = getattr(cls, "formula", None), getattr(cls, "source", None)
     if formula is not None and source is not None:
         return f"{formula}   ({source})"
@@ -49,7 +49,7 @@ def summary(cls: type[BaseModel]) -> str:
 
 
 def class_docstring(cls: type[BaseModel]) -> str:
-    """The docstring of a class in plain text, with a blank line between paragraphs."""
+    """Returns the docstring of a class in plain text, with a blank line between paragraphs."""
     return _plain(cls.__doc__ or "")
 
 
@@ -61,7 +61,8 @@ def _meaning(cls: type[BaseModel], name: str) -> str:
 
 @cache
 def _attribute_docstrings(cls: type[BaseModel]) -> dict[str, str]:
-    """The string literals after fields in the source; those of a class take precedence over those of its bases."""
+    """Reads the string literals after fields in the source; those of a class take precedence over those of its
+    bases."""
     docstrings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:

@@ -15,7 +15,7 @@ from nmt.config.yaml_source import Tree
 
 @dataclass(frozen=True)
 class DefaultKind:
-    """In the annotation of a choice: the kind where `kind` is left out."""
+    """Annotation of a choice with the kind that is used if `kind` is left out."""
 
     kind: str
 
@@ -35,7 +35,7 @@ class DefaultKind:
 
 @dataclass(frozen=True)
 class BareName:
-    """In the annotation of a group of keys: a bare name stands for the group with that name at ``key``."""
+    """Annotation of a group of keys, with which a bare name means the group with that name at ``key``."""
 
     key: str
 
@@ -54,9 +54,9 @@ class BareName:
 
 
 def _explicit(options: Iterable[JsonSchemaValue]) -> Iterator[JsonSchemaValue]:
-    """The options of a choice, each with a `kind` that must be written."""
+    """Returns the options of a choice, each with a `kind` that must be written."""
     return ({**option, "required": ["kind"]} for option in options)
 
 
 BareKind = BareName("kind")
-"""In the annotation of a choice: a bare name, `score: additive`, stands for that kind with all its defaults."""
+"""Annotation of a choice, with which a bare name, `score: additive`, means that kind with all its defaults."""

@@ -1,4 +1,4 @@
-"""Places of a configuration tree and the classes that stand there."""
+"""Places of a configuration tree and the classes at these places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nmt.config.yaml_source import Place, Tree
 
 
 def members_of(annotation: Any) -> list[Any]:
-    """The members of a union, without None; for another type, the type itself."""
+    """Returns the members of a union, without None; for any other type, the type itself."""
     if get_origin(annotation) is Annotated:
         return members_of(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -22,24 +22,24 @@ def members_of(annotation: Any) -> list[Any]:
 
 
 def structures_of(annotation: Any) -> list[type[BaseModel]]:
-    """The configuration classes in a type; several where the key `kind` chooses."""
+    """Returns the configuration classes in a type; there are several if the key `kind` chooses between them."""
     members = members_of(annotation)
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def choices_of(annotation: Any) -> list[Any]:
-    """The values of all literals in a type."""
+    """Returns the values of all literals in a type."""
     return [value for member in members_of(annotation) if get_origin(member) is Literal for value in get_args(member)]
 
 
 def kinds_of(structure: type[BaseModel]) -> list[str]:
-    """The values of the key `kind` for this class; empty for a class without one."""
+    """Returns the values of the key `kind` for a class; empty for a class without it."""
     field = structure.model_fields.get("kind")
     return [] if field is None else choices_of(field.annotation)
 
 
 def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
-    """The class of a node: the only class in its type, or the one of its kind."""
+    """Returns the class of a node: the only class in its type, or the one of its kind."""
     structures = structures_of(annotation)
     if len(structures) > 1:
         defaults = [default.kind for default in get_args(annotation) if isinstance(default, DefaultKind)]
@@ -49,7 +49,7 @@ def pick(annotation: Any, node: Tree) -> type[BaseModel] | None:
 
 
 def _child(annotation: Any, node: Tree, step: str | int) -> Any:
-    """The type of the entry `step` of a node; None for an unknown entry."""
+    """Returns the type of the entry `step` of a node; None for an unknown entry."""
     structure = pick(annotation, node)
     if structure is not None and isinstance(step, str):
         field = structure.model_fields.get(step)
@@ -67,14 +67,14 @@ def _child(annotation: Any, node: Tree, step: str | int) -> Any:
 
 
 def _entry(node: Tree, step: str | int) -> Tree:
-    """The entry `step` of a node; None for a missing one."""
+    """Returns the entry `step` of a node; None if it is missing."""
     if isinstance(node, dict):
         return node.get(step)
     return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
 
 
 def follow(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[Tree, Any]:
-    """The node at a place, and its type."""
+    """Returns the node at a place, and its type."""
     annotation: Any = cls
     for step in place:
         annotation = _child(annotation, tree, step)
@@ -83,7 +83,7 @@ def follow(cls: type[BaseModel], place: Place, tree: Tree) -> tuple[Tree, Any]:
 
 
 def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> tuple[Place, Any]:
-    """The place and type of a pydantic error location, which also contains the names of union members.
+    """Finds the place and type of a pydantic error location, which also contains the names of union members.
 
     The place of a missing or unknown kind is the key `kind`, but its type is that of the section.
     """
@@ -105,7 +105,8 @@ def locate(cls: type[BaseModel], location: Sequence[str | int], tree: Tree) -> t
 
 
 def structures_within(annotation: Any) -> list[tuple[Place, type[BaseModel]]]:
-    """The configuration classes in a type, each with its place there; lists by their first entry."""
+    """Yields the configuration classes in a type, each with its place in it; a list is represented by its first
+    entry."""
     structures: list[tuple[Place, type[BaseModel]]] = [((), structure) for structure in structures_of(annotation)]
     for member in members_of(annotation):
         if get_origin(member) in (list, tuple):
@@ -114,7 +115,7 @@ def structures_within(annotation: Any) -> list[tuple[Place, type[BaseModel]]]:
 
 
 def walk(cls: type[BaseModel], place: Place = ()) -> Iterator[tuple[Place, type[BaseModel]]]:
-    """Every class in the tree with a place where it can stand; lists by their first entry."""
+    """Yields every class in the tree with a place where it can occur; a list is represented by its first entry."""
     yield place, cls
     for name, field in cls.model_fields.items():
         for below, structure in structures_within(field.annotation):

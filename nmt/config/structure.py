@@ -1,7 +1,7 @@
 """Typed configuration trees from YAML and `--set` overrides.
 
-A configuration class derives from `Structure` and stands in the package that it configures. A choice between classes is
-a union discriminated by a `kind` literal. Reading has two steps, so that every error names its line:
+A configuration class derives from `Structure` and is in the package that it configures. A choice between classes is a
+union discriminated by a `kind` literal. Reading has two steps, so that every error names its line:
 
     document = load_document(Path("config.yaml"), ["seed=3"])  # text -> plain tree, each key with its line
     experiment = validate(Experiment, document)                # plain tree -> typed tree
@@ -33,13 +33,13 @@ class Structure(BaseModel):
 
 
 def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
-    """The typed tree of a document.
+    """Builds the typed tree of a document.
 
     Raises InputError with all faults (mark, dotted key, found and expected value). A misspelt key takes precedence over
     the missing key.
     """
     try:
-        # From JSON, pydantic's strict mode accepts a list for a tuple and text for a path.
+        # from JSON, pydantic's strict mode accepts a list for a tuple and text for a path
         return cls.model_validate_json(json.dumps(document.tree))
     except ValidationError as error:
         from nmt.config.errors import describe_faults
@@ -49,12 +49,13 @@ def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
 
 
 def dump(structure: Structure) -> str:
-    """The structure as YAML with every key, in the order of the classes; parsed again it is the same."""
+    """Writes the structure as YAML with every key, in the order of the classes; parsing it gives the same structure."""
     return write(structure.model_dump(mode="json"))
 
 
 def differences(a: Structure, b: Structure) -> list[str]:
-    """The dotted keys at which two structures differ, in the order of the classes; for different kinds only `kind`."""
+    """Returns the dotted keys at which two structures differ, in the order of the classes; for different kinds only
+    `kind`."""
     return [dotted(place) for place in _different(a.model_dump(mode="json"), b.model_dump(mode="json"), ())]
 
 

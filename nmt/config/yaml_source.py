@@ -34,13 +34,13 @@ MAX_DEPTH = 50
 """Limits of a configuration, against aliases of aliases that would fill the memory."""
 
 MAX_DIGITS = 100
-"""Maximum length of a whole number; Python takes long for thousands of digits."""
+"""Maximum number of digits of a whole number; Python takes long for thousands of digits."""
 
 
 class Override(str):
-    """A `dotted.key=value` that stands for an option or argument; errors name it by `mark`, such as "--beam 3".
+    """A `dotted.key=value` that comes from an option or argument; errors name it by `mark`, such as "--beam 3".
 
-    With `is_text` the value is text, whatever it looks like in YAML: `no`, `null`, `1`, `>>fra<<`."""
+    With `is_text` the value is text, even if YAML would read it otherwise: `no`, `null`, `1`, `>>fra<<`."""
 
     mark: str
     is_text: bool
@@ -52,7 +52,7 @@ class Override(str):
 
     @classmethod
     def text(cls, key: str, option: str, value: str) -> Override:
-        """That of an option whose value is text."""
+        """Creates the override of an option whose value is text."""
         return cls(f"{key}={value}", f"{option} {value}", is_text=True)
 
     def __reduce__(self) -> tuple[Callable[..., Override], tuple[str, str]]:
@@ -64,8 +64,8 @@ class Document:
     """A configuration before validation: a plain tree and the mark of each place in it.
 
     `marks` holds a mark ("config.yaml:12" or "--set seed=3") for the root and for every key and list entry. The inner
-    places of an override's value have the mark of the override. `named` are the places of `Override`s, whose marks say
-    which key is meant.
+    places of an override's value have the mark of the override. `named` are the places of `Override`s, whose marks
+    already name the key.
     """
 
     tree: dict[str, Tree]
@@ -73,7 +73,7 @@ class Document:
     named: frozenset[Place] = frozenset()
 
     def mark(self, place: Place) -> str:
-        """The mark of `place`, or of the innermost place with a mark that encloses it."""
+        """Returns the mark of `place`, or of the innermost place with a mark that encloses it."""
         while place not in self.marks:
             place = place[:-1]
         return self.marks[place]
@@ -116,17 +116,17 @@ def parse_document(text: str, name: str, overrides: Sequence[str] = ()) -> Docum
 
 
 def write(tree: Tree) -> str:
-    """Plain data as YAML text that parses to the same data; keys keep their order."""
+    """Writes plain data as YAML text that parses to the same data; keys keep their order."""
     return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000))
 
 
 def dotted(place: Place) -> str:
-    """A place in the notation of `--set`: model.encoder.layers."""
+    """Formats a place in the notation of `--set`: model.encoder.layers."""
     return ".".join(str(step) for step in place)
 
 
 def leaves(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Tree]]:
-    """The values of a tree that are not keys with values, lists included, and their places."""
+    """Yields the values of a tree that are not dictionaries with entries (a list is one value), with their places."""
     if isinstance(tree, dict) and tree:
         for key, value in tree.items():
             yield from leaves(value, (*place, key))
@@ -135,7 +135,7 @@ def leaves(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Tree]]:
 
 
 def describe(value: Tree) -> str:
-    """A value in the words of an error message."""
+    """Describes a value for an error message."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -150,7 +150,7 @@ def describe(value: Tree) -> str:
 
 
 def clip(text: str, limit: int = 80) -> str:
-    """Text on one line of at most `limit` characters."""
+    """Shortens text to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -161,7 +161,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}  # noqa: RUF012 - replaces PyYAML's own
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        # Checked here, because the scanner takes seconds to reach Python's recursion limit.
+        # checked here, because the scanner takes seconds to reach Python's recursion limit
         self.depth = getattr(self, "depth", 0) + 1
         if self.depth > MAX_DEPTH:
             raise RecursionError
@@ -179,7 +179,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        # PyYAML reads an unquoted U+0085 as a line break; double quotes make it write an escape.
+        # PyYAML reads an unquoted U+0085 as a line break; with double quotes it writes an escape
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
 
 
@@ -190,7 +190,7 @@ NUMBER = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(_[0-9]+)*(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 for _tag, _pattern, _first in (
-    # PyYAML selects patterns by a word's first character; "" stands for the empty word.
+    # PyYAML selects patterns by the first character of a word; "" is for the empty word
     ("bool", re.compile(r"true|True|TRUE|false|False|FALSE"), [*"tTfF"]),
     ("null", re.compile(r"~|null|Null|NULL|"), [*"~nN", ""]),
     ("int", INTEGER, [*"-+0123456789"]),
@@ -201,7 +201,7 @@ for _tag, _pattern, _first in (
 
 
 def _compose(text: str, mark: Callable[[int], str]) -> yaml.Node | None:
-    """The root node; None for empty text. `mark` names a line in errors."""
+    """Returns the root node; None for empty text. `mark` names a line in errors."""
     try:
         return _Loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
@@ -222,7 +222,7 @@ def _compose(text: str, mark: Callable[[int], str]) -> yaml.Node | None:
 
 
 def _construct(node: yaml.Node, place: Place, mark: Marker, marks: dict[Place, str], open_: frozenset[int]) -> Tree:
-    """Plain data from a node; adds the mark of each place to `marks`. `open_` holds the enclosing nodes."""
+    """Builds plain data from a node; adds the mark of each place to `marks`. `open_` holds the enclosing nodes."""
     here = mark(node)
     if id(node) in open_:
         raise InputError(f"{here}: an alias may not stand for something that contains it")
@@ -287,7 +287,7 @@ def _text(text: str, here: str) -> str:
 
 
 def _characters(tree: Tree) -> int:
-    """Number of characters in all texts of a tree, with each occurrence of an alias."""
+    """Counts the characters in all texts of a tree, including each occurrence of an alias."""
     if isinstance(tree, dict):
         return sum(len(key) + _characters(value) for key, value in tree.items())
     if isinstance(tree, list):

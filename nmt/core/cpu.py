@@ -15,10 +15,10 @@ def _info() -> dict[str, str]:
 
 
 def name() -> str:
-    """The processor's name, or else its architecture."""
+    """Returns the processor's name, or else its architecture."""
     return _info().get("model name", platform.machine())
 
 
 def features() -> frozenset[str]:
-    """Names of instruction sets; empty where the system does not list them."""
+    """Returns the names of instruction sets; empty if the system does not list them."""
     return frozenset(_info().get("flags", _info().get("Features", "")).split())

@@ -57,7 +57,7 @@ class Compute:
 
 
 def uploaded(values: Tensor, device: torch.device) -> Tensor:
-    """Values of the host on a device; a GPU reads them by itself, and the host does not wait for it."""
+    """Copies values of the host to a device; a GPU reads them by itself, and the host does not wait for it."""
     return values if device.type == "cpu" else values.pin_memory().to(device, non_blocking=True)
 
 
@@ -74,15 +74,16 @@ def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.
     """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
 
     ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, tf32, bfloat16, float16 or
-    int8; auto takes bfloat16 where a GPU multiplies it (float16 on others), and the fastest of a CPU with a ``notice``.
-    Raises InputError for unknown values and missing devices.
+    int8; auto takes bfloat16 if a GPU can multiply it (float16 on other GPUs) and, with a ``notice``, the fastest
+    precision of a CPU. Raises InputError for unknown values and missing devices.
     """
     chosen = _device(device)
     memory.keep_freed_memory()
     limit_cache_for_training()
     found = Compute(chosen, _precision(precision, chosen, notice))
     if chosen.type == "cuda":
-        # By default PyTorch runs cuDNN's recurrent layers in TF32. Not by fp32_precision: cudnn.flags fails after it.
+        # by default PyTorch runs cuDNN's recurrent layers in TF32; it is not set by fp32_precision, after which
+        # cudnn.flags fails
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = found.precision == "tf32"
     return found
 
@@ -98,7 +99,7 @@ def _device(name: str) -> torch.device:
             raise InputError(f"--device {name}: no CUDA device is there; use --device cpu or auto")
         if number and int(number) >= torch.cuda.device_count():
             raise InputError(f"--device {name}: there are only {torch.cuda.device_count()} CUDA devices, from cuda:0")
-    # with its number, which some of PyTorch's functions want
+    # with its number, which some functions of PyTorch need
     return torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else torch.device(name)
 
 
@@ -123,5 +124,5 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
 
 
 def _fastest_on_cpu() -> tuple[Precision, str]:
-    """The precision of the CPU's fastest products, and why that one."""
+    """Returns the precision of the CPU's fastest products, and the reason."""
     return FASTEST["cpu"]() if "cpu" in FASTEST else ("float32", "the speed of no other is known")

@@ -83,7 +83,7 @@ def make_folder(folder: Path, *, option: str = "--output") -> None:
 
 
 def is_written_directly(path: Path) -> bool:
-    """True where no other file can take the place of this one: a device, a pipe, a file of a folder without write
+    """Returns True if no other file can replace this one: a device, a pipe, or a file in a folder without write
     access."""
     special = str(path.absolute()).startswith(("/dev/std", "/dev/fd/", "/proc/"))  # these may lead to a regular file
     return special or (path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)))
@@ -94,14 +94,14 @@ def whole_file(path: Path, *, keep: bool = False) -> Iterator[Path]:
     """Write ``path`` atomically: yield a new file beside it, then sync it to disk and rename it.
 
     After an error nothing has changed; with ``keep`` a warning says where the part is. The caller may replace the new
-    file by another, as safetensors does. A killed process leaves it behind, see ``partial_files``. What
-    ``is_written_directly`` is yielded itself.
+    file by another, as safetensors does. A killed process leaves it behind, see ``partial_files``. If
+    ``is_written_directly``, ``path`` itself is yielded.
     """
     if is_written_directly(path):
         with naming(path):
             yield path
         return
-    path = path.resolve() if path.is_symlink() else path  # the link stays
+    path = path.resolve() if path.is_symlink() else path  # the link is kept
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask()
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.partial-{os.getpid()}-", dir=path.parent)
     os.close(descriptor)
@@ -126,7 +126,7 @@ def replace_file(path: Path, text: str | bytes) -> None:
     beside = path.with_name(f".{path.name}.unfinished")
     with naming(path):
         beside.write_bytes(text.encode() if isinstance(text, str) else text)
-    sync_entry(beside)  # else a power cut could leave an empty file
+    sync_entry(beside)  # otherwise a power cut could leave an empty file
     beside.replace(path)
 
 

@@ -31,8 +31,8 @@ class Line:
     """One line of input, without its ending.
 
     Attributes:
-        number: Number in the input, from 1.
-        text: Characters; U+FFFD stands for each byte sequence that is not UTF-8.
+        number: Number of the line in the input, from 1.
+        text: Text of the line, with U+FFFD for each byte sequence that is not UTF-8.
         warning: Message with the line number if bytes were replaced or cut; else None.
         ending: LF or CR LF; at the end of the input also CR or nothing.
     """
@@ -74,7 +74,7 @@ class LineReader(Iterator[Line]):
         return self._complete.popleft()
 
     def ready(self, wait_s: float) -> bool:
-        """True if the next line, or the end of the input, is there within `wait_s` seconds."""
+        """Returns True if the next line, or the end of the input, arrives within `wait_s` seconds."""
         deadline = time.monotonic() + wait_s
         while not self._complete and not self._ended:
             if not self._readable(max(0.0, deadline - time.monotonic())):
@@ -106,7 +106,7 @@ class LineReader(Iterator[Line]):
         self._append(rest)
 
     def _append(self, piece: bytes) -> None:
-        # One byte more than the limit, for the CR of an ending.
+        # one byte more than the limit, for the CR of an ending
         self._partial += piece[: self._limit_bytes + 1 - len(self._partial)]
         self._partial_bytes += len(piece)
 
@@ -136,7 +136,7 @@ class LineReader(Iterator[Line]):
 
 
 def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
-    """The lines in groups of at most `size_lines`, for batched computation.
+    """Yields the lines in groups of at most `size_lines`, for batched computation.
 
     A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it.
     """
@@ -157,7 +157,7 @@ def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
 
 
 def _pollable(stream: BinaryIO) -> int | None:
-    """The descriptor for `select`; None where a read never waits (a file, memory) and on Windows."""
+    """Returns the descriptor for `select`; None if a read never waits (a file, memory), and on Windows."""
     try:
         descriptor = stream.fileno()
     except (OSError, AttributeError):
@@ -168,5 +168,5 @@ def _pollable(stream: BinaryIO) -> int | None:
 
 
 def _decode(data: bytes, errors: str, *, whole: bool) -> str:
-    """Decode UTF-8; of a cut line without an incomplete character at its end."""
+    """Decode UTF-8; a cut line loses an incomplete character at its end."""
     return codecs.getincrementaldecoder("utf-8")(errors).decode(data, final=whole)

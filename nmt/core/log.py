@@ -38,22 +38,22 @@ def set_verbosity(verbosity: Verbosity) -> None:
 
 
 def verbosity() -> Verbosity:
-    """The amount of messages of this process."""
+    """Return the verbosity of this process."""
     return _verbosity
 
 
 def is_watched() -> bool:
-    """True where stderr is a terminal, and not that of a build server (CI)."""
+    """Return True if stderr is a terminal that a person watches, not one of a build server (CI)."""
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
 def shows_progress() -> bool:
-    """True where progress bars are shown: on a terminal, and not under --quiet."""
+    """Return True if progress bars are shown: on a terminal, and not under --quiet."""
     return _verbosity > Verbosity.QUIET and is_watched()
 
 
 def has_colour() -> bool:
-    """True where messages may be coloured: on a terminal without NO_COLOR (https://no-color.org)."""
+    """Return True if messages may be coloured: on a terminal without NO_COLOR (https://no-color.org)."""
     return is_watched() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -100,14 +100,14 @@ def progress(
         initial: Number of items that an earlier run has done.
     """
     known = total is not None or hasattr(items, "__len__")
-    # what is cut off on a narrow terminal comes last
+    # the part that a narrow terminal cuts off is last
     shown = "{desc}: {n_fmt}/{total_fmt}, {remaining} left |{bar}| {rate_fmt}{postfix}" if known else None
     return tqdm(items, total=total, desc=description, unit=f" {unit}", initial=initial, bar_format=shown,
                 disable=not shows_progress(), dynamic_ncols=True, leave=False, file=sys.stderr)  # fmt: skip
 
 
 def results() -> TextIO:
-    """stdout for lines of results; on a terminal they are written above a progress bar."""
+    """Return stdout for lines of results; on a terminal they are written above a progress bar."""
     return cast(TextIO, _AboveBars()) if sys.stdout.isatty() else sys.stdout
 
 

@@ -1,4 +1,4 @@
-"""Memory of the process: what the garbage collector visits and what glibc's allocator keeps."""
+"""Memory of the process: the objects that the garbage collector visits, and the memory that glibc's allocator keeps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gc_paused() -> Iterator[None]:
 
     They live as long as the process; scanning them takes a tenth of the time to a command's first answer.
     """
-    if "torch" in sys.modules:  # little is left to import, and a library user's garbage must stay collectable
+    if "torch" in sys.modules:  # few modules are left to import, and a library user's garbage must stay collectable
         yield
         return
     gc.disable()

@@ -23,7 +23,7 @@ def on_meta_device() -> Iterator[None]:
 
 @contextmanager
 def without_init() -> Iterator[None]:
-    """Construct modules whose parameters hold arbitrary values, because a checkpoint's replace them at once.
+    """Construct modules whose parameters hold arbitrary values, because those of a checkpoint replace them at once.
 
     Random initial values would take longer than reading the checkpoint.
     """

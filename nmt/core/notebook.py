@@ -21,22 +21,22 @@ def escape(words: str) -> str:
 
 
 def text(words: str) -> str:
-    """Text as HTML, in the direction of its own letters, with its white space."""
+    """Format text as HTML, in the direction of its own letters, with its white space."""
     return f'<bdi style="white-space: pre-wrap">{escape(words)}</bdi>'
 
 
 def figure(number: float) -> str:
-    """A score with four significant digits."""
+    """Format a score with four significant digits."""
     return f"{number:.4g}"
 
 
 def background(colour: str, share: float) -> str:
-    """CSS of a background with the opacity ``share``, from 0 to 1."""
+    """Return the CSS of a background with the opacity ``share``, from 0 to 1."""
     return f"background: rgba({colour}, {min(1.0, max(0.0, share)):.2f})"
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of names and values; values are HTML."""
+    """Format a table of names and values; values are HTML."""
     lines = "".join(
         f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{value}</td></tr>' for name, value in rows
     )
@@ -44,7 +44,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def tinted(pieces: Sequence[str], shares: Sequence[float], notes: Sequence[str]) -> str:
-    """Pieces of text on a red background with the opacity of each one's share, and notes as tooltips."""
+    """Format pieces of text on a red background, whose opacity is the share of each, with notes as tooltips."""
     return " ".join(
         f'<span style="{background(RED, share)}" title="{escape(note)}">{text(piece)}</span>'
         for piece, share, note in zip(pieces, shares, notes, strict=True)

@@ -28,26 +28,26 @@ class BatchRecord:
     """
 
     def select(self: Self, rows_N: Tensor) -> Self:
-        """The given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
+        """Selects the given rows, in their order; ``rows_N`` holds row numbers and may repeat them."""
         return self._map(lambda tensor: tensor.index_select(0, rows_N))
 
     def part(self: Self, rows: slice) -> Self:
-        """A range of rows, as a view."""
+        """Selects a range of rows, as a view."""
         return self._map(lambda tensor: tensor[rows])
 
     def repeat(self: Self, times: int) -> Self:
-        """Each row ``times`` times, copies of a row side by side."""
+        """Repeats each row ``times`` times; the copies of a row are neighbours."""
         return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         sizes = {tensor.shape[0] for tensor in self.tensors()}
         assert len(sizes) == 1, f"the tensors of a record have different numbers of rows: {sorted(sizes)}"
         return sizes.pop()
 
     @classmethod
     def joined(cls: type[Self], parts: Sequence[Self]) -> Self:
-        """The rows of all parts, of which there is at least one, part after part; all parts share the same values."""
+        """Concatenates the rows of all parts, of which there is at least one; all parts have the same shared values."""
         import torch
 
         shared = list(_shared_values(parts[0]))
@@ -57,16 +57,17 @@ class BatchRecord:
         return parts[0].with_tensors([torch.cat(column) for column in columns])
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Every tensor in the record, nested ones included, in the order of the fields."""
+        """Returns every tensor in the record, including nested ones, in the order of the fields."""
         return tuple(tensor for _, tensor in _leaves(self))
 
     def with_tensors(self: Self, tensors: Iterable[Tensor]) -> Self:
-        """A copy with other tensors, in the order of ``tensors()``."""
+        """Returns a copy with other tensors, in the order of ``tensors()``."""
         remaining = iter(tensors)
         return self._map(lambda _: next(remaining))
 
     def names(self) -> tuple[str, ...]:
-        """The names of ``tensors()``: their fields without the letters of the shape, as in ``layers.0.keys``."""
+        """Returns the names of ``tensors()``: their fields without the letters of the shape, as in
+        ``layers.0.keys``."""
         return tuple(".".join(_SHAPE.sub("", name) for name in path) for path, _ in _leaves(self))
 
     def _map(self: Self, function: Callable[[Tensor], Tensor]) -> Self:
@@ -74,12 +75,12 @@ class BatchRecord:
 
 
 def shared() -> Any:
-    """A field of a ``BatchRecord`` whose value belongs to all rows."""
+    """Declares a field of a ``BatchRecord`` whose value belongs to all rows."""
     return dataclasses.field(metadata={_SHARED: True})
 
 
 def _shared_values(value: Any) -> Iterator[Any]:
-    """The values of the shared fields of a record and of the records in it."""
+    """Returns the values of the shared fields of a record and of the records in it."""
     if isinstance(value, tuple):
         for entry in value:
             yield from _shared_values(entry)
@@ -99,7 +100,7 @@ def _own_fields(record: BatchRecord) -> list[tuple[str, Any]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    """The tensors in a value, each with the fields and numbers that lead to it."""
+    """Yields the tensors in a value, each with the path of fields and numbers to it."""
     if isinstance(value, BatchRecord):
         for name, content in _own_fields(value):
             yield from _leaves(content, (*path, name))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def seed_everything(seed: int) -> None:
-    """Seed PyTorch's generators. Generators of NumPy are made from the same seed where they are used."""
+    """Seed PyTorch's generators. Generators of NumPy are created from the same seed at the place of their use."""
     torch.manual_seed(seed)
 
 

@@ -1,4 +1,5 @@
-"""Text in a terminal: cells that it takes, and replacement of characters that cannot or must not be shown."""
+"""Text in a terminal: the number of cells that it takes, and replacement of characters that cannot or must not be
+shown."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ def drawable(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Drawable text that does not change the direction of what follows on a terminal."""
+    """Returns drawable text that does not change the direction of the text after it on a terminal."""
     return "".join("\ufffd" if char in _DIRECTIONS else char for char in drawable(text))
 
 
 def clusters(text: str) -> list[str]:
-    """The characters of a text, each with its combining marks and what a joiner adds to it."""
+    """Splits a text into its characters, each with its combining marks and the characters that a joiner adds to it."""
     return [text[start:end] for start, end, _ in split_graphemes(text)[0]]
 
 

@@ -1,1 +1,2 @@
-"""From text to batches: corpora, filters, subwords, the memory-mapped token store, bucketed batches. No torch here."""
+"""From text to batches: corpora, filters, subwords, the memory-mapped token store, bucketed batches. It does not import
+torch."""

@@ -1,4 +1,4 @@
-"""Batches of about equally many tokens, from pairs of about equal length; the order is a function of seed and epoch.
+"""Batches of about equally many tokens, of pairs of similar length; their order is a function of seed and epoch.
 
 B: pairs in the batch; S, T: source and target tokens, the end-of-sentence token included.
 """
@@ -25,7 +25,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class BatchingConfig(Structure):
-    """The batches that pairs form."""
+    """Grouping of the pairs into batches."""
 
     batch_tokens: int = Field(
         4096, ge=1, description="most target tokens of a batch, with end tokens and padding; a longer pair is one batch"
@@ -44,7 +44,7 @@ class Batch:
         source_BS, target_BT: Token ids, int64, `PAD` after the end.
         source_length_B, target_length_B: Tokens with the end token, without padding.
         pairs_B: Numbers of the pairs in their store.
-        links: Between tokens, where they are asked for.
+        links: Links between tokens, if they are requested.
     """
 
     source_BS: npt.NDArray[np.int64]
@@ -56,17 +56,17 @@ class Batch:
 
 
 class PaddingWaste(NamedTuple):
-    """Share of a batch's cells that hold padding, from 0 to 1."""
+    """Share of the cells of a batch that hold padding, from 0 to 1."""
 
     source: float
     target: float
 
 
 class EpochBatches(Sequence[Indices]):
-    """The batches of an epoch in training order, each an array of pair numbers. Takes 4 bytes per pair."""
+    """The batches of an epoch in training order, each an array of pair numbers. It takes 4 bytes per pair."""
 
     def __init__(self, pairs: npt.NDArray[np.integer], starts: Indices, order: Indices) -> None:
-        """Batch b is `pairs[starts[b]:starts[b + 1]]`; `order` is the order in which they come."""
+        """Batch b is `pairs[starts[b]:starts[b + 1]]`; `order` is the order of training."""
         self._pairs, self._starts, self._order = pairs, starts, order
 
     def __len__(self) -> int:
@@ -84,16 +84,17 @@ class EpochBatches(Sequence[Indices]):
 
 
 def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int) -> EpochBatches:
-    """The batches of one training epoch.
+    """Forms the batches of one training epoch.
 
-    A pair of a corpus of weight w comes floor(w) times, and a random share w - floor(w) of the corpus, new each epoch,
-    once more. Pairs are shuffled and dealt into pools; a pool is sorted by length and cut; the batches are shuffled.
+    A pair of a corpus of weight w occurs floor(w) times, and a random share w - floor(w) of the corpus, drawn anew in
+    each epoch, once more. Pairs are shuffled and dealt into pools; a pool is sorted by length and cut; the batches are
+    shuffled.
 
     Args:
         store: The training pairs.
         config: The limits. One pair longer than `batch_tokens` is a batch by itself.
-        seed: Of the run.
-        epoch: From 0. To resume in an epoch, make it again and go on at the position.
+        seed: Seed of the run.
+        epoch: Number of the epoch, from 0. To resume within an epoch, call this again and continue at the position.
     """
     random = np.random.default_rng([seed, epoch])
     pairs = _weighted(store, random)
@@ -109,7 +110,7 @@ def epoch_batches(store: Store, config: BatchingConfig, *, seed: int, epoch: int
 
 
 def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
-    """Pad the pairs of a batch. Sampled segmentations are a little longer than those that batches are measured by."""
+    """Pads the pairs of a batch. Sampled segmentations are a little longer than those for which batches are formed."""
     if sampling is None:
         sources: list[npt.ArrayLike] = [store.source(index) for index in pairs_B.tolist()]
         targets: Sequence[npt.ArrayLike] = [store.target(index) for index in pairs_B.tolist()]
@@ -123,7 +124,7 @@ def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None 
 
 
 def prefixed(sources: list[npt.ArrayLike], store: Store, pairs_B: Indices) -> list[npt.ArrayLike]:
-    """The sources of pairs, or other numbers of their tokens, with the prefix of each pair before them."""
+    """Puts the prefix of each pair before its source tokens, or before other numbers of these tokens."""
     if not (store.has_context or any(corpus.prefix for corpus in store.corpora)):
         return sources
     prefixes = map(store.prefix, pairs_B.tolist())
@@ -133,7 +134,8 @@ def prefixed(sources: list[npt.ArrayLike], store: Store, pairs_B: Indices) -> li
 
 
 def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows of token ids as an array [B, longest + 1], each with `EOS` and then `PAD` behind; and lengths, with EOS."""
+    """Pads rows of token ids to an array [B, longest + 1], in which `EOS` and then `PAD` follow each row. Returns the
+    lengths, too, with EOS."""
     lengths = np.array([np.size(row) for row in rows], dtype=np.int64)
     padded = np.full((len(rows), int(lengths.max(initial=0)) + 1), PAD, dtype=np.int64)
     for row, tokens in enumerate(rows):
@@ -143,8 +145,8 @@ def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def halves(batch: Batch) -> tuple[Batch, Batch]:
-    """A batch of two or more pairs as two: the one with the longer pairs first, each without padding that it does not
-    need."""
+    """Divides a batch of two or more pairs into two, each without unnecessary padding; the one with the longer pairs is
+    first."""
     order_B = np.argsort(-(batch.source_length_B + batch.target_length_B), kind="stable")
     return _rows(batch, order_B[: len(order_B) // 2]), _rows(batch, order_B[len(order_B) // 2 :])
 
@@ -162,9 +164,10 @@ def _rows(batch: Batch, rows_B: npt.NDArray[np.intp]) -> Batch:
 
 
 def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Rows by falling length, in batches of at most `tokens` tokens, padding included, or of one longer row.
+    """Yields rows by falling length, in batches of at most `tokens` tokens, padding included, or of one longer row.
 
-    So what needs the most memory comes first. For work whose order does not matter: search, scoring.
+    So the batch that needs the most memory is first. This is for work whose order does not matter, such as search and
+    scoring.
     """
     batch: list[int] = []
     for row in np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable").tolist():
@@ -179,7 +182,7 @@ def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 def padding_waste(
     batches: Iterable[Indices], source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer]
 ) -> PaddingWaste:
-    """The share of padding over all batches. Lengths are those of a store, without the end token."""
+    """Computes the share of padding over all batches. Lengths are without the end token, as in a store."""
     used, cells = np.zeros(2, np.int64), np.zeros(2, np.int64)
     for pairs in batches:
         for side, lengths in enumerate((source_lengths, target_lengths)):
@@ -191,11 +194,11 @@ def padding_waste(
 
 
 def _weighted(store: Store, random: np.random.Generator) -> npt.NDArray[np.integer]:
-    """Every pair as often as its corpus' weight says, corpus by corpus."""
+    """Repeats every pair by the weight of its corpus, corpus by corpus."""
     dtype = np.min_scalar_type(-max(len(store.corpus), 1 << 16))  # int32 up to 2 billion pairs
     chosen: list[npt.NDArray[np.integer]] = [np.zeros(0, dtype)]
     for corpus, stored in enumerate(store.corpora):
-        ends = np.array([corpus, corpus + 1], np.uint16)  # of the column's type, or the whole column is converted
+        ends = np.array([corpus, corpus + 1], np.uint16)  # of the column's type, or all of it is converted
         pairs = np.arange(*np.searchsorted(store.corpus, ends), dtype=dtype)
         whole, part = divmod(stored.weight, 1)
         chosen += [pairs] * int(whole)
@@ -207,11 +210,12 @@ def _weighted(store: Store, random: np.random.Generator) -> npt.NDArray[np.integ
 def _by_length(
     source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer], batch_tokens: int
 ) -> Indices:
-    """An order in which neighbours are alike on both sides.
+    """Computes an order in which neighbours have similar lengths on both sides.
 
-    Pairs worth n batches make sqrt(n) groups of consecutive target lengths, of about as many tokens each; a group is
-    sorted by source length, up and down in turn: so both sides vary little within a batch. Sorted by target first and
-    source second, a batch would hold sources of all lengths as soon as it holds targets of two.
+    Pairs for n batches form sqrt(n) groups of consecutive target lengths, each with about the same number of tokens. A
+    group is sorted by source length, upwards and downwards alternately, so that both sides vary little within a batch.
+    If pairs were sorted by target length first and source length second, a batch with two different target lengths
+    would have sources of all lengths.
     """
     if len(target_lengths) == 0:
         return np.zeros(0, np.int64)
@@ -223,7 +227,8 @@ def _by_length(
 
 
 def _cuts(lengths: npt.NDArray[np.integer], config: BatchingConfig) -> Indices:
-    """Ends of batches of pairs with these target lengths, end tokens included; each is as large as the limits allow."""
+    """Computes the ends of batches of pairs with these target lengths, end tokens included; each batch is as large as
+    the limits allow."""
     most = config.max_sentences or len(lengths)
     ends: list[int] = []
     begin = 0

@@ -1,9 +1,10 @@
-"""The tokenizer with which BLEU can count the words of a text, by the script it is written in.
+"""Choice of a tokenizer with which BLEU can count the words of a text, by the script of the text.
 
 BLEU's usual tokenizer, 13a, cuts at spaces and punctuation. In a script without spaces it takes whole clauses for
-words, of which no two are alike: BLEU is near 0 whatever the translation. sacreBLEU has other tokenizers for these.
+words, of which no two are equal, so BLEU is near 0 for any translation. sacreBLEU has other tokenizers for such
+scripts.
 
-It stands below ``evaluation`` because the reward of ``training.more.risk`` needs it as well.
+The module is below ``evaluation`` because the reward of ``training.more.risk`` needs it as well.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from functools import cache
 from typing import Any
 
 _NOTED = 0.02
-"""Least share of the letters that scripts without spaces must have to count. It is that of one line in fifteen, for a
-Chinese sentence has about a third of the letters of an English one; a name in brackets here and there is less."""
+"""Smallest share of the letters for which scripts without spaces count. It corresponds to one line in fifteen, because
+a Chinese sentence has about a third of the letters of an English one; occasional names in brackets have a smaller
+share."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 _HAN = re.compile(
@@ -24,13 +26,13 @@ _HAN = re.compile(
 _KANA = re.compile("[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]")
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 _OTHER = re.compile("[\u0e00-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aad\u1b00-\u1b7f\ua980-\ua9ff\uaa60-\uaadf]")
-"""Thai, Lao, Tibetan and Myanmar; Khmer; Tai Le and New Tai Lue; Tai Tham; Balinese; Javanese; Tai Viet. Their vowel
-signs, which are no letters, count as well."""
+"""Characters of Thai, Lao, Tibetan and Myanmar; Khmer; Tai Le and New Tai Lue; Tai Tham; Balinese; Javanese; Tai Viet.
+Vowel signs, which are not letters, count as well."""
 
 
 def bleu_tokenizer(references: Iterable[Iterable[str]]) -> str:
-    """The name of sacreBLEU's tokenizer for a corpus with one or more sets of references. It depends on them alone, so
-    that all systems that are compared on them have the same one.
+    """Chooses sacreBLEU's tokenizer for a corpus with one or more sets of references, and returns its name. It depends
+    on the references only, so that all systems that are compared on them have the same tokenizer.
 
         zh        Han, even where it is a small part: text with spaces is cut as 13a cuts it
         ja-mecab  Han and kana; char where MeCab and its dictionary are not installed
@@ -54,7 +56,8 @@ def bleu_tokenizer(references: Iterable[Iterable[str]]) -> str:
 
 @cache
 def sentence_bleu(tokenize: str) -> Any:
-    """sacreBLEU's object for BLEU of single sentences. There is one for each tokenizer, as MeCab reads a dictionary."""
+    """Creates sacreBLEU's object for BLEU of single sentences, once for each tokenizer, because MeCab reads a
+    dictionary."""
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(effective_order=True, tokenize=tokenize)

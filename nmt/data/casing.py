@@ -1,4 +1,4 @@
-"""Lines in capitals, and Lines In Which Every Word Has One: to ordinary case for a model, and back."""
+"""Conversion of lines in capitals, and of Lines In Which Every Word Has One, to ordinary case for a model, and back."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Literal
 from nmt.data.pieces import Span
 
 Case = Literal["upper", "title", "headline", "ordinary"]
-"""``headline``: title case in which short words may be small."""
+"""Case of a line. ``headline`` is title case in which short words may be in small letters."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SHORT = 3
-"""Letters of a word that a headline may leave small, at most."""
+"""Maximum number of letters of a word that may be in small letters in a headline."""
 
 
 def case_of(text: str, kept: Sequence[Span] = ()) -> Case:
-    """The case of a line, apart from the spans ``kept``: all capitals, in two words or more; with a capital in each
-    of three words or more, or in each but short ones; or neither, which is ordinary case."""
+    """Returns the case of a line, without the spans ``kept``: capitals, if it has two or more words; title case, if
+    each of three or more words has a capital; headline, if each except short ones has; or else ordinary case."""
     words = [match.group() for match in _words(text, kept)]
     words = [word for word in words if word.lower() != word.upper()]
     if len(words) >= 2 and all(word.isupper() for word in words) and any(len(word) > 1 for word in words):
@@ -31,9 +31,10 @@ def case_of(text: str, kept: Sequence[Span] = ()) -> Case:
 
 
 def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()) -> str:
-    """A line in the case that a model is used to: each word small, or, where that ``costs`` less, with a capital or in
-    capitals; the first one with a capital. Cost is the number of subwords, which is least in the case that the
-    vocabulary was learnt with. What is ``kept`` stays as it is, and no character is lost or added."""
+    """Converts a line to the case that a model is used to: each word in small letters or, if its ``cost`` is lower,
+    with a capital or in capitals; the first word with a capital or in capitals. The cost is the number of subwords,
+    which is lowest in the case that the vocabulary was learnt with. The spans ``kept`` do not change, and no character
+    is lost or added."""
     changed, last, first = [], 0, True
     for match in _words(text, kept):
         word = match.group()
@@ -42,15 +43,15 @@ def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()
         if first:
             chosen = min((capital, large), key=cost)
         else:
-            chosen = min((small, capital, large), key=cost)  # of equals the first
+            chosen = min((small, capital, large), key=cost)  # of equal costs the first
         changed += [text[last : match.start()], chosen]
         last, first = match.end(), False
     return "".join([*changed, text[last:]])
 
 
 def is_usual(text: str, ordinary: str) -> bool:
-    """True where a line is as its ordinary case is for a vocabulary, or nearly: at most half of its capitals after the
-    first word differ. A German line of nouns is not a headline."""
+    """Returns True if a line is in its ordinary case for a vocabulary, or nearly: at most half of its capitals after
+    the first word differ. So a German line of nouns is not a headline."""
     words, usual = (list(_WORD.finditer(line))[1:] for line in (text, ordinary))
     changed = [
         word.group() != other.group() for word, other in zip(words, usual, strict=True) if word.group()[0].isupper()
@@ -59,8 +60,8 @@ def is_usual(text: str, ordinary: str) -> bool:
 
 
 def put_back(text: str, case: Case) -> str:
-    """A translation in the case of its source. As many characters as before: ß becomes ẞ, what has no capital of one
-    character stays."""
+    """Converts a translation to the case of its source. The number of characters does not change: ß becomes ẞ, and a
+    character without a capital of one character stays."""
     if case == "ordinary":
         return text
     if case == "upper":
@@ -74,7 +75,7 @@ def put_back(text: str, case: Case) -> str:
 
 
 def _words(text: str, kept: Sequence[Span]) -> list[re.Match[str]]:
-    """The words that are not part of anything kept."""
+    """Finds the words that do not overlap the spans ``kept``."""
     return [
         match
         for match in _WORD.finditer(text)

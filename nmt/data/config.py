@@ -53,18 +53,18 @@ class CorpusConfig(Structure):
 
     @property
     def name(self) -> str:
-        """The name of the corpus in messages and reports: its files."""
+        """Name of the corpus in messages and reports: its files."""
         return " + ".join(str(file) for file in self.files)
 
     @property
     def target_language(self) -> str | None:
-        """The language that the corpus is into, where it has languages."""
+        """Target language of the corpus, if it has languages; else None."""
         return None if self.languages is None else self.languages[1]
 
     @property
     def language_names(self) -> tuple[str, str] | None:
-        """The languages, without `languages` by the names of two files, such as `train.de.gz` and `train.en.gz`; None
-        where these name none."""
+        """Source and target language: `languages`, or if it is not set those in the names of two files, such as
+        `train.de.gz` and `train.en.gz`; None if these contain no languages."""
         if self.languages is not None or len(self.files) == 1:
             return self.languages
         ends = [
@@ -87,7 +87,7 @@ class TrainingCorpusConfig(CorpusConfig):
 
 
 class ImportedConfig(Structure):
-    """A model that another toolkit trained, on text that is not here; `nmt import` writes this."""
+    """A model that another toolkit has trained, on text that is not available; `nmt import` writes this section."""
 
     name: str = Field(description="the folder or repository that it came from")
     languages: tuple[str, ...] = Field((), description="target languages that it has tokens for, such as fra")
@@ -167,7 +167,7 @@ class FiltersConfig(Structure):
 
 
 def _one_or_list(value: object) -> str:
-    """The form of a value, one or a list, so that errors are about that form only."""
+    """Returns the form of a value, one or a list, so that errors are about that form only."""
     return "list" if isinstance(value, list | tuple) else "corpus"
 
 
@@ -182,7 +182,7 @@ Corpora = Annotated[
 
 
 class DataConfig(Structure):
-    """Everything that `nmt prepare` reads."""
+    """Settings that `nmt prepare` reads."""
 
     prepared: FilePath | None = Field(
         None, description="folder of the prepared corpus, which several runs can share; default: prepared in the run"
@@ -247,7 +247,7 @@ class DataConfig(Structure):
 
     @property
     def source_language(self) -> str | None:
-        """The code of the source language, such as `pt` for `pt-BR`; None where it is unknown or there are several."""
+        """Code of the source language, such as `pt` for `pt-BR`; None if it is unknown or there are several."""
         names = {(corpus.language_names or ("",))[0].lower() for corpus in self.train_corpora}
         return re.split("[-_]", names.pop())[0] or None if len(names) == 1 else None
 
@@ -258,15 +258,15 @@ class DataConfig(Structure):
 
     @property
     def target_languages(self) -> tuple[str, ...]:
-        """The languages that training translates into, sorted; none where the corpora have no languages."""
+        """Target languages of the training corpora, sorted; empty if the corpora have no languages."""
         if self.imported is not None:
             return self.imported.languages
         return tuple(sorted({corpus.languages[1] for corpus in self.train_corpora if corpus.languages is not None}))
 
     @property
     def control_pieces(self) -> tuple[str, ...]:
-        """Pieces of the source vocabulary that stand for no text: one for each target language and, with context, the
-        end of a previous sentence."""
+        """Control pieces of the source vocabulary: one for each target language and, with context, the mark behind a
+        previous sentence."""
         return (*(f"<2{language}>" for language in self.target_languages), *([BREAK] if self.context else []))
 
     @property

@@ -1,6 +1,6 @@
-"""Previous sentences as context: the encoder reads those before a sentence in its document, each with the token
-`<break>` behind it, and then the sentence; the decoder writes that sentence only (Tiedemann & Scherrer 2017, "Neural
-Machine Translation with Extended Context", the systems 2+1).
+"""Previous sentences as context: the encoder reads the sentences before a sentence in its document, each followed by
+the token `<break>`, and then the sentence itself; the decoder writes that sentence only (Tiedemann & Scherrer 2017,
+"Neural Machine Translation with Extended Context", the systems 2+1).
 
 A blank line ends a document.
 """
@@ -13,7 +13,7 @@ from typing import Self
 
 BREAK = "<break>"
 MOST = 10
-"""Most sentences before a sentence that a model may read."""
+"""Maximum number of previous sentences that a model may read."""
 
 
 class Sentence(str):
@@ -35,32 +35,32 @@ class Document:
         self._previous: deque[str] = deque(maxlen=MOST)
 
     def sentences(self, lines: Iterable[str]) -> list[Sentence]:
-        """The next lines as they are, each with the lines before it up to a blank one."""
+        """Returns the next lines unchanged, each with the lines before it up to a blank one."""
         found: list[Sentence] = []
         for line in lines:
             if not line.strip():
                 self._previous.clear()
             found.append(Sentence(line, self._previous))
             if line.strip():
-                self._previous.append(str(line))  # a Sentence would keep all that was before it
+                self._previous.append(str(line))  # a Sentence would keep all sentences before it
         return found
 
 
 def rows_of_sentences(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
-    """The pairs that are not blank on both sides, as between two documents."""
+    """Returns the indices of pairs that are not blank on both sides; such blank pairs separate documents."""
     return [row for row, sides in enumerate(zip(sources, targets, strict=True)) if "".join(sides).strip()]
 
 
 def with_context_of(sentence: str, text: str) -> str:
-    """A text with the sentences before another one, which it is a version of."""
+    """Gives a text, which is a version of a sentence, the sentences before that sentence."""
     return Sentence(text, sentence.previous) if isinstance(sentence, Sentence) else text
 
 
 def context_tokens(
     text: str, encode: Callable[[str], Sequence[int]], end: int | None, *, number: int, room: int
 ) -> list[int]:
-    """The tokens of up to `number` sentences before a `Sentence`, each with the token `end` behind it; of more than
-    `room` the last ones. A plain text has none."""
+    """Returns the tokens of up to `number` sentences before a `Sentence`, each followed by the token `end`; if there
+    are more than `room`, only the last ones. A plain text has no context."""
     if not (number and isinstance(text, Sentence)):
         return []
     assert end is not None, "a vocabulary for models with context"

@@ -1,7 +1,7 @@
 """Reading parallel text, line by line in constant memory.
 
-A line ends at LF or CRLF and nowhere else: a form feed, a lone CR, U+0085 or U+2028 are characters of the line. So line
-n here is line n of `sed`, `wc` and the editor. A byte order mark before the first line does not belong to it.
+A line ends only at LF or CRLF: a form feed, a lone CR, U+0085 or U+2028 are characters of the line. So line n is the
+same as in `sed`, `wc` and editors. A byte order mark before the first line does not belong to it.
 
 A corpus of one file is a table, JSON lines, TMX, XLIFF (`nmt.data.formats`) or a ZIP archive with one of these or with
 two text files. All files may be compressed with gzip, bzip2, xz or Zstandard, and text may be in UTF-16.
@@ -57,10 +57,10 @@ AnyPath: TypeAlias = Path | zipfile.Path
 
 BLOCK_PAIRS = 8192
 MOST_FAULTY = 0.05
-"""Share of the rows of a corpus that may be no pairs: more are a fault of the whole file."""
+"""Share of the rows of a corpus that may be invalid: if there are more, the whole file is considered faulty."""
 LONGEST = 1 << 16
 """Maximum number of characters of a line to score or align, which takes time and memory with the square of the length.
-Of a corpus to prepare, the filters drop long lines."""
+When a corpus is prepared, the filters drop long lines."""
 _READ_BYTES = 1 << 20
 _MAX_LINE_BYTES = 16 << 20
 _XZ_BYTES = 256 << 20  # `xz -9` needs 65 MiB
@@ -72,10 +72,11 @@ class PairBlock:
     """Consecutive pairs of one corpus.
 
     Attributes:
-        first_line: Line number of the first pair, from 1; in what is not made of lines the number of the row or unit.
+        first_line: Line number of the first pair, from 1; in a file that does not consist of lines, the number of the
+            row or unit.
         sources, targets: The sides, of equal count, without line ends.
-        links: The line of links of each pair, where they are asked for and there are any.
-        faulty: Indices of rows that are no pairs. Their sides are blank.
+        links: The line of links of each pair, if they are requested and exist.
+        faulty: Indices of rows that are not pairs. Their sides are blank.
     """
 
     first_line: int
@@ -89,12 +90,12 @@ Faulty: TypeAlias = Literal["drop", "refuse"]
 
 
 def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop") -> Iterator[PairBlock]:
-    """Stream a corpus in blocks of `size` pairs; the last may be smaller.
+    """Streams a corpus in blocks of `size` pairs; the last may be smaller.
 
-    A row without a pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is told at the end. Raises
-    InputError for a file that cannot be read, is damaged, empty or of an unknown kind; for two files of different line
-    counts (found at the end; it says where they probably part); and at the end where rows are no pairs: more than
-    `MOST_FAULTY` of them, or any with `faulty` refuse.
+    A row without a pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is reported at the end. Raises
+    InputError for a file that cannot be read, is damaged, empty or of an unknown kind; for two files with different
+    line counts (at the end, with the line where they probably start to differ); and at the end if more than
+    `MOST_FAULTY` of the rows are not pairs, or any if `faulty` is "refuse".
     """
     first_line, wrong = 1, 0
     reasons: Counter[str] = Counter()
@@ -114,7 +115,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
         first_line += len(rows)
         if reasons.total() == first_line - 1 > 100:
-            break  # nothing here is a pair
+            break  # the file has no pairs
     count = first_line - 1
     if count == 0:
         raise InputError(f"{corpus.name}: empty; a corpus needs at least one pair")
@@ -129,7 +130,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
 
 
 def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
-    """Reads the pairs of a corpus with their line numbers, without rows that are none; see `read_blocks`."""
+    """Reads the pairs of a corpus with their line numbers, without rows that are not pairs; see `read_blocks`."""
     for block in read_blocks(corpus):
         rows = zip(range(block.first_line, 1 << 62), block.sources, block.targets, strict=False)
         yield from (row for index, row in enumerate(rows) if index not in block.faulty) if block.faulty else rows
@@ -138,8 +139,8 @@ def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:
 def read_linked_blocks(
     corpus: TrainingCorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty = "drop"
 ) -> Iterator[PairBlock]:
-    """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Raises InputError
-    also where it has more or fewer lines than the corpus has pairs (found at the end)."""
+    """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Also raises
+    InputError if it has more or fewer lines than the corpus has pairs (at the end)."""
     if corpus.links is None:
         yield from read_blocks(corpus, size, faulty=faulty)
         return
@@ -162,7 +163,7 @@ def _other_count(corpus: CorpusConfig, links: Path) -> InputError:
 
 
 def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
-    """Stream the lines of a plain, gzip or xz file, without their ends.
+    """Streams the lines of a plain or compressed file, without their ends.
 
     Raises InputError as `read_blocks` does, and for a line of more than `longest` characters.
     """
@@ -173,9 +174,10 @@ def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
 
 
 def open_bytes(path: AnyPath) -> BinaryIO:
-    """Open a file, plain or compressed, to read what it holds. Its first bytes tell which it is, not its name.
+    """Opens a file, plain or compressed, to read its uncompressed content. The compression is determined by its first
+    bytes, not its name.
 
-    Raises InputError where the file is missing or not a regular file.
+    Raises InputError if the file is missing or not a regular file.
     """
     try:
         if path.exists() and not path.is_file():
@@ -215,20 +217,20 @@ _UNPACKED: Mapping[bytes, Callable[[AnyPath], object]] = {
 
 
 def open_text(path: AnyPath) -> BinaryIO:
-    """Open a file as `open_bytes` does, as text in UTF-8, which may be in UTF-16 in the file.
+    """Opens a file as `open_bytes` does, as text in UTF-8; text in UTF-16 is converted.
 
-    Raises InputError also where the first bytes are those of a document, such as TMX or PDF.
+    Also raises InputError if the first bytes are those of a document, such as TMX or PDF.
     """
     file = open_bytes(path)
     head, names = _beginning(file, path)
     if kind := kind_of(head, names):
         raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {advice(kind)}")
-    # Bytes that are no UTF-16 become U+FFFD.
+    # bytes that are not UTF-16 become U+FFFD
     return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if is_utf16(head) else file
 
 
 def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
-    """The first bytes of a file, which stay to be read, and the names in it where it is a ZIP archive."""
+    """Returns the first bytes of a file without consuming them and, for a ZIP archive, the names in it."""
     with unpacking(path):
         head = cast(io.BufferedReader, file).peek(4096)[:4096]
         if not (head.startswith(b"PK\x03\x04") and isinstance(path, Path)):
@@ -249,20 +251,21 @@ _DAMAGES = {lzma.LZMAError, EOFError, OSError, zlib.error, zipfile.BadZipFile}
 
 @contextmanager
 def unpacking(path: PurePath | zipfile.Path) -> Iterator[None]:
-    """Raises InputError where the compressed file that is read within is damaged, or takes too much memory."""
+    """Raises InputError if a compressed file that is read in the body of the context is damaged, or takes too much
+    memory."""
     try:
         yield
     except tuple(_DAMAGES) as error:
-        if getattr(error, "errno", None) is not None:  # of the machine; those of gzip and bzip2 have none
+        if getattr(error, "errno", None) is not None:  # an error of the system; errors of gzip and bzip2 have no number
             raise
-        if "Memory usage limit" in str(error):  # liblzma's
+        if "Memory usage limit" in str(error):  # the message of liblzma
             raise InputError(f"{path}: takes more than {_XZ_BYTES >> 20} MiB of memory to unpack; use xz -9") from None
         raise InputError(f"{path}: the compressed file is damaged or cut short; fetch it again") from None
 
 
 class _Xz(io.RawIOBase):
-    """An xz file as what it holds. Unlike lzma.open it takes bounded memory: a file of a few bytes can ask for
-    gigabytes to be unpacked with."""
+    """Reader of the uncompressed content of an xz file. Unlike lzma.open it takes bounded memory: a file of a few bytes
+    can demand gigabytes for unpacking."""
 
     def __init__(self, path: AnyPath) -> None:
         super().__init__()
@@ -274,7 +277,7 @@ class _Xz(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int:
-        """Raises LZMAError where the file is damaged or wants too much memory, EOFError where it is cut short."""
+        """Raises LZMAError if the file is damaged or demands too much memory, EOFError if it is cut short."""
         view = memoryview(buffer).cast("B")
         while True:
             if self._decompressor is None or self._decompressor.needs_input:
@@ -302,7 +305,7 @@ class _Xz(io.RawIOBase):
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 _PAIRED = ("tmx", "xlf", "xliff", "tsv", "csv", "jsonl", "ndjson")
 _NO_TEXT = re.compile(r"(?:.*/)?(?:[._]|(?:readme|licen[cs]e|info)\b).*|.*\.(?:ids|scores|xml)", re.IGNORECASE)
-"""Files in an archive of OPUS, or of macOS, that hold no sentences."""
+"""Names of files without sentences in archives of OPUS or of macOS."""
 
 
 def _rows(corpus: CorpusConfig) -> Iterator[Sequence[Row]]:
@@ -311,11 +314,12 @@ def _rows(corpus: CorpusConfig) -> Iterator[Sequence[Row]]:
 
 
 def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[Row]]:
-    """The rows of a file that holds both sides. Its first bytes tell what it is; only of CSV the name does, too."""
+    """Yields the rows of a file that holds both sides. Its format is determined by its first bytes; for CSV the name
+    counts, too."""
     from nmt.data import formats
 
     place = str(path)
-    hints = formats.languages_in(place)[::-1]  # the name of the file before those of its folders
+    hints = formats.languages_in(place)[::-1]  # the name of the file counts before those of its folders
     with open_bytes(path) as file, unpacking(path):
         head, names = _beginning(file, path)
         kind = kind_of(head, names)
@@ -337,7 +341,7 @@ def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[R
 def _archive(
     path: Path, names: Sequence[str], languages: Languages | None, hints: Sequence[Languages]
 ) -> Iterator[Sequence[Row]]:
-    """The rows of a ZIP archive: of two text files whose names end in languages, or of one file of pairs."""
+    """Yields the rows of a ZIP archive of two text files whose names end in languages, or of one file of pairs."""
     from nmt.data import formats
 
     names = [name for name in names if not _NO_TEXT.fullmatch(name)]
@@ -380,7 +384,7 @@ def _two_files(source: AnyPath, target: AnyPath) -> Iterator[Sequence[Row]]:
 
 
 def _regrouped(groups: Iterator[Sequence[T]], size: int) -> Iterator[list[T]]:
-    """The same lines in groups of exactly `size`, but for the last."""
+    """Yields the same lines in groups of exactly `size`, except for the last group."""
     pending: list[T] = []
     for group in groups:
         pending += group
@@ -393,7 +397,8 @@ def _regrouped(groups: Iterator[Sequence[T]], size: int) -> Iterator[list[T]]:
 
 
 def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]:
-    """The lines of a file in groups of about a megabyte. ``lenient``: ``NOT_UTF8`` stands for a line that is not."""
+    """Yields the lines of a file in groups of about a megabyte. If ``lenient``, ``NOT_UTF8`` replaces a line that is
+    not UTF-8."""
     number = 1
     for data in whole_lines(path):
         try:
@@ -407,7 +412,7 @@ def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]
                     "convert the file to UTF-8"
                 ) from None
             lines = [_utf8_or_none(line) for line in data.split(b"\n")]
-        ended = not lines[-1]  # the piece after the last LF is a line only where it holds something
+        ended = not lines[-1]  # the piece after the last LF is a line only if it is not empty
         if ended:
             lines.pop()
         if b"\r" in data:
@@ -427,7 +432,7 @@ def _utf8_or_none(line: bytes) -> str:
 
 
 def whole_lines(path: AnyPath) -> Iterator[bytes]:
-    """The bytes of a text file, cut after line ends."""
+    """Yields the bytes of a text file in parts that end after line ends."""
     with open_text(path) as file:
         rest = b""
         first = True

@@ -1,4 +1,4 @@
-"""Files that a configuration names: looked for from the working directory, then beside the configuration."""
+"""Files that a configuration names: they are searched in the working directory, then beside the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ KEYS = ("source", "target", "pairs", "links", "model")
 
 
 def find_beside(document: Document, configuration: Path) -> None:
-    """Replace each path of the section `data` that is not there by the one beside the configuration, where that is."""
+    """Replaces each path of the section `data` that does not exist by the one beside the configuration, if that
+    exists."""
     for node, key, _ in _paths(document):
         path = _expanded(node[key])
         if path is not None and not path.is_absolute() and not path.exists():
@@ -25,8 +26,8 @@ def find_beside(document: Document, configuration: Path) -> None:
 
 
 def refuse_missing(document: Document) -> None:
-    """Raise InputError with the places of all corpus files that are missing or not files. The subword model of a run
-    that has begun may be gone."""
+    """Raises InputError with the places of all corpus files that are missing or not files. The subword model of a run
+    that has already started may be missing."""
     faults = []
     for node, key, place in _paths(document):
         path = _expanded(node[key])
@@ -44,7 +45,7 @@ def refuse_missing(document: Document) -> None:
 
 
 def _paths(document: Document) -> Iterator[tuple[dict[str, Any], str, Place]]:
-    """The paths in the section `data`: each one's node, its key there, and its place in the document."""
+    """Yields the paths in the section `data`: the node of each, its key in the node, and its place in the document."""
     data: Any = document.tree.get("data")
     for section in SECTIONS if isinstance(data, dict) else ():
         node = data.get(section)

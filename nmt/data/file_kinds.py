@@ -1,4 +1,4 @@
-"""The kinds of files, by their first bytes, and what a row of a file of pairs may be."""
+"""Kinds of files by their first bytes, and types of the rows in a file of pairs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TypeAlias
 from nmt.core import log
 
 Row: TypeAlias = tuple[str, str] | str
-"""A pair, or the reason why the row is none."""
+"""A pair, or the reason why the row is not a pair."""
 
 Languages: TypeAlias = tuple[str, str]
 
 NOT_UTF8 = "\udcff"
-"""Stands for a line that is not UTF-8: a lone surrogate, which no text holds."""
+"""Replacement of a line that is not UTF-8: a lone surrogate, which no text contains."""
 
 NO_UTF8, HEADER, UNTRANSLATED = "not UTF-8", "a header", "without a translation"
 LEFT_OUT = frozenset({HEADER, UNTRANSLATED})
-"""Reasons that are no fault of the file."""
+"""Reasons that are not faults of the file."""
 
 TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
 _PO = "a PO file"
@@ -36,7 +36,7 @@ _KINDS = {
     rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",
     r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
 }  # fmt: skip
-"""Patterns of the first bytes, each as a character, and behind them the names in a ZIP archive, a line each."""
+"""Patterns of the first bytes, each read as a character, followed by the names in a ZIP archive, one per line."""
 _KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
 _PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
 _ADVICE = {
@@ -46,7 +46,7 @@ _ADVICE = {
 
 
 def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
-    """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; None for text."""
+    """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; returns None for text."""
     text = head.decode("utf-16", "ignore") if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     text = "\n".join([text, *names])
     found = _KIND.match(text)
@@ -54,16 +54,16 @@ def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
 
 
 def advice(kind: str) -> str:
-    """The way to text from a kind of file."""
+    """Returns advice on how to get text from a kind of file."""
     return _ADVICE.get(kind, "save its text as plain text, or its table as CSV, in UTF-8")
 
 
 def is_utf16(head: bytes) -> bool:
-    """True for a byte order mark of UTF-16."""
+    """Returns True if the bytes begin with a byte order mark of UTF-16."""
     return head.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 @functools.cache
 def once(text: str, say: Callable[[str], None] = log.info) -> None:
-    """Logs a line, but not again when the same corpus is read again."""
+    """Logs a line once, even if the same corpus is read again."""
     say(text)

@@ -1,7 +1,7 @@
 """Filters of training pairs.
 
-The filters apply in the order of `Verdict`; a pair is counted under the first that drops it. All but the last two read
-text, before tokenisation. Texts are compared without white space at either end.
+The filters apply in the order of `Verdict`; a pair is counted under the first that drops it. All except the last two
+read text, before tokenisation. Texts are compared without white space at both ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _CHUNK = 1 << 18
 
 
 class Verdict(enum.IntEnum):
-    """The fate of a training pair: kept, or dropped by a filter. The value is one byte in a file of prepare."""
+    """Result of the filters for a training pair: kept, or dropped by a filter. The value is one byte in a file of
+    prepare."""
 
     KEPT = 0
     NO_PAIR = 1
@@ -46,12 +47,13 @@ class Verdict(enum.IntEnum):
 DROPPED: Final = tuple(verdict for verdict in Verdict if verdict is not Verdict.KEPT)
 
 CONTROL: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""C0 but TAB, DEL, C1, line and paragraph separator, byte order mark, and the two noncharacters that a damaged UTF-16
-leaves. Joiners, direction marks and soft hyphens are part of how languages are written, and stay."""
+"""Control characters that drop a pair: C0 except TAB, DEL, C1, line and paragraph separator, byte order mark, and the
+two noncharacters that occur in damaged UTF-16. Joiners, direction marks and soft hyphens are part of how languages are
+written, so they are allowed."""
 
 
 class TextFilter:
-    """The filters that need a pair's text and nothing else.
+    """The filters that need only the text of a pair.
 
     Args:
         held_out: The pairs of the validation and test sets.
@@ -68,7 +70,7 @@ class TextFilter:
         )
 
     def __call__(self, source: str, target: str) -> Verdict:
-        """The verdict on a pair of stripped sides."""
+        """Returns the verdict on a pair of stripped sides."""
         if not source or not target:
             return Verdict.EMPTY
         if self._control and (_has_control(source) or _has_control(target)):
@@ -84,14 +86,15 @@ class TextFilter:
 
 
 def _has_control(text: str) -> bool:
-    # isprintable() is many times faster than the search, and false wherever that could find something.
+    # isprintable() is many times faster than the search, and False for every text in which the search could match
     return not text.isprintable() and CONTROL.search(text) is not None
 
 
 def length_verdicts(
     source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer], config: FiltersConfig
 ) -> npt.NDArray[np.uint8]:
-    """The verdicts on pairs of these lengths in subwords. Text that normalisation leaves nothing of is empty."""
+    """Returns the verdicts on pairs of these lengths in subwords. A text that normalisation removes completely is
+    empty."""
     longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
     return np.select(
         [shorter == 0, longer > config.max_length, longer > config.max_ratio * shorter],
@@ -101,13 +104,14 @@ def length_verdicts(
 
 
 def pair_hash(source: str, target: str, *, seed: int) -> bytes:
-    """Eight bytes that stand for a pair. Two different pairs among ten million agree with a chance of 1 in 400,000."""
+    """Computes a hash of eight bytes of a pair. The probability that two of ten million different pairs have the same
+    hash is 1 in 400,000."""
     text = f"{source}\n{target}".encode()
     return hashlib.blake2b(text, digest_size=8, key=seed.to_bytes(8, "little")).digest()
 
 
 class _Letters(dict[int, int | None]):
-    """A table of `str.translate`: no character that is punctuation, symbol, number, white space or control."""
+    """A table for `str.translate` that removes punctuation, symbols, numbers, white space and control characters."""
 
     def __missing__(self, character: int) -> int | None:
         is_letter = unicodedata.category(chr(character))[0] in "LM"  # marks are the vowels of some scripts
@@ -119,23 +123,24 @@ _LETTERS = _Letters()
 
 
 def letters(text: str) -> str:
-    """The letters of a text, case folded; of a text that has none, the text. Near-duplicates have the same letters."""
+    """Returns the letters of a text, case folded, or the text itself if it has no letters. Near-duplicates have the
+    same letters."""
     return text.casefold().translate(_LETTERS) or text
 
 
 def mark_duplicates(
     verdicts: Path, hashes: Path, scratch: Path, *, verdict: Verdict = Verdict.DUPLICATE, partition: int = 1 << 19
 ) -> None:
-    """Turn the verdict on every pair that has an earlier equal from kept to duplicate, in memory that does not grow.
+    """Changes the verdict on every kept pair that equals an earlier one to duplicate, in constant memory.
 
-    The pairs are spread over files by their hash, so that equal ones meet in the same file, which is then sorted.
+    The pairs are divided among files by their hash, so that equal ones are in the same file, which is then sorted.
 
     Args:
-        verdicts: File of one byte per pair, changed in place. Only pairs that are kept are looked at.
+        verdicts: File of one byte per pair, changed in place. Only pairs that are kept are compared.
         hashes: File of eight bytes per pair, in the same order.
         scratch: Folder for files that are removed at the end.
-        verdict: On the duplicates.
-        partition: Pairs per file on average, while there are at most 256 files.
+        verdict: Verdict on the duplicates.
+        partition: Average number of pairs per file, as long as there are at most 256 files.
     """
     pairs = verdicts.stat().st_size
     assert hashes.stat().st_size == 8 * pairs
@@ -164,7 +169,7 @@ def mark_duplicates(
 
 
 def _overwrite(file: BinaryIO, places: npt.NDArray[np.int64], value: int) -> None:
-    """Set the bytes at sorted `places` of a file, a window of it at a time."""
+    """Sets the bytes at sorted `places` of a file, one window at a time."""
     while len(places):
         first = int(places[0])
         window = places[: int(np.searchsorted(places, first + _CHUNK))]

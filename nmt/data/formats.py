@@ -1,7 +1,7 @@
-"""Sentence pairs in the files that people have: tables (TSV, CSV), JSON lines, translation memories (TMX, XLIFF).
+"""Sentence pairs in common file formats: tables (TSV, CSV), JSON lines, translation memories (TMX, XLIFF).
 
-The functions take what was read, and give the rows of a file: pairs, and for each row that is none the reason. Nothing
-but the current rows is in memory.
+The functions take the content of a file and yield its rows: pairs, or for an invalid row the reason. Only the current
+rows are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nmt.core.errors import InputError
 from nmt.data.file_kinds import HEADER, NO_UTF8, NOT_UTF8, UNTRANSLATED, Languages, Row, once
 
 _SAMPLE = 1000
-"""Rows by which the columns of a table are told."""
+"""Number of rows that determine the columns of a table."""
 
 _NAMES = (("source", "target"), ("src", "tgt"), ("src", "trg"))
 _NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
@@ -30,14 +30,14 @@ _SPACES = re.compile(r"[ \t\r\n]++")
 
 
 def _matches(tag: str, language: str) -> bool:
-    """True for ``en-US`` and ``en``, and the other way round."""
+    """Returns True for ``en-US`` and ``en``, in either order."""
     one, other = (f"{each.lower().replace('_', '-')}-" for each in (tag, language))
     return one.startswith(other) or other.startswith(one)
 
 
 def choose(names: Sequence[str], place: str, languages: Languages | None, hints: Iterable[Languages] = ()) -> Languages:
-    """Chooses source and target among the names that a file has: ``languages`` if given, else the first of ``hints``
-    that is there, else the only two. Raises InputError where there are others."""
+    """Chooses source and target among the names in a file: ``languages`` if given, else the first of ``hints`` that the
+    file has, else the only two names. Raises InputError if there are other names."""
     for wanted in (*([languages] if languages else hints), *_NAMES):
         source, target = (next((name for name in names if _matches(name, each)), "") for each in wanted)
         if source and target and source != target:
@@ -53,7 +53,7 @@ def choose(names: Sequence[str], place: str, languages: Languages | None, hints:
 
 
 def languages_in(name: str) -> list[Languages]:
-    """What may be two languages in the name of a file: de and en of ``Tatoeba.de-en.zip``."""
+    """Finds possible pairs of languages in the name of a file, such as de and en in ``Tatoeba.de-en.zip``."""
     parts = [part.split("-") for part in re.split(r"[._ /\\]", name)]
     return [(part[0], part[1]) for part in parts if len(part) == 2 and all(part)]
 
@@ -65,8 +65,9 @@ def text_rows(
     groups: Iterator[list[str]], place: str, languages: Languages | None, hints: Sequence[Languages],
     *, is_csv: bool, is_utf16: bool,
 ) -> Iterator[Sequence[Row]]:  # fmt: skip
-    """The rows of a text file, from groups of its lines: JSON lines, TSV or CSV, by the first lines. ``is_csv``: it is
-    called so. ``is_utf16``: it was, as Excel's "Unicode text" is, where cells are quoted as in CSV."""
+    """Yields the rows of a text file from groups of its lines. The first lines determine if they are JSON lines, TSV or
+    CSV. ``is_csv`` says that the name ends in .csv, ``is_utf16`` that the file is in UTF-16, like Excel's "Unicode
+    text", in which cells are quoted as in CSV."""
     first = next(groups, [])
     lines = chain(first, chain.from_iterable(groups))
     tree = _json(first[0]) if first else None
@@ -81,7 +82,8 @@ def text_rows(
 
 
 def _json(line: str) -> Any:
-    """The object or list on a line, or None; of {"translation": {…}}, as in Hugging Face's data sets, the inner one."""
+    """Parses the object or list on a line; returns None if there is none, and for {"translation": {…}}, as in data sets
+    of Hugging Face, the inner object."""
     try:
         tree = json.loads(line) if line.startswith(("{", "[")) else None
     except (ValueError, RecursionError):
@@ -98,12 +100,12 @@ def _json_pair(line: str, keys: Sequence[str | int]) -> Row:
 
 
 def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | None:
-    """What parts the cells of CSV; None for TSV, whose quotation marks are text."""
+    """Finds the delimiter of the cells of CSV; returns None for TSV, in which quotation marks are text."""
     if sum("\t" in line for line in lines) * 2 >= len(lines) and not is_csv:
         return "\t" if is_utf16 else None
 
     def share(delimiter: str) -> float:
-        """The share of the rows with the most frequent number of cells."""
+        """Computes the share of the rows that have the most frequent number of cells."""
         widths = Counter(map(len, _cells(lines, delimiter)))
         width, count = max(widths.items(), key=lambda item: item[1])
         return count / widths.total() if width > 1 else 0
@@ -113,7 +115,8 @@ def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | N
 
 
 def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The cells of CSV. A row whose quotation marks do not fit gives an empty list for each of its lines."""
+    """Yields the cells of the rows of CSV. A row with invalid quotation marks gives an empty list for each of its
+    lines."""
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
     while True:
         before = reader.line_num
@@ -127,10 +130,10 @@ def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages]) -> Iterator[Sequence[Row]]:
-    """The rows of a table of which the first row may be a header with ``wanted`` names."""
+    """Yields the rows of a table whose first row may be a header with ``wanted`` names."""
     sample = list(islice(rows, _SAMPLE))
     width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
-    # Columns of numbers are those of sentences (Tatoeba) or scores; what follows the pair is its source or licence.
+    # columns of numbers number the sentences (Tatoeba) or are scores; columns after the pair are its origin or licence
     columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
     texts = [column for column, cells in enumerate(columns) if sum(map(_is_number, cells)) < 0.9 * len(cells)]
     source, target, *_ = texts if len(texts) > 1 else range(width)
@@ -160,17 +163,17 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def one_line(text: str) -> str:
-    """The text without line ends and TABs: a space for them."""
+    """Replaces line ends and TABs of a text by spaces."""
     return text if text.isprintable() else _SPACES.sub(" ", text).strip(" ")
 
 
 # -------------------------------------------------------------------------------------------------------- TMX and XLIFF
 
 _CODE = frozenset({"bpt", "ept", "ph", "it", "ut", "sub"})
-"""Elements in a segment that hold markup of its document, and not text."""
+"""Elements in a segment that contain markup of its document and not text."""
 
 _OPEN = frozenset({"new", "needs-translation", "initial"})
-"""States of a target in XLIFF that nobody has translated: often a copy of the source."""
+"""States of untranslated targets in XLIFF, which are often a copy of the source."""
 
 _UNITS = ("tu", "trans-unit", "segment")
 _LANGUAGES = {"source": ("srclang", "srcLang", "source-language"), "target": ("trgLang", "target-language")}
@@ -180,11 +183,11 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 def unit_rows(
     chunks: Iterable[bytes], place: str, languages: Languages | None, hints: Sequence[Languages]
 ) -> Iterator[list[Row]]:
-    """The rows of TMX or XLIFF, from pieces of its bytes, in memory that does not grow. Raises InputError for what is
-    not well-formed or declares entities, and for more than two languages where none are named."""
+    """Yields the rows of TMX or XLIFF from pieces of its bytes, in constant memory. Raises InputError for a file that
+    is not well-formed or declares entities, and for more than two languages if none are given."""
     names: dict[str, None] = {}
     known: dict[tuple[str, ...], list[int]] = {}
-    """The places of both sides, by the languages of a unit."""
+    """Positions of both sides in a unit, by the languages of the unit."""
     for units in _units(chunks, place):
         rows: list[Row] = []
         for first, unit in units:
@@ -207,14 +210,14 @@ def unit_rows(
 
 
 def _units(chunks: Iterable[bytes], place: str) -> Iterator[list[tuple[str, list[tuple[str, str]]]]]:
-    """The translation units of each piece: the language that is the source, and languages and texts of the sides."""
+    """Yields the translation units of each piece: the source language, and the languages and texts of the sides."""
     parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
     path: list[ET.Element] = []
     tags = {"source": "source", "target": "target"}
     before, inside = b"", 0
     for chunk in chain(chunks, [b""]):
         if not path:
-            before += chunk.replace(b"\0", b"")  # of UTF-16
+            before += chunk.replace(b"\0", b"")  # zero bytes of UTF-16
             if b"<!ENTITY" in before:
                 raise InputError(f"{place}: declares entities, which can fill the memory; take the declarations out")
         units = []

@@ -1,9 +1,9 @@
-"""SentencePiece models whose ids come from a vocabulary beside them, as those of MarianMT do (`nmt import hf`).
+"""SentencePiece models whose ids come from a separate vocabulary, as in MarianMT (`nmt import hf`).
 
-Such a model cuts a text into pieces; the vocabulary, which source and target may share, numbers them. Both are one
-file: a SentencePiece model that begins with a field of its own, which other readers skip (the numbers from 200 on are
-open to anyone, see `sentencepiece_model.proto`). The special pieces move to the ids that they have here, and a token
-for a target language, such as `>>fra<<`, is named as ours are: `<2fra>`.
+Such a model divides a text into pieces; the vocabulary, which source and target may share, numbers them. Both are
+stored in one file: a SentencePiece model that begins with an additional field, which other readers skip (field numbers
+from 200 on are free for extensions, see `sentencepiece_model.proto`). The special pieces get the usual ids of this
+toolkit, and a token for a target language, such as `>>fra<<`, gets the usual form `<2fra>`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ImportedVocabulary:
     """A vocabulary with ids of its own, of which four are special.
 
     Attributes:
-        pieces: By their ids there.
+        pieces: The pieces, indexed by their ids in the vocabulary.
         pad, unk, eos: Padding, unknown text and end-of-sentence.
         start: The first token that the decoder reads, which may be one of these.
     """
@@ -40,7 +40,7 @@ class ImportedVocabulary:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The id there of each of our ids."""
+        """Ids in the vocabulary, in the order of this toolkit's ids."""
         special = dict.fromkeys([self.pad, self.unk, self.eos, self.start])
         rest = [number for number in range(len(self.pieces)) if number not in special]
         third = self.start if self.start not in (self.pad, self.unk, self.eos) else rest.pop(0)
@@ -48,21 +48,21 @@ class ImportedVocabulary:
 
     @property
     def begin(self) -> int:
-        """Our id of the decoder's first token."""
+        """This toolkit's id of the decoder's first token."""
         return self.order.index(self.start)
 
     @cached_property
     def languages(self) -> dict[str, str]:
-        """The target languages that there are tokens for, each with its token."""
+        """Target languages that have a token, with their tokens."""
         return {piece[2:-2]: piece for piece in self.pieces if piece.startswith(">>") and piece.endswith("<<")}
 
     def joined_to(self, model: bytes) -> bytes:
-        """A SentencePiece model that begins with this vocabulary."""
+        """Joins the vocabulary to a SentencePiece model, which then begins with it."""
         return IMPORTED + sized(json.dumps(asdict(self)).encode()) + model
 
 
 def split(model: bytes) -> tuple[ImportedVocabulary, bytes]:
-    """The vocabulary and the model that `ImportedVocabulary.joined_to` has joined. Raises ValueError where the
+    """Splits the vocabulary and the model that `ImportedVocabulary.joined_to` has joined. Raises ValueError if the
     vocabulary is damaged."""
     try:
         value, rest = first_field(model)
@@ -78,12 +78,12 @@ def split(model: bytes) -> tuple[ImportedVocabulary, bytes]:
 class ImportedProcessor:
     """Part of the interface of SentencePieceProcessor that `Tokenizer` uses, with the ids of a vocabulary.
 
-    A piece that the vocabulary lacks is unknown; one that the model does not know as a piece, but the vocabulary does,
-    is not. A text may begin with a token for its target language.
+    A piece that is not in the vocabulary is unknown; a piece that is only in the vocabulary, and not in the model, is
+    known. A text may begin with a token for its target language.
     """
 
     def __init__(self, vocabulary: ImportedVocabulary, model: bytes) -> None:
-        """Raises RuntimeError or ValueError for what is not a SentencePiece model."""
+        """Raises RuntimeError or ValueError if ``model`` is not a SentencePiece model."""
         if not model:
             raise ValueError("empty")
         self._processor = sentencepiece.SentencePieceProcessor.from_proto(model)
@@ -100,39 +100,40 @@ class ImportedProcessor:
 
     @classmethod
     def joined(cls, model: bytes) -> ImportedProcessor:
-        """Opens what `ImportedVocabulary.joined_to` has joined; raises as the constructor."""
+        """Opens a model that `ImportedVocabulary.joined_to` has joined to a vocabulary; raises the same errors as the
+        constructor."""
         return cls(*split(model))
 
     def pad_id(self) -> int:
-        """The id of padding."""
+        """Returns the id of padding."""
         return PAD
 
     def unk_id(self) -> int:
-        """The id of unknown text."""
+        """Returns the id of unknown text."""
         return UNK
 
     def bos_id(self) -> int:
-        """The id of the decoder's first token."""
+        """Returns the id of the decoder's first token."""
         return self.vocabulary.begin
 
     def eos_id(self) -> int:
-        """The id of end-of-sentence."""
+        """Returns the id of end-of-sentence."""
         return EOS
 
     def get_piece_size(self) -> int:
-        """Entries of the vocabulary."""
+        """Returns the number of entries of the vocabulary."""
         return len(self._pieces)
 
     def id_to_piece(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids."""
+        """Returns the pieces of ids."""
         return [self._pieces[number] for number in ids]
 
     def piece_to_id(self, piece: str) -> int:
-        """The id of a piece, or that of unknown text."""
+        """Returns the id of a piece, or the id of unknown text."""
         return self._ids.get(piece, UNK)
 
     def is_control(self, number: int) -> bool:
-        """True for what stands for no text."""
+        """Returns True for ids that represent no text."""
         return number in (PAD, EOS, self.vocabulary.begin) or number in self._languages
 
     def normalize(self, text: str, **options: Any) -> Any:
@@ -140,7 +141,7 @@ class ImportedProcessor:
         return self._processor.normalize(text, **options)
 
     def encode(self, texts: str | Sequence[str], *, num_threads: int = 1, return_type: str = "list") -> Any:
-        """The ids of a text; with `offset_mapping` its offsets, too; or the ids of each of several texts."""
+        """Encodes a text, with `offset_mapping` together with its offsets; or each of several texts."""
         if not isinstance(texts, str):
             parts = [self._language(text) for text in texts]
             rests = [text[length:] for text, (_, length) in zip(texts, parts, strict=True)]
@@ -160,22 +161,22 @@ class ImportedProcessor:
         return {"ids": [*language, *ids], "offsets": [(0, length) for _ in language] + offsets}
 
     def decode(self, sentences: Any, *, num_threads: int = 1) -> Any:
-        """The text of ids, or of each of several rows of ids."""
+        """Decodes ids, or each of several rows of ids, to text."""
         is_one = not sentences or isinstance(sentences[0], int)
         rows = [sentences] if is_one else sentences
         kept = [[self._pieces[number] for number in row if number not in (PAD, EOS)] for row in rows]
-        # a piece that the model does not know keeps its mark
+        # a piece that is not in the model keeps its mark
         texts = [self._processor.decode(row).replace("\u2581", " ") if row else "" for row in kept]
         return texts[0] if is_one else texts
 
     def _language(self, text: str) -> tuple[list[int], int]:
-        """The token for a language that a text begins with, and its length."""
+        """Finds the token for a language at the beginning of a text, and its length."""
         end = text.find("<<") + 2
         number = self._spelt.get(text[:end]) if text.startswith(">>") else None
         return ([], 0) if number not in self._languages or number is None else ([number], end)
 
     def _numbered(self, text: str, own: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The ids here of a text's ids in the model."""
+        """Converts the model's ids of a text to ids of this toolkit."""
         ids = self._id_of[own]
         if (unknown := np.flatnonzero(own == self._unknown)).size:
             pieces = self._processor.encode(text, out_type=str)

@@ -1,7 +1,7 @@
-"""Estimates the line where two files of different line counts part, from the lengths of their lines.
+"""Estimates the line at which two files of different line counts stop corresponding, from the lengths of their lines.
 
 The lengths of a sentence and its translation correlate (Gale and Church 1993, "A Program for Aligning Sentences in
-Bilingual Corpora"). A line too many on one side shifts all that follows, and the correlation is gone from there on,
+Bilingual Corpora"). An extra line on one side shifts all following lines, and removes the correlation from there on,
 until the shift is undone.
 """
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def locate_misalignment(sources: Iterable[str], targets: Iterable[str]) -> int:
-    """The line number, from 1, of the first line that probably does not belong to its counterpart.
+    """Returns the number, from 1, of the first line that probably does not correspond to the other side.
 
     Let r_i(k) be the difference of log lengths of source line i + k and target line i, less its mean. With d the
     difference of the line counts, the lines are cut into three runs at p <= q: until p they correspond, from q they
@@ -47,22 +47,22 @@ def locate_misalignment(sources: Iterable[str], targets: Iterable[str]) -> int:
 
 
 def _cut(here: Floats, shifted: Floats, related: float, unrelated: float) -> tuple[int, int]:
-    """The p <= q of least cost, for given variances."""
+    """Finds the p <= q of lowest cost for given variances."""
     before = _sums(here / related + np.log(related))
     between = _sums(here / unrelated + np.log(unrelated))
     after = _sums(shifted / related + np.log(related))
-    first = before - between  # what it costs to begin the middle run at p
+    first = before - between  # cost if the middle run begins at p
     q = int(np.argmin(between - after + np.minimum.accumulate(first)))
     return int(np.argmin(first[: q + 1])), q
 
 
 def _squares(residuals: Floats, unrelated: float) -> Floats:
-    # A blank line against a long one must not outvote a hundred ordinary lines.
+    # limited, so that a blank line opposite a long one does not outweigh a hundred ordinary lines
     return np.minimum(residuals * residuals, 9 * unrelated)
 
 
 def _sums(costs: Floats) -> Floats:
-    """Sums over every prefix, from the empty one."""
+    """Computes the sums over every prefix, beginning with the empty one."""
     return np.concatenate([np.zeros(1), np.cumsum(costs)])
 
 

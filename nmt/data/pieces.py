@@ -1,4 +1,5 @@
-"""A text in pieces that a model can bear: at sentence ends, then at punctuation, then at white space, then anywhere."""
+"""Division of a text into pieces that are short enough for a model: at sentence ends, then at punctuation, then at
+white space, then anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Span: TypeAlias = tuple[int, int]
 """The offsets of the first character of a part of a text, and of the one after its last."""
 
 _BREAKS = (re.compile(r"[;:](?=\s)|[；：]"), re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"), re.compile(r"(?=\s)"))
-"""Breaks within a sentence, the best first: a piece ends where a match does."""
+"""Breaks within a sentence, the best first: a piece ends at the end of a match."""
 
 _MARGIN = 0.2
 """Share of a text's length: punctuation nearer to its ends splits it only if nothing else does."""
@@ -22,11 +23,11 @@ _MARGIN = 0.2
 
 @dataclass(frozen=True)
 class Lengths:
-    """The source lines that a model was trained on: their lengths in subwords, and shares of them. A share is None
-    where `nmt prepare` has not counted it, as earlier versions did not."""
+    """The source lines that a model was trained on: their lengths in subwords, and shares of them. A share is None if
+    an earlier version of `nmt prepare` has not counted it."""
 
     usual: int
-    """99 of 100 are not longer."""
+    """Length that 99 of 100 lines do not exceed."""
     longest: int
     several: float | None = None
     """Share of lines with a sentence end inside."""
@@ -35,8 +36,8 @@ class Lengths:
 
 
 def left_blank(lines: tuple[int, ...], reason: str) -> None:
-    """Warns of sentence pairs that are too long to be scored or aligned, by their line numbers: what is written of them
-    is blank, and the others go on. Each model or method that leaves them out says so."""
+    """Warns of sentence pairs that are too long to be scored or aligned, with their line numbers: their output is
+    blank, and the others are processed. Each model or method that leaves them out calls this."""
     if lines:
         numbers, more = ", ".join(map(str, lines[:10])), f" and {len(lines) - 10} more" if len(lines) > 10 else ""
         log.warning(f"line{'s' * (len(lines) > 1)} {numbers}{more}: left blank: {reason}")
@@ -49,14 +50,14 @@ def split_long(
     language: str | None = None,
     by_sentence: bool = False,
 ) -> list[Span]:
-    """The pieces of a text, in order, without the white space around them; between them there is nothing else. None for
-    a blank text.
+    """Divides a text into pieces, in order, without the white space around them; the pieces and the white space make up
+    the text. A blank text has no pieces.
 
-    A text of at most ``lengths.usual`` subwords, as ``count`` tells them, is one piece, and so is any without
-    ``lengths``, but for ``by_sentence``. Any other is split at all its sentence ends, which depend on its ``language``.
-    A sentence of more than ``lengths.longest`` is halved at the best punctuation that leaves neither part too short, at
-    the place nearest to its middle, or else at the white space nearest to it, until no part is longer. A longer word is
-    halved too, between two characters.
+    A text of at most ``lengths.usual`` subwords, as counted by ``count``, is one piece, and so is any text if
+    ``lengths`` is None; ``by_sentence`` overrides both. Any other text is split at all its sentence ends, which depend
+    on its ``language``. A sentence of more than ``lengths.longest`` subwords is halved until no part is longer: at the
+    best punctuation that leaves neither part too short, at the position nearest to its middle, or else at the white
+    space nearest to it. A longer word is halved, too, between two characters.
     """
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if not by_sentence and (begin >= end or lengths is None or count(text) <= lengths.usual):
@@ -68,7 +69,7 @@ def split_long(
 
 
 def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
-    """Parts of a sentence that have at most ``longest`` subwords each, but for a single character that has more."""
+    """Divides a sentence into parts of at most ``longest`` subwords each, unless a single character has more."""
     pieces: list[Span] = []
     waiting = [span]
     while waiting:
@@ -83,7 +84,7 @@ def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> 
 
 
 def _middle_break(text: str, begin: int, end: int) -> int | None:
-    """The best place to split the text between ``begin`` and ``end``, neither of which it is."""
+    """Finds the best position to split the text, strictly between ``begin`` and ``end``."""
     middle = (begin + end) / 2
     for margin in (_MARGIN, 0.0):
         least, most = begin + margin * (end - begin), end - margin * (end - begin)
@@ -94,8 +95,8 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
                 return min(ends, key=lambda offset: (abs(offset - middle), -offset))
     from nmt.data.words import text_words
 
-    # a word without white space: at a smaller word, such as those of a script without spaces or of an address, or else
-    # between two characters, not before an accent or vowel sign
+    # text without white space is split at a word, such as those in a script without spaces or in an address, or else
+    # between two characters, but not before an accent or vowel sign
     words = [begin + first for first, _ in text_words(text[begin:end]) if first > 0]
     inside = words or [at for at in range(begin + 1, end) if unicodedata.category(text[at])[0] not in "MC"]
     return min(inside, key=lambda offset: abs(offset - middle), default=None)

@@ -25,7 +25,7 @@ from nmt.data.report import Report
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair, load_tokenizers
 
-# Raise it when the same input and config would give other files than before.
+# to be raised when the same input and config give other files than before
 _FORMAT = 1
 
 
@@ -34,13 +34,13 @@ class PreparedData:
     """A prepared corpus, open.
 
     Attributes:
-        folder: Where it is.
-        tokenizers: Of source and target.
-        train, valid: The pairs; valid None where the config names none. `valid.text` is there always, `train.text`
-            where subwords are sampled.
-        report: What was read, dropped and kept.
-        reused: Whether it was there already.
-        key: Changes with the corpora's bytes, the seed, and every setting that shapes the folder.
+        folder: Path of the folder.
+        tokenizers: The tokenizers of source and target.
+        train, valid: The pairs; valid is None if the config names no such corpus. `valid.text` always exists,
+            `train.text` if subwords are sampled.
+        report: Counts of what was read, dropped and kept.
+        reused: True if the folder existed already.
+        key: Hash of the corpora's bytes, the seed, and every setting that affects the folder.
     """
 
     folder: Path
@@ -53,10 +53,10 @@ class PreparedData:
 
 
 def opened(config: DataConfig, *, run: Path) -> PreparedData:
-    """Opens the prepared folder, without a check of the corpora that it was made from.
+    """Opens the prepared folder without checking the corpora that it was made from.
 
     Raises:
-        InputError: It is not there or damaged.
+        InputError: The folder is missing or damaged.
     """
     folder = config.prepared or run / "prepared"
     try:
@@ -69,7 +69,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
 
 
 def find(folder: Path, key: str) -> PreparedData | None:
-    """Opens the folder, if it has this key and is whole."""
+    """Opens the folder if it has this key and is complete."""
     try:
         if read_json(folder / "state.json")["key"] != key:
             log.info(f"{folder}: input or config has changed since it was made; preparing again")
@@ -93,15 +93,15 @@ def open_folder(folder: Path, key: str, *, reused: bool) -> PreparedData:
 
 
 def corpus_key(config: DataConfig, seed: int) -> str:
-    """Hashes all that the prepared folder depends on: format, config, seed, and the bytes of every file. The path of a
-    subword model does not count."""
+    """Hashes everything that the prepared folder depends on: format, config, seed, and the bytes of every file. The
+    path of a subword model does not count."""
     tree = config.model_dump(
         mode="json",
         exclude={"prepared": True, "workers": True, "old_domain": True, "imported": True, "subwords": {"model": True}},
     )
     for section in ("train", "valid", "test"):
         corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
-        for corpus in filter(None, corpora):  # what is made without these keys is what was made before there were any
+        for corpus in filter(None, corpora):  # at their defaults the key is that of releases without them
             for key in ("links", "languages", "unescape"):
                 if not corpus.get(key, True):
                     del corpus[key]
@@ -137,5 +137,5 @@ def _content_hash(path: Path) -> bytes:
         pass
     from nmt.data.corpus import open_bytes
 
-    open_bytes(path).close()  # the same errors as for reading the text
+    open_bytes(path).close()  # raises the same errors as reading the text
     return content_hash(path)

@@ -10,14 +10,14 @@ FIRST_LINES = 10
 
 
 class LineCount(Structure):
-    """Number of pairs, and the lines of the first few."""
+    """A number of pairs, with the lines of the first few."""
 
     pairs: int = 0
     first_lines: tuple[int, ...] = Field((), description="line numbers of the first 10")
 
 
 class CorpusReport(Structure):
-    """One training corpus. `pairs` is `kept` plus all of `dropped`."""
+    """Counts of a training corpus. `pairs` is `kept` plus all of `dropped`."""
 
     name: str
     weight: float
@@ -30,7 +30,7 @@ class CorpusReport(Structure):
 
 
 class ValidReport(Structure):
-    """The validation corpus. Nothing of it is dropped."""
+    """Counts of the validation corpus, of which nothing is dropped."""
 
     name: str
     pairs: int
@@ -40,7 +40,7 @@ class ValidReport(Structure):
 
 
 class SideReport(Structure):
-    """One language of the training pairs that were kept."""
+    """Counts of one language of the training pairs that were kept."""
 
     vocabulary: int
     tokens: int
@@ -52,7 +52,7 @@ class SideReport(Structure):
 
 
 class Report(Structure):
-    """Everything that `nmt prepare` reports."""
+    """All figures that `nmt prepare` reports."""
 
     corpora: tuple[CorpusReport, ...]
     valid: ValidReport | None
@@ -63,10 +63,10 @@ class Report(Structure):
 
     @property
     def pairs(self) -> int:
-        """Training pairs read."""
+        """Number of training pairs that were read."""
         return sum(corpus.pairs for corpus in self.corpora)
 
     @property
     def kept(self) -> int:
-        """Training pairs kept."""
+        """Number of training pairs that were kept."""
         return sum(corpus.kept for corpus in self.corpora)

@@ -1,4 +1,4 @@
-"""The report of prepare as a table to read."""
+"""The report of prepare as a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nmt.data.report import LineCount, Report
 
 
 def report_table(report: Report) -> list[str]:
-    """The report as lines to read."""
+    """Formats the report as lines of text."""
     lines: list[str] = []
     for corpus in report.corpora:
         weight = "" if corpus.weight == 1 else f", weight {corpus.weight:g}"

@@ -1,7 +1,8 @@
 """Random segmentations of text into the pieces of a SentencePiece model: subword regularization and BPE-dropout.
 
-SentencePiece samples too, but mixes a salt of the process into its seed: another process draws otherwise. Here a
-segmentation is a function of text, strength and seed: Python keeps `random.Random(seed).random()` the same everywhere.
+SentencePiece can sample, too, but mixes a salt of the process into its seed, so that other processes draw differently.
+Here a segmentation is a function of text, strength and seed: `random.Random(seed).random()` of Python is the same
+everywhere.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 _MARK = "\u2581"
 _SPELLS_ITSELF = (PieceType.NORMAL, PieceType.USER_DEFINED)
-# How far SentencePiece puts the log probability of an unknown character below that of the rarest piece.
+# difference of the log probability of the rarest piece and that of an unknown character, as in SentencePiece
 _UNKNOWN_PENALTY = 10.0
-# The lattices of that many words are kept, of words of up to that many characters: some 45 MB.
+# the lattices of this many words, of up to this many characters each, are cached, which takes about 45 MB
 _CACHED_WORDS = 1 << 14
 _CACHED_LENGTH = 32
 
@@ -41,12 +42,12 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SubwordSampling:
-    """Draws the segmentation of a pair anew each epoch: a function of seed, epoch and pair only.
+    """Draws the segmentation of a pair anew in each epoch, as a function of seed, epoch and pair only.
 
     Attributes:
-        tokenizers: Of the store.
-        alpha: See `Tokenizer.sample`; above 0.
-        seed, epoch: As for `epoch_batches`.
+        tokenizers: Tokenizers of the store.
+        alpha: Strength, above 0; see `Tokenizer.sample`.
+        seed, epoch: Seed and epoch, as of `epoch_batches`.
     """
 
     tokenizers: TokenizerPair
@@ -55,7 +56,7 @@ class SubwordSampling:
     epoch: int
 
     def draw(self, store: Store, index: int) -> tuple[list[int], list[int]]:
-        """Source and target tokens of a pair, without special ones. The store must have its text."""
+        """Draws the source and target tokens of a pair, without special ones. The store must have its text."""
         text, seeds = store.text(index), self._seeds(index)
         return (
             self.tokenizers.source.sample(text.source, alpha=self.alpha, seed=seeds[0]),
@@ -63,7 +64,7 @@ class SubwordSampling:
         )
 
     def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
-        """Draws as `draw` does, each side with the word that each of its tokens lies in."""
+        """Draws as `draw` does, and returns each side with the word that contains each of its tokens."""
         text, seeds = store.text(index), self._seeds(index)
         source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
         target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
@@ -75,7 +76,7 @@ class SubwordSampling:
 
 
 class SegmentationSampler(ABC):
-    """Draws segmentations of normalised text. Safe to share between threads.
+    """Draws segmentations of normalised text. It is thread-safe.
 
     Pieces that are unused, or neither normal nor user-defined, are never drawn. A character that no piece spells is
     unknown, and a run of unknown ones is one token; with byte_fallback it is its UTF-8 bytes instead.
@@ -89,18 +90,18 @@ class SegmentationSampler(ABC):
         self._bytes: dict[str, int] | None = None
         if model.byte_fallback:
             self._bytes = {piece.text: i for i, piece in enumerate(model.pieces) if piece.type == PieceType.BYTE}
-        # Where no piece has the mark but in front, none crosses from one word to the next, and words are independent.
+        # if pieces have the mark only at their beginning, no piece crosses words, and words are independent
         across = any(_MARK in text[1:] for text in self._tokens)
         self._words = re.compile(".+" if across else f"{_MARK}?[^{_MARK}]+|{_MARK}", re.DOTALL)
 
     @final
     def sample(self, normalized: str, *, strength: float, seed: int) -> list[int]:
-        """Subword ids of one segmentation.
+        """Draws the subword ids of one segmentation.
 
         Args:
-            normalized: As SentencePiece normalises text, with U+2581 for spaces.
-            strength: See the class.
-            seed: 0 or more.
+            normalized: Text that SentencePiece has normalised, with U+2581 for spaces.
+            strength: Strength of the sampling; see the class.
+            seed: Seed, at least 0.
         """
         uniform = random.Random(seed).random
         ids: list[int] = []
@@ -112,9 +113,8 @@ class SegmentationSampler(ABC):
 
     @final
     def sample_spans(self, normalized: str, *, strength: float, seed: int) -> tuple[list[int], list[Span]]:
-        """Samples as `sample` does, with the begin and end of each subword in the normalised text. Where a character
-        is several bytes, the last one has it, and the others have no width, as with SentencePiece.
-        """
+        """Samples as `sample` does, with the begin and end of each subword in the normalised text. If a character is
+        several bytes, the last one has its span, and the others have no width, as in SentencePiece."""
         uniform = random.Random(seed).random
         ids: list[int] = []
         spans: list[Span] = []
@@ -132,10 +132,10 @@ class SegmentationSampler(ABC):
 
     @abstractmethod
     def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
-        """The ids of each piece of a random segmentation of `word`. `uniform` draws from [0, 1)."""
+        """Draws a random segmentation of `word` and returns the ids of each piece. `uniform` draws from [0, 1)."""
 
     def _spell(self, text: str) -> Tokens:
-        """The ids of a piece or of a character that is none."""
+        """Returns the ids of a piece, or of a character that is not a piece."""
         known = self._tokens.get(text)
         if known is not None:
             return known
@@ -145,7 +145,7 @@ class SegmentationSampler(ABC):
 
 
 class _Arrivals(NamedTuple):
-    """The pieces that can end at one place of a word, one entry each."""
+    """The pieces that can end at one position of a word, with one entry each."""
 
     cumulative: tuple[float, ...]
     """Running sum of their probabilities, times a constant."""
@@ -155,17 +155,19 @@ class _Arrivals(NamedTuple):
 
 @final
 class UnigramSampler(SegmentationSampler):
-    """Segmentations x of a unigram model, drawn exactly from P(x)^strength / sum over x' of P(x')^strength.
+    """Draws segmentations x of a unigram model exactly from P(x)^strength / sum over x' of P(x')^strength.
 
-    Forward filtering, backward sampling over the lattice of all segmentations (Kudo 2018, "Subword Regularization",
-    section 3.2, without the n-best approximation). Strength 0 is uniform; a large one leaves the most probable only.
+    It uses forward filtering and backward sampling over the lattice of all segmentations (Kudo 2018, "Subword
+    Regularization", section 3.2, without the n-best approximation). With strength 0 the distribution is uniform; with a
+    large strength only the most probable segmentation is drawn.
 
-    The machine's exp and log enter: where their last bit differs, so does about one draw in 10^15.
+    Results depend on the machine's exp and log: if their last bit differs, about one draw in 10^15 differs.
     """
 
     def __init__(self, model: SubwordModel) -> None:
         super().__init__(model)
-        # SentencePiece scores user-defined pieces, which have no probability, so that they nearly always win
+        # as in SentencePiece, user-defined pieces, which have no probability, get scores with which they nearly always
+        # win
         self._scores = {
             piece.text: 0.1 * (len(piece.text) - 1) if piece.type == PieceType.USER_DEFINED else piece.score
             for piece in model.pieces
@@ -183,7 +185,7 @@ class UnigramSampler(SegmentationSampler):
         while place > 0:
             cumulative, starts, tokens = lattice[place - 1]
             last = len(cumulative) - 1
-            # The bound on the index: a product of uniform() can round up to the sum itself.
+            # the index is bounded, because a product of uniform() can round up to the sum itself
             chosen = bisect_right(cumulative, uniform() * cumulative[last], 0, last) if last else 0
             drawn.append(tokens[chosen])
             place = starts[chosen]
@@ -191,8 +193,8 @@ class UnigramSampler(SegmentationSampler):
         return drawn
 
     def _lattice(self, word: str, strength: float) -> tuple[_Arrivals, ...]:
-        """For the places behind each character of `word`, the pieces that end there and how probable each is."""
-        log_sums = [0.0]  # by place, log of the sum over segmentations of the text before it of P^strength
+        """Computes the pieces that end after each character of `word`, with their probabilities."""
+        log_sums = [0.0]  # at each position, log of the sum of P^strength over segmentations of the text before
         lattice = []
         for end in range(1, len(word) + 1):
             starts, tokens, weights = [], [], []
@@ -217,12 +219,12 @@ class UnigramSampler(SegmentationSampler):
 class BpeSampler(SegmentationSampler):
     """BPE-dropout (Provilkov et al. 2020, algorithm 1), with the probability of dropping a merge as strength.
 
-    Of all places where two neighbours can merge, each is dropped with that probability, anew at each step; the first
-    merge by priority of what remains is made, leftmost first among equals; when nothing remains, the word is done.
-    Strength 0 is the segmentation of SentencePiece itself, 1 leaves characters. User-defined pieces are never cut nor
-    merged.
+    At each step, every merge of two neighbours is dropped with that probability. Of the remaining merges the one with
+    the highest priority is made, the leftmost if several are equal; if none remains, the word is finished. Strength 0
+    gives the segmentation of SentencePiece itself, strength 1 single characters. User-defined pieces are neither split
+    nor merged.
 
-    SentencePiece drops a merge once and for all, which the paper does not: there the same rate cuts finer.
+    Unlike the paper, SentencePiece drops a merge permanently, so that with the same rate its pieces are shorter.
     """
 
     def __init__(self, model: SubwordModel) -> None:
@@ -240,14 +242,14 @@ class BpeSampler(SegmentationSampler):
             yield from self._merge(word, dropout, uniform)
             return
         for index, part in enumerate(self._fixed.split(word)):
-            if index % 2:  # what the pattern's group has matched
+            if index % 2:  # matched by the group of the pattern
                 yield part
             else:
                 yield from self._merge(part, dropout, uniform)
 
     def _merge(self, text: str, dropout: float, uniform: Callable[[], float]) -> list[str]:
-        """The symbols that are left of the characters of `text`."""
-        symbols = list(text)  # by the place of their first character; empty where one has been merged into another
+        """Merges the characters of `text` and returns the remaining symbols."""
+        symbols = list(text)  # at the position of their first character; empty if merged into another
         before, after = list(range(-1, len(text) - 1)), list(range(1, len(text) + 1))
         ranks = self._ranks
         candidates = [
@@ -261,7 +263,7 @@ class BpeSampler(SegmentationSampler):
             candidate = heappop(candidates)
             _, left, merged = candidate
             right = after[left]
-            # Made before one of the two has merged elsewhere?
+            # skip it if one of the two has been merged with another symbol since
             if not symbols[left] or right == len(symbols) or len(symbols[left]) + len(symbols[right]) != len(merged):
                 continue
             if dropout > 0.0 and uniform() < dropout:
@@ -286,7 +288,7 @@ class BpeSampler(SegmentationSampler):
 
 
 def make_sampler(model: SubwordModel) -> SegmentationSampler | None:
-    """The sampler for a model's kind; None where a text has one segmentation only."""
+    """Creates the sampler for the kind of a model; returns None if a text has only one segmentation."""
     if model.kind == ModelKind.UNIGRAM:
         return UnigramSampler(model)
     if model.kind == ModelKind.BPE:

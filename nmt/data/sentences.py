@@ -1,10 +1,10 @@
 """Sentence ends in running text, in any language that writes full stops.
 
-A rule by hand, since the language of a corpus may be unknown: the stops that end a sentence in most scripts, with the
-abbreviations, ordinals and initials of German and English. In doubt it does not split: two sentences in one are
-translated better than half a sentence. Of another language that is known, a full stop ends a sentence only where
-sentencex, which has the abbreviations of about 300 languages, finds an end too. By itself sentencex also splits
-`ARBEITSTAG.INTL` and `M. Dupont`.
+The rule is written by hand, because the language of a corpus may be unknown: it knows the stops that end a sentence in
+most scripts, and the abbreviations, ordinals and initials of German and English. If in doubt, it does not split,
+because two sentences together are translated better than half a sentence. If the language is known to be another one, a
+full stop ends a sentence only if sentencex, which has the abbreviations of about 300 languages, also finds an end. By
+itself sentencex would split `ARBEITSTAG.INTL` and `M. Dupont`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEVER_LAST = _words(
     inkl lt messrs mind mr mrs prof sog urspr vgl vs zzgl
     """
 )
-"""Abbreviations that something always follows; those with a capital are words without it."""
+"""Abbreviations that are never at the end of a sentence; those with a capital are ordinary words without it."""
 
 _SELDOM_LAST = _words(
     """
@@ -33,10 +33,10 @@ _SELDOM_LAST = _words(
     phd sep sept sr usf usw
     """
 )
-"""Abbreviations that end a sentence only where the next word looks like the beginning of one."""
+"""Abbreviations that end a sentence only if the next word looks like the beginning of one."""
 
 _BEFORE_NUMBERS = _words("abb abs art bd ch eq f fig figs hausnr kap no nos nr p pp s sec tab tel vol")
-"""Abbreviations in front of a number, but words or letters elsewhere."""
+"""Abbreviations before a number, which are ordinary words or letters elsewhere."""
 
 _BEGINNINGS = _words(
     """
@@ -50,7 +50,8 @@ _BEGINNINGS = _words(
     Vom Von Vor War Waren Warum Was Weil Wenn Wer Wie Wir Wo Während Zu Zum Zur Zwar Zwei
     """
 )
-"""Words that begin sentences, written large: after what is usually no end they tell that it was one."""
+"""Capitalised words that begin sentences: they show that a sentence has ended before them, even after an
+abbreviation."""
 
 _BEFORE_ORDINALS = _words(
     """
@@ -58,7 +59,7 @@ _BEFORE_ORDINALS = _words(
     seit sein seine seinem seinen unser unsere vom zum zur
     """
 )
-"""German words that an ordinal may follow: `am 3. Mai`, `das 19. Jahrhundert`."""
+"""German words that may precede an ordinal: `am 3. Mai`, `das 19. Jahrhundert`."""
 
 _ORDERED = _words(
     """
@@ -66,12 +67,12 @@ _ORDERED = _words(
     jahrtausend jh jhd jhdt klasse stock platz etage
     """
 )
-"""Nouns that an ordinal counts, where no article comes before it: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
+"""Nouns that follow an ordinal without an article: `Mittwoch, 3. Mai`, `Anfang 20. Jahrhundert`."""
 
 LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""Characters at which some programs, `str.splitlines` among them, end a line, though none ends there for us."""
+"""Characters at which some programs, such as `str.splitlines`, end a line, but this toolkit does not."""
 _ALONE = "。！？｡।॥။។፧።"
-"""Stops that need no white space after them."""
+"""Stops that end a sentence without white space after them."""
 _STRONG = "!?؟‼⁇⁈⁉"
 _STOPS = f".{_STRONG}…۔։\u037e"
 _CLOSING = "\"'”’»«“‘›‹)\\]}」』）】〉》"
@@ -86,20 +87,20 @@ _QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
 _WORD_BEFORE = re.compile(r"(?s)(?=.*[\w.&@'’-]$)(?:(?P<previous>\w++)[^\w\s]*+\s++)?[^\w\s]*(?P<word>[\w.&@'’-]++)$")
 _NEXT = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*(?P<word>\w*)")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
-_LONGEST_LOOK = 80  # characters back from a full stop: a word and the one before it
-_BY_HAND = ("de", "en")  # languages whose abbreviations stand above
+_LONGEST_LOOK = 80  # characters before a full stop that are searched for a word and the one before it
+_BY_HAND = ("de", "en")  # languages whose abbreviations are listed above
 _ROMAN = re.compile("[IVX]{2,}")
 
 
 def sentence_spans(text: str, language: str | None = None) -> list[Span]:
-    """The sentences of a text, in order, without the white space around them; between them there is nothing else. None
-    for a blank text. ``language`` is a code such as ``cs``, where it is known."""
+    """Divides a text into sentences, in order, without the white space around them; the sentences and the white space
+    make up the text. A blank text has none. ``language`` is a code such as ``cs``, if it is known."""
     spans: list[Span] = []
     begin = 0
     quoted = [(-1, 0), *(match.span() for match in _QUOTED.finditer(text))]
     last = len(text.rstrip())
     for match in _STOP.finditer(text):
-        if match.end() >= last:  # the last sentence ends there, whatever the stop
+        if match.end() >= last:  # the last sentence ends at the end of the text
             break
         stop = match.start() if match["line"] else match.end()
         if match["line"] or (_ends(text, begin, match, quoted) and _is_confirmed(text, begin, match, language)):
@@ -110,15 +111,15 @@ def sentence_spans(text: str, language: str | None = None) -> list[Span]:
 
 
 def _is_confirmed(text: str, begin: int, match: re.Match[str], language: str | None) -> bool:
-    """False where the full stop of a match belongs to an abbreviation by sentencex's list for the language."""
+    """Returns False if the full stop of a match belongs to an abbreviation in sentencex's list for the language."""
     stop = match.end()
     if match[0] != "." or language is None or len(language) > 3 or language in _BY_HAND or stop == len(text):
         return True
     try:
         from sentencex import get_sentence_boundaries
-    except ImportError:  # our own rule is left
+    except ImportError:  # only the rule above applies
         return True
-    first = max(begin, stop - _LONGEST_LOOK)  # the neighbours suffice, and of many quotes it takes quadratic time
+    first = max(begin, stop - _LONGEST_LOOK)  # the neighbours suffice, and many quotes take quadratic time
     found = get_sentence_boundaries(language, text[first : stop + _LONGEST_LOOK])
     return any(first + each["start_index"] + len(each["text"].rstrip()) == stop for each in found)
 
@@ -131,10 +132,10 @@ def _append(spans: list[Span], text: str, begin: int, end: int) -> None:
 
 
 def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bool:
-    """True where a stop ends the sentence that began at ``begin``."""
+    """Returns True if a stop ends the sentence that began at ``begin``."""
     end = match.end()
     if match["alone"]:
-        # Of the quotations that begin before the stop only the last may hold it.
+        # of the quotations that begin before the stop, only the last may contain it
         last = quoted[bisect_left(quoted, (match.start(), 0)) - 1][1]
         if match.start() < last - 1 and text[end : end + 1].strip():
             return end == last and not _HIRAGANA.match(text, end)
@@ -154,7 +155,7 @@ def _ends(text: str, begin: int, match: re.Match[str], quoted: list[Span]) -> bo
 
 
 def _goes_on(text: str, begin: int, stop: int, following: str) -> bool:
-    """True where the full stop at ``stop`` belongs to an abbreviation or a number, in a sentence that began at
+    """Returns True if the full stop at ``stop`` belongs to an abbreviation or a number, in a sentence that began at
     ``begin``, with the next word ``following``."""
     match = _WORD_BEFORE.search(text[max(begin, stop - _LONGEST_LOOK) : stop])
     if match is None:

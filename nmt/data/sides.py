@@ -1,12 +1,12 @@
-"""Doubts about a corpus, from a sample of its pairs: swapped sides, sides in another language, HTML entities.
+"""Detection of faults of a corpus in a sample of its pairs: swapped sides, sides in another language, HTML entities.
 
-With c(g) the share of letter trigram g on a side of the sample, a pair (x, y) is swapped where its trigrams are more
-frequent on the other sides, by more than `MARGIN` on the mean of all g in x and y:
+With c(g) the share of letter trigram g on a side of the sample, a pair (x, y) counts as swapped if its trigrams are
+more frequent on the other sides, by more than `MARGIN` in the mean over all g in x and y:
 
     sum_{g in x} log(c_target(g) / c_source(g)) + sum_{g in y} log(c_source(g) / c_target(g))
 
-and a side is unlike the others where its mean of log c(g) is `UNLIKE` below that of the sample. Few wrong pairs hardly
-change the counts, so that the sample serves as its own model.
+and a side is unlike the others if its mean of log c(g) is `UNLIKE` below that of the sample. A few wrong pairs hardly
+change the counts, so the sample serves as its own model.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 MARGIN, UNLIKE, LEAST = 0.3, 1.5, 20
-"""Nats; and least trigrams of a side that is judged."""
+"""Thresholds in nats, and the smallest number of trigrams of a side that is judged."""
 
 _UNKNOWN = -12.0
-"""log c of a trigram that the side does not have."""
+"""Value of log c for a trigram that the side does not have."""
 
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}[0-9]{0,2}|#[0-9]{2,6}|#[xX][0-9a-fA-F]{2,6});")
 
 
 def doubts(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Sentences about what a person should look at; none about a usual corpus, nor about very few pairs."""
+    """Describes suspicious properties of a corpus in sentences; returns none for a usual corpus, or for very few
+    pairs."""
     if len(pairs) < 200:
         return []
     grams = [[_trigrams(text[:300]) for text in pair] for pair in pairs]
@@ -57,7 +58,8 @@ _FOUND = (
     ("have a target unlike the others; nmt languages finds those in another language", 0.045),
     ("have HTML entities such as &quot;, and unescape: true of the corpus replaces them", 0.01),
 )
-"""What is said, and from which share on. Of clean corpora at most 0.06 % look swapped and 3.9 % unlike."""
+"""Messages, and the share of pairs from which on each is shown. In clean corpora at most 0.06 % look swapped and 3.9 %
+unlike the others."""
 
 
 def _trigrams(text: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""Sentence pairs that are held out of a corpus: chosen by what they say, so that no pair is on two sides.
+"""Sentence pairs that are held out of a corpus. They are chosen by their content, so that no pair is in two parts.
 
-Which pairs these are is a function of the seed and of the pairs, not of their order: those whose keyed hashes are the
-least. A pair that comes several times has one hash, and is held out once.
+The choice is a function of the seed and of the pairs, not of their order: the pairs with the smallest keyed hashes are
+held out. A pair that occurs several times has one hash, and is held out once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nmt.data.corpus import numbered_pairs
 from nmt.data.filters import TextFilter, Verdict, pair_hash
 
 MOST_WORDS = 50_000
-"""Different words that are counted; more are as good as any number."""
+"""Maximum number of different words that are counted; more make no difference."""
 
 SAMPLE = 20_000
-"""Pairs that are drawn at random."""
+"""Number of pairs that are drawn at random."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -33,41 +33,41 @@ class Survey:
 
     pairs: int
     target_bytes: int
-    """Bytes of UTF-8."""
+    """Number of bytes in UTF-8 of the target side."""
     characters: int
-    """Different ones, of both sides."""
+    """Number of different characters of both sides."""
     words: int
-    """Different runs of letters, of both sides, up to ``MOST_WORDS``."""
+    """Number of different runs of letters of both sides, up to ``MOST_WORDS``."""
     candidates: tuple[bytes, ...]
     """Hashes of pairs that may be held out, each once, in the order in which they are taken."""
     others: bool
-    """True where more pairs may be held out."""
+    """True if more pairs may be held out."""
     identical: int
-    """Pairs whose sides are the same text."""
+    """Number of pairs whose sides are the same text."""
     sample: tuple[tuple[str, str], ...] = ()
     """Up to ``SAMPLE`` different pairs that may be held out or trained on, drawn at random."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """The parts of a corpus: each pair is in one of these."""
+    """Sizes of the parts of a corpus; each pair is in one of them."""
 
     train: int
     held_out: Mapping[str, int]
-    """Pairs in each part that was held out."""
+    """Number of pairs in each part that was held out."""
     repeats: int
-    """Pairs that are in such a part already, and are left out."""
+    """Number of pairs that are in such a part already, and are left out."""
 
 
 def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[CorpusConfig] = ()) -> Survey:
-    """Reads a corpus once, in memory that does not grow with it, and finds up to ``most`` pairs that may be held out:
-    those that the filters of training would keep, and that are not in ``known``. Raises InputError as
-    ``nmt.data.corpus.read_blocks`` does."""
+    """Reads a corpus once, in constant memory, and finds up to ``most`` pairs that may be held out: pairs that the
+    filters of training would keep and that are not in ``known``. Raises InputError as ``nmt.data.corpus.read_blocks``
+    does."""
     judge = TextFilter(FiltersConfig(), [pair for each in known for pair in _pairs(each)])
     pairs = target_bytes = identical = 0
     characters: set[str] = set()
     words: set[str] = set()
-    least: list[int] = []  # a heap of the greatest of the least hashes, as negative numbers
+    least: list[int] = []  # a heap of the smallest hashes, negated, so that the largest of them is first
     chosen: dict[int, tuple[str, str]] = {}
     others = False
     for source, target in _pairs(corpus):
@@ -102,8 +102,8 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
 def write_parts(
     corpus: CorpusConfig, parts: Mapping[str, tuple[Path, ...]], held: Mapping[str, frozenset[bytes]], *, seed: int
 ) -> Held:
-    """Writes each pair to the files of one part: of the one that holds its hash, else of ``train``. What has a hash
-    that came before is a repeat, and goes nowhere. The lines are as they were, but that all end in LF."""
+    """Writes each pair to the files of one part: the part that has its hash, else ``train``. A repeated pair of a
+    held-out part is not written. The lines are unchanged, except that all end in LF."""
     counts = dict.fromkeys(parts, 0)
     written: set[bytes] = set()
     repeats = 0
@@ -124,7 +124,7 @@ def write_parts(
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
-    """The pairs without white space at either end, as the filters compare them."""
+    """Yields the pairs without white space at both ends, as the filters compare them."""
     for _, source, target in numbered_pairs(corpus):
         yield source.strip(), target.strip()
 

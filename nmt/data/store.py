@@ -45,7 +45,7 @@ _DTYPES = {
 _PART = 1 << 20
 
 WORDS = (1 << 16) - 1
-"""So many words of a sentence, its first ones, may have links."""
+"""Number of the first words of a sentence that may have links."""
 
 
 class Line(NamedTuple):
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The sentences of a pair as they came."""
+    """The original sentences of a pair."""
 
     source: str
     target: str
@@ -64,8 +64,8 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCorpus:
-    """A corpus that a store holds pairs of: its name in messages, how often each pair is seen per epoch, and the tokens
-    that a model reads before each source."""
+    """A corpus whose pairs a store holds: its name in messages, the number of times that each pair is seen per epoch,
+    and the tokens that a model reads before each source."""
 
     name: str
     weight: float
@@ -74,24 +74,24 @@ class StoredCorpus:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of numbers of different lengths, one behind the other in `values`."""
+    """Rows of numbers of different lengths, concatenated in `values`."""
 
     values: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, rows: Sequence[npt.NDArray[Any]]) -> Ragged:
-        """Put rows together."""
+        """Concatenates rows."""
         values = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         return cls(values, np.fromiter(map(len, rows), np.int64, len(rows)))
 
     @classmethod
     def blank(cls, rows: int) -> Ragged:
-        """Rows that hold nothing."""
+        """Creates empty rows."""
         return cls(np.zeros(0, np.int64), np.zeros(rows, np.int64))
 
     def select(self, rows: npt.NDArray[np.bool_]) -> Ragged:
-        """The rows where the mask is true."""
+        """Selects the rows for which the mask is true."""
         return Ragged(self.values[np.repeat(rows, self.lengths)], self.lengths[rows])
 
 
@@ -99,7 +99,7 @@ class Store:
     """Sentence pairs, read-only, by number from 0.
 
     Raises:
-        InputError: From `open`: the folder is not a store, or is damaged.
+        InputError: Raised by `open` if the folder is not a store, or is damaged.
     """
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """Map the store in `folder`."""
+        """Maps the store in `folder`."""
         try:
             description = read_json(folder / "store.json")
             if description["format"] != FORMAT:
@@ -134,26 +134,26 @@ class Store:
         return self._pairs
 
     def source(self, index: int) -> npt.NDArray[np.unsignedinteger]:
-        """The source tokens of a pair, a view into the file."""
+        """Returns the source tokens of a pair, a view into the file."""
         return self._row("source", index)
 
     def target(self, index: int) -> npt.NDArray[np.unsignedinteger]:
-        """The target tokens of a pair, a view into the file."""
+        """Returns the target tokens of a pair, a view into the file."""
         return self._row("target", index)
 
     @functools.cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
-        """Tokens of every source sentence with its context, without special ones."""
+        """Number of tokens of every source sentence with its context, without special ones."""
         lengths = _differences(self._columns["source.offsets"])
         return lengths + _differences(self._columns["context.offsets"]) if self.has_context else lengths
 
     @functools.cached_property
     def target_lengths(self) -> npt.NDArray[np.int32]:
-        """Tokens of every target sentence, without special ones."""
+        """Number of tokens of every target sentence, without special ones."""
         return _differences(self._columns["target.offsets"])
 
     def token_counts(self, side: str, tokens: int, begin: int = 0, end: int = -1) -> npt.NDArray[np.int64]:
-        """Number of times that each of ``tokens`` tokens occurs on a side, of all pairs or those from ``begin`` until
+        """Counts how often each of ``tokens`` tokens occurs on a side, in all pairs or in those from ``begin`` until
         ``end``."""
         offsets, count_V = self._columns[f"{side}.offsets"], np.zeros(tokens, np.int64)
         column = self._columns[side][offsets[begin] : offsets[end]]
@@ -163,21 +163,22 @@ class Store:
 
     @property
     def corpus(self) -> npt.NDArray[np.uint16]:
-        """For every pair the index of its corpus in `corpora`; pairs of a corpus stand together, in its order."""
+        """Index in `corpora` of the corpus of every pair; pairs of a corpus are contiguous, in their original order."""
         return self._columns["corpus"]
 
     def prefix(self, index: int) -> tuple[int, ...]:
-        """The tokens that a model reads before the source of a pair: that of the target language, and the context."""
+        """Returns the tokens that a model reads before the source of a pair: the token of the target language, and the
+        context."""
         context = self._row("context", index).tolist() if self.has_context else ()
         return (*self.corpora[int(self.corpus[index])].prefix, *context)
 
     def line(self, index: int) -> Line:
-        """The corpus and line that a pair came from."""
+        """Returns the corpus and line that a pair came from."""
         self._check(index)
         return Line(self.corpora[int(self.corpus[index])].name, int(self._columns["line"][index]))
 
     def text(self, index: int) -> Text:
-        """The sentences of a pair as they came. Only where `has_text`."""
+        """Returns the original sentences of a pair. Requires `has_text`."""
         if not self.has_text:
             raise ValueError(f"{self.folder} was made without text")
         try:
@@ -186,8 +187,8 @@ class Store:
             raise _damaged(self.folder) from None
 
     def source_texts(self) -> list[str]:
-        """The source of every pair, which knows those before it in its corpus. Only where `has_text`; for the valid
-        corpus, of which every line is there."""
+        """Returns the source of every pair, which knows the sources before it in its corpus. Requires `has_text`; it is
+        for the valid corpus, which is stored completely."""
         documents = [Document() for _ in self.corpora]
         return [
             text
@@ -196,7 +197,8 @@ class Store:
         ]
 
     def links(self, index: int) -> npt.NDArray[np.uint16]:
-        """The links of a pair between words, [links, 2], source first; there may be none. Only where `has_links`."""
+        """Returns the links of a pair between words, [links, 2], source first; there may be none. Requires
+        `has_links`."""
         return self._row("links", index).reshape(-1, 2)
 
     @property
@@ -205,8 +207,8 @@ class Store:
         return int(np.count_nonzero(_differences(self._columns["links.offsets"]))) if self.has_links else 0
 
     def words(self, index: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-        """The word that each source token and each target token of a pair with links lies in; of all words from number
-        `WORDS` on, `WORDS`. Only where `has_links` and not `has_text`."""
+        """Returns the index of the word that contains each source token and each target token of a pair with links; it
+        is `WORDS` for all words from number `WORDS` on. Requires `has_links` and not `has_text`."""
         self._check(index)
         source, target = (
             self._columns[f"{side}.words"][offsets[index] : offsets[index + 1]]
@@ -215,8 +217,8 @@ class Store:
         return source, target
 
     def check(self, source_tokens: int, target_tokens: int) -> None:
-        """Reads all numbers. Raises InputError where a token is none of vocabularies of these sizes, or a row, a corpus
-        or a link is out of its place."""
+        """Reads all numbers. Raises InputError if a token is not in vocabularies of these sizes, or the offsets of a
+        row, a corpus or the number of links is invalid."""
         if any(token >= source_tokens for corpus in self.corpora for token in corpus.prefix):
             raise _damaged(self.folder)
         most = {"source": source_tokens, "target": target_tokens, "corpus": len(self.corpora), "context": source_tokens}
@@ -227,7 +229,8 @@ class Store:
                     raise _damaged(self.folder)
 
     def _parts(self, name: str) -> Iterator[npt.NDArray[Any]]:
-        """Reads a column in parts that overlap by a number. Pages of its map would stay resident."""
+        """Reads a column in parts that overlap by one number. It does not read the map, whose pages would stay
+        resident."""
         column = self._columns[name]
         with (self.folder / f"{name}.bin").open("rb") as file:
             for start in range(0, len(column), _PART):
@@ -235,7 +238,7 @@ class Store:
                 yield np.fromfile(file, column.dtype, _PART + 1)
 
     def _check_counts(self) -> None:
-        """Raises KeyError or ValueError where columns miss or do not go with each other."""
+        """Raises KeyError or ValueError if columns are missing or inconsistent."""
         columns = self._columns
         rowed = [*SIDES, *(f"{side}.text" for side in SIDES if self.has_text)]
         for name in (*rowed, *(["links"] if self.has_links else []), *(["context"] if self.has_context else [])):
@@ -263,30 +266,30 @@ def _damaged(folder: Path) -> InputError:
 
 
 def _corpus(name: str, weight: float, prefix: Sequence[int] = ()) -> StoredCorpus:
-    """Raises ValueError or TypeError for an invalid name, weight or prefix."""
+    """Creates a corpus; raises ValueError or TypeError for an invalid name, weight or prefix."""
     if not isinstance(name, str) or isinstance(weight, bool) or not 0 < weight <= 1000:
         raise ValueError("corpora")
     return StoredCorpus(name, float(weight), tuple(map(_count, prefix)))
 
 
 def _count(value: object) -> int:
-    """Raises ValueError for an invalid count."""
+    """Returns a count; raises ValueError if it is invalid."""
     if type(value) is not int or not 0 <= value < 1 << 62:
         raise ValueError(f"{value!r} is not a count")
     return value
 
 
 def _differences(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """The lengths of rows, below 2^31 each, without a copy of the offsets in int64."""
+    """Computes the lengths of rows, each below 2^31, without a copy of the offsets in int64."""
     return np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="unsafe")
 
 
 def _map(path: Path, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-    """The numbers of a file, mapped; ValueError where it has another size."""
+    """Maps the numbers of a file; raises ValueError if it has another size."""
     refuse_special(path)
     if path.stat().st_size != count * dtype.itemsize:
         raise ValueError(f"{path}: wrong size")
     if count == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype)
-    # A plain array over the map: slices of np.memmap itself cost ten times as much.
+    # a plain array over the map, because slices of np.memmap itself take ten times as long
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=(count,)))

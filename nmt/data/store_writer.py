@@ -18,12 +18,12 @@ class StoreWriter:
     """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` the store does not exist.
 
     Args:
-        folder: Where to write; its parent exists, itself does not.
-        corpora: The corpora that pairs will be from.
-        vocabulary_sizes: Of source and target; decides how many bytes a token takes.
-        keep_text: Whether to keep the sentences too.
-        keep_links: Whether to keep links between words.
-        keep_context: Whether to keep the tokens of previous sentences.
+        folder: Path of the new folder; its parent must exist.
+        corpora: The corpora that the pairs come from.
+        vocabulary_sizes: Sizes of the source and target vocabulary, which determine the number of bytes of a token.
+        keep_text: Store the sentences, too.
+        keep_links: Store links between words.
+        keep_context: Store the tokens of previous sentences.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StoreWriter:
         self._keep_links = keep_links
         self._keep_context = keep_context
         self.keep_words = keep_links and not keep_text
-        """True where the store keeps the word of each token."""
+        """True if the store keeps the word of each token."""
         self._columns: dict[str, _Column] = {}
         for side, size in zip(SIDES, vocabulary_sizes, strict=True):
             self._add(side, "<u2" if size < 1 << 16 else "<u4")
@@ -77,11 +77,11 @@ class StoreWriter:
         words: tuple[Ragged, Ragged] | None = None,
         contexts: Ragged | None = None,
     ) -> None:
-        """Add pairs of one corpus: their line numbers, tokens, and text where the store keeps it.
+        """Adds pairs of one corpus: their line numbers, tokens, and text if the store keeps it.
 
-        `links` has two numbers for each link, `words` the word of each source and each target token where the store
-        keeps words too; None: a corpus without links. `contexts` has the tokens of previous
-        sentences, where the store keeps them.
+        `links` has two numbers for each link, and `words` the word of each source and each target token, if the store
+        keeps words, too; None means a corpus without links. `contexts` has the tokens of previous sentences, if the
+        store keeps them.
         """
         assert len(lines) == len(sources.lengths) == len(targets.lengths)
         assert (texts is not None) == self._keep_text
@@ -106,7 +106,8 @@ class StoreWriter:
         self._pairs += len(lines)
 
     def finish(self, corpora: Sequence[StoredCorpus] | None = None) -> None:
-        """Bring everything to disk; `store.json` comes last. `corpora`: with other weights than before."""
+        """Writes everything to disk, with `store.json` last. `corpora` may give the corpora other weights than
+        before."""
         for column in self._columns.values():
             column.file.flush()
         self.close()
@@ -122,7 +123,7 @@ class StoreWriter:
         (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")
 
     def close(self) -> None:
-        """Close the files, finished or not."""
+        """Closes the files, even if the store is not finished."""
         for column in self._columns.values():
             column.file.close()
 

@@ -1,7 +1,8 @@
 """The pieces of a SentencePiece model file.
 
-The file is a protobuf message (`sentencepiece_model.proto`). SentencePieceProcessor tells neither the kind of model nor
-which pieces are user-defined; the generated classes need the protobuf package, which five fields are not worth.
+The file is a protobuf message (`sentencepiece_model.proto`). SentencePieceProcessor reveals neither the kind of model
+nor which pieces are user-defined, and the generated classes need the protobuf package, which is too much for five
+fields.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ _TEXT, _SCORE, _TYPE = 1, 2, 3
 _KIND, _BYTE_FALLBACK = 3, 35
 
 IMPORTED = b"\x82\xfa\x01"
-"""Begins a model whose ids come from a vocabulary: the tag of field 4000, of bytes. See `nmt.data.imported`."""
+"""First bytes of a model whose ids come from a vocabulary: the tag of field 4000, of bytes. See `nmt.data.imported`."""
 
 
 class ModelKind(IntEnum):
-    """TrainerSpec.ModelType."""
+    """Values of TrainerSpec.ModelType."""
 
     UNIGRAM = 1
     BPE = 2
@@ -30,7 +31,7 @@ class ModelKind(IntEnum):
 
 
 class PieceType(IntEnum):
-    """ModelProto.SentencePiece.Type."""
+    """Values of ModelProto.SentencePiece.Type."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -41,12 +42,13 @@ class PieceType(IntEnum):
 
 
 class Piece(NamedTuple):
-    """An entry of the vocabulary; its id is its place in `SubwordModel.pieces`.
+    """An entry of the vocabulary; its id is its index in `SubwordModel.pieces`.
 
     Attributes:
-        text: As it stands in normalised text, with U+2581 for a space.
-        score: For unigram the log probability, for BPE the priority of the merge that makes it: higher goes first.
-        type: Only normal and user-defined pieces stand for their text.
+        text: The piece in normalised text, with U+2581 for a space.
+        score: The log probability in a unigram model; in BPE the priority of the merge that creates it, the highest
+            first.
+        type: The type; only normal and user-defined pieces represent their text.
     """
 
     text: str
@@ -58,9 +60,9 @@ class SubwordModel(NamedTuple):
     """The kind and the vocabulary of a model.
 
     Attributes:
-        kind: Which segmentation it is.
-        pieces: By id.
-        byte_fallback: Whether unknown characters are spelled as the byte pieces of their UTF-8.
+        kind: The kind of segmentation.
+        pieces: The pieces, indexed by id.
+        byte_fallback: True if unknown characters are spelled as the byte pieces of their UTF-8.
     """
 
     kind: ModelKind
@@ -69,7 +71,7 @@ class SubwordModel(NamedTuple):
 
 
 def read_model(model: bytes) -> SubwordModel:
-    """Parse a serialised model that SentencePiece has accepted. Raises ValueError for one that is damaged even so."""
+    """Parses a serialised model that SentencePiece has accepted. Raises ValueError if it is damaged nevertheless."""
     try:
         return _read(model)
     except (IndexError, KeyError, struct.error):
@@ -77,8 +79,8 @@ def read_model(model: bytes) -> SubwordModel:
 
 
 def with_control_pieces(model: bytes, texts: Sequence[str]) -> bytes:
-    """A serialised model with more control pieces at the end of its vocabulary, which no text is segmented into and
-    which stand for no text. To append a repeated field to a message is to append its bytes."""
+    """Adds control pieces, which no text is segmented into and which represent no text, to the end of the vocabulary of
+    a serialised model. Appending a repeated field to a message means appending its bytes."""
     for text in texts:
         piece = bytes([_TEXT << 3 | 2]) + sized(text.encode()) + bytes([_TYPE << 3, PieceType.CONTROL])
         model += bytes([_PIECES << 3 | 2]) + sized(piece)
@@ -86,7 +88,7 @@ def with_control_pieces(model: bytes, texts: Sequence[str]) -> bytes:
 
 
 def sized(value: bytes) -> bytes:
-    """The value of a field of bytes as it stands in a message."""
+    """Encodes the value of a field of bytes as in a message."""
     digits, rest = bytearray(), len(value)
     while rest > 0x7F:
         digits.append(rest & 0x7F | 0x80)
@@ -95,7 +97,8 @@ def sized(value: bytes) -> bytes:
 
 
 def first_field(message: bytes) -> tuple[bytes, bytes]:
-    """The bytes of the first field of a message, and the message without it. Raises IndexError where it is cut."""
+    """Returns the bytes of the first field of a message, and the message without it. Raises IndexError if the message
+    is cut short."""
     _, place = _varint(message, 0)
     size, place = _varint(message, place)
     if place + size > len(message):
@@ -134,7 +137,8 @@ def _integer(value: int | bytes) -> int:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a protobuf message; https://protobuf.dev/programming-guides/encoding."""
+    """Yields the number and value of each field of a protobuf message;
+    https://protobuf.dev/programming-guides/encoding."""
     place = 0
     while place < len(message):
         tag, place = _varint(message, place)
@@ -152,7 +156,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """The integer of 7 bits a byte, lowest first, that begins at `place`, and the place behind it."""
+    """Decodes the integer that begins at `place`, with 7 bits per byte and the lowest first; also returns the position
+    after it."""
     value, shift = 0, 0
     while message[place] & 0x80:
         value |= (message[place] & 0x7F) << shift

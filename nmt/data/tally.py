@@ -27,7 +27,7 @@ class CorpusTally:
         self._first_near: list[int] = []
 
     def add(self, first_line: int, verdicts: npt.NDArray[np.uint8], near: npt.NDArray[np.bool_]) -> None:
-        """Count the verdicts on consecutive lines. ``near``: those that are near-duplicates and kept."""
+        """Counts the verdicts on consecutive lines. ``near`` marks lines that are near-duplicates and kept."""
         self._near += int(near.sum())
         self._first_near += (first_line + np.flatnonzero(near)[: FIRST_LINES - len(self._first_near)]).tolist()
         for verdict in Verdict:
@@ -39,11 +39,11 @@ class CorpusTally:
 
     @property
     def kept(self) -> int:
-        """Pairs kept so far."""
+        """Number of pairs kept so far."""
         return self._counts[Verdict.KEPT]
 
     def report(self) -> CorpusReport:
-        """The counts so far."""
+        """Returns the counts so far."""
         return CorpusReport(
             name=self._name, weight=self.weight, pairs=sum(self._counts.values()), kept=self.kept,
             dropped={
@@ -63,7 +63,7 @@ class SideTally:
         self._lengths = np.zeros(0, np.int64)
 
     def add(self, rows: Ragged, words: int) -> None:
-        """Count sentences as tokens, and their white-space words."""
+        """Counts the tokens of sentences, and their white-space words."""
         self._tokens += len(rows.values)
         self._unknown += int((rows.values == UNK).sum())
         self._words += words
@@ -77,7 +77,7 @@ class SideTally:
         return self._unknown / max(self._tokens, 1)
 
     def report(self, *, rare: int) -> SideReport:
-        """The counts so far; ``rare`` as in the report."""
+        """Returns the counts so far; ``rare`` is that of the report."""
         return SideReport(
             vocabulary=self._vocabulary, tokens=self._tokens, words=self._words, unknown=self.unknown,
             tokens_per_word=self._tokens / max(self._words, 1), lengths=_percentiles(self._lengths),
@@ -86,15 +86,16 @@ class SideTally:
 
 
 class LineTally:
-    """Counts source lines with several sentences and without a letter, in a sample of 1,024 or more of a block."""
+    """Counts source lines with several sentences and lines without a letter, in a sample of 1,024 or more lines of a
+    block."""
 
     def __init__(self, language: str | None) -> None:
-        """``language`` as in ``sentence_spans``."""
+        """``language`` is that of ``sentence_spans``."""
         self._language = language
         self.lines = self.several = self.letterless = 0
 
     def add(self, lines: Sequence[str]) -> None:
-        """Counts lines of a block."""
+        """Counts the lines of a block."""
         for line in lines[:: max(1, len(lines) // 1024)]:  # the splitter takes as long as the tokenizer
             self.lines += 1
             self.several += len(sentence_spans(line, self._language)) > 1
@@ -102,7 +103,7 @@ class LineTally:
 
 
 def _percentiles(counts: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Percentiles of a histogram: the least value that so many percent of all do not exceed."""
+    """Computes percentiles of a histogram: the smallest value that a given percentage of all values does not exceed."""
     sums = np.cumsum(counts)
     total = int(sums[-1]) if len(sums) else 0
     names = {0: "least", 50: "median", 100: "most"}

@@ -1,8 +1,8 @@
 """Shares of the directions of a multilingual corpus.
 
-Of the directions d with n_d pairs, d has the share p_d = n_d^(1/T) / sum over e of n_e^(1/T) of an epoch, which has as
-many pairs as before (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild", section
-4.1). T = 1 leaves the corpora as they are; as T grows, all directions come equally often.
+Direction d with n_d pairs has the share p_d = n_d^(1/T) / sum over e of n_e^(1/T) of an epoch, whose number of pairs
+does not change (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild", section 4.1).
+T = 1 keeps the corpora as they are; the larger T is, the more equal the shares of all directions become.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MAX_WEIGHT = 1000
 def tempered_weights(
     corpora: Sequence[TrainingCorpusConfig], kept: Sequence[int], temperature: float
 ) -> tuple[float, ...]:
-    """The weight of each corpus, of which ``kept`` pairs are left. The pairs of a direction are those of its corpora,
-    each as often as its configured weight says. Raises InputError for a weight of more than 1000."""
+    """Computes the weight of each corpus, of which ``kept`` pairs are left. The pairs of a direction are those of its
+    corpora, multiplied by their configured weights. Raises InputError for a weight of more than 1000."""
     weights = tuple(corpus.weight for corpus in corpora)
     if temperature == 1:
         return weights

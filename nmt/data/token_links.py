@@ -1,4 +1,4 @@
-"""Links between the tokens of a batch, from links between words, for training that is guided by them.
+"""Links between the tokens of a batch, derived from links between words, for guided attention in training.
 
 E: links; L: links between words.
 """
@@ -21,7 +21,7 @@ _NO_WORD = -1
 
 @dataclass(frozen=True)
 class TokenLinks:
-    """E links between the target and the source tokens of a batch, none of them twice.
+    """E different links between the target and the source tokens of a batch.
 
     Attributes:
         sentence_E, target_E, source_E: The row of the batch and the two positions.
@@ -35,11 +35,11 @@ class TokenLinks:
 
     @functools.cached_property
     def targets(self) -> int:
-        """Target tokens that have links."""
+        """Number of target tokens that have links."""
         return len(np.unique(_keys(self.sentence_E, self.target_E)))
 
     def of(self, rows_B: npt.NDArray[np.intp]) -> TokenLinks:
-        """Those of some rows of the batch, which are then all there is of it."""
+        """Selects the links of some rows of the batch, and renumbers the rows."""
         place = np.full(int(max(self.sentence_E.max(initial=0), rows_B.max(initial=0))) + 1, -1)
         place[rows_B] = np.arange(len(rows_B))
         kept = place[self.sentence_E] >= 0
@@ -47,11 +47,11 @@ class TokenLinks:
 
 
 def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
-    """Collates the same tokens as `collate`, with the links of the pairs. Only where the store has links."""
+    """Collates the same tokens as `collate`, with the links of the pairs. The store must have links."""
     nothing: npt.ArrayLike = ()
     sources: list[npt.ArrayLike] = []
     targets: list[npt.ArrayLike] = []
-    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # of the tokens; empty for a pair without links
+    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # the word of each token; empty for a pair without links
     links = [store.links(index) for index in pairs_B.tolist()]
     for index, own in zip(pairs_B.tolist(), links, strict=True):
         source: npt.ArrayLike
@@ -83,9 +83,9 @@ def token_links(
     source_words: Sequence[npt.ArrayLike],
     target_words: Sequence[npt.ArrayLike],
 ) -> TokenLinks:
-    """Links between the tokens of sentence pairs, from links between their words, [links, 2] with the source first and
-    none twice, and the word of each token, which never falls along a sentence: each token of the one word with each of
-    the other. A word without a token has none."""
+    """Derives links between the tokens of sentence pairs from links between their words, [links, 2] with the source
+    first and without repeats, and from the word of each token, which never decreases along a sentence. Each token of
+    one word is linked with each token of the other. A word without a token has no links."""
     sentence_L = np.repeat(np.arange(len(links)), [len(links_of_pair) for links_of_pair in links])
     word_L2 = np.concatenate([np.zeros((0, 2), np.int64), *links]).astype(np.int64)
     source_begin_L, source_count_L = _tokens_of(sentence_L, word_L2[:, 0], source_words)
@@ -103,7 +103,7 @@ def token_links(
 def _tokens_of(
     sentence_L: npt.NDArray[np.int64], word_L: npt.NDArray[np.int64], words: Sequence[npt.ArrayLike]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For words of sentences, where in the sentence their tokens begin, and how many they are."""
+    """Finds the index of the first token of words in their sentences, and their number of tokens."""
     rows = Ragged.of([np.asarray(word_of_token, dtype=np.int64) for word_of_token in words])
     begin_B = np.cumsum(rows.lengths) - rows.lengths
     key_N = _keys(np.repeat(np.arange(len(words)), rows.lengths), rows.values.astype(np.int64))
@@ -112,5 +112,5 @@ def _tokens_of(
 
 
 def _keys(sentence: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A number for each pair of numbers, in their order."""
+    """Maps pairs of numbers to single numbers with the same order."""
     return (sentence << 32) + place

@@ -1,7 +1,7 @@
 """Text to subword ids and back, by SentencePiece (Kudo and Richardson 2018).
 
 A word is a run of characters that are not white space in the sense of `str.split`. White space of any kind, and
-SentencePiece's own mark U+2581, only separates; a lone surrogate, which is not a character, is read as U+FFFD.
+SentencePiece's own mark U+2581, only separates words; a lone surrogate, which is not a character, is read as U+FFFD.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MARK = "\u2581"
-# A million pieces take 30.
+# a million pieces take 30 MB
 _MAX_MODEL_BYTES = 256 << 20
 _SPACE = re.compile(r"\s")
-# All that normalisation may read as white space though Python does not is among these.
+# includes all characters that normalisation may read as white space, although Python does not
 _ODD = re.compile(r"[^\w\s!-~]")
 _SEPARATE_MARK = re.compile(r"(?<=\S)\s+([.,;:!?)\]}])(?!\S)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,11 +50,11 @@ class EncodedWords(NamedTuple):
     Attributes:
         ids: Subword ids, without special ones.
         words: The words of the text.
-        word_of_piece: For every id the index of its word. It never decreases; a word may have no piece.
-        written: For every id the part of the text that it stands for, without white space around.
-        word_spans: Begin and end of every word in the text.
-        piece_spans: For every id begin and end in the text. Of what SentencePiece takes for white space at either end
-            it covers at most what `str.isspace` takes for it, too.
+        word_of_piece: The index of the word of every id. It never decreases; a word may have no piece.
+        written: The part of the text that every id represents, without white space around it.
+        word_spans: The begin and end of every word in the text.
+        piece_spans: The begin and end of every id in the text. A span may begin or end with white space by
+            `str.isspace`, but not with other characters that SentencePiece takes for white space.
         text: The sentence itself.
     """
 
@@ -68,8 +68,8 @@ class EncodedWords(NamedTuple):
 
 
 def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatenate[Tokenizer, P], T]:
-    """A method of a tokenizer, with InputError where its model writes invalid UTF-8: a damaged one may normalise or
-    spell a text so, and the model file does not show it."""
+    """Wraps a method of a tokenizer to raise InputError if its model writes invalid UTF-8: a damaged model may do so
+    when it normalises or spells a text, which the model file does not show."""
 
     @functools.wraps(method)
     def checked(self: Tokenizer, *arguments: P.args, **named: P.kwargs) -> T:
@@ -82,18 +82,18 @@ def _sound(method: Callable[Concatenate[Tokenizer, P], T]) -> Callable[Concatena
 
 
 class Tokenizer:
-    """One vocabulary and its segmentation. Any str can be encoded. Two are equal if their models are.
+    """One vocabulary and its segmentation. Any str can be encoded. Two tokenizers are equal if their models are equal.
 
     Args:
         model: A serialised SentencePiece model, as in a `.model` file.
-        name: How errors call it.
+        name: Name of the tokenizer in errors.
 
     Attributes:
-        imported: The vocabulary of an imported model (see `nmt.data.imported`); None for our own.
+        imported: The vocabulary of an imported model (see `nmt.data.imported`), or None.
         begin: The id that the decoder reads before its first token.
 
     Raises:
-        InputError: It is not a SentencePiece model, or one with other special ids than pad 0, unk 1, bos 2, eos 3.
+        InputError: The model is not a SentencePiece model, or has other special ids than pad 0, unk 1, bos 2, eos 3.
     """
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
@@ -116,12 +116,12 @@ class Tokenizer:
         self.model = model
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
-        # Word models know no lone separator. For them SentencePiece melts neighbouring unknown words into one token.
+        # word models have no lone separator; for them SentencePiece merges neighbouring unknown words into one token
         self._whole_words = self.imported is None and self._processor.piece_to_id(MARK) == UNK
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """Read a model file. Raises InputError."""
+        """Reads a model file. Raises InputError."""
         try:
             return cls(read_whole(path, most=_MAX_MODEL_BYTES), name=str(path))
         except FileNotFoundError:
@@ -131,19 +131,19 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """Entries of the vocabulary, special ones included."""
+        """Number of entries of the vocabulary, special ones included."""
         return int(self._processor.get_piece_size())
 
     @_sound
     def encode(self, text: str) -> list[int]:
-        """The most probable segmentation."""
+        """Returns the most probable segmentation of a text."""
         if self._whole_words:
             return [word_id for word_id, _ in self._words(clean(text))]
         return cast("list[int]", self._processor.encode(clean(text)))
 
     @_sound
     def encode_batch(self, texts: Sequence[str], *, threads: int = 1) -> list[list[int]]:
-        """Encodes many texts, as `encode` does one. `threads` run outside Python's lock."""
+        """Encodes many texts with `encode`, in `threads` threads outside Python's lock."""
         if self._whole_words:
             return [self.encode(text) for text in texts]
         cleaned = [clean(text) for text in texts]
@@ -159,15 +159,15 @@ class Tokenizer:
 
     @_sound
     def sample(self, text: str, *, alpha: float, seed: int) -> list[int]:
-        """A random segmentation, a function of model and arguments only, in any process.
+        """Draws a random segmentation, which is a function of model and arguments only, in any process.
 
-        For char and word models it is the only one there is.
+        Char and word models have only one segmentation of a text.
 
         Args:
             text: The sentence.
-            alpha: For unigram, segmentations are drawn from P(segmentation)^alpha (Kudo 2018, "Subword
-                Regularization"); for BPE, the rate at which merges are dropped (Provilkov et al. 2020).
-            seed: 0 or more.
+            alpha: In a unigram model segmentations are drawn from P(segmentation)^alpha (Kudo 2018, "Subword
+                Regularization"); in BPE alpha is the rate at which merges are dropped (Provilkov et al. 2020).
+            seed: Seed, at least 0.
         """
         if self._sampler is None:
             return self.encode(text)
@@ -175,8 +175,8 @@ class Tokenizer:
 
     @_sound
     def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Encodes a text, with the part of it that each subword stands for, by begin and end; white space
-        that it covers counts."""
+        """Encodes a text; also returns the begin and end of the part of it that each subword represents, including
+        white space that it covers."""
         cleaned = clean(text)
         if self._whole_words:
             pieces = self._words(cleaned)
@@ -186,18 +186,19 @@ class Tokenizer:
 
     @_sound
     def encode_words(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
-        """Encodes a text, with the word that each subword lies in: one of `word_spans`, in order, or of the white-space
-        words.
+        """Encodes a text, with the word that contains each subword: one of `word_spans`, in order, or of the
+        white-space words.
 
-        A piece belongs to the word that it covers most of, by its position in the text as written; a piece of no width,
-        which normalisation has added, or one that covers only white space, to the word there or the next one.
+        A piece belongs to the word of which it covers most characters of the original text. A piece of no width, which
+        normalisation has added, or a piece that covers only white space belongs to the word at its position or the next
+        one.
         """
         return self._in_words(text, *self.encode_spans(text), word_spans)
 
     @_sound
     def encode_tokens(self, text: str) -> EncodedWords:
         """Encodes tokenised text by white-space words. If the vocabulary was learnt from ordinary text, spaces before
-        punctuation marks are left out of what is encoded. Spans still refer to `text`."""
+        punctuation marks are left out before encoding. Spans still refer to `text`."""
         marks = (match for match in _SEPARATE_MARK.finditer(text) if match[1] in self._marks_without_space)
         spaces = {place for match in marks for place in range(match.start(), match.start(1))}
         kept = [place for place in range(len(text)) if place not in spaces]
@@ -217,7 +218,7 @@ class Tokenizer:
     def sample_words(
         self, text: str, *, alpha: float, seed: int, word_spans: Sequence[Span] | None = None
     ) -> EncodedWords:
-        """Samples as `sample` does, with the word that each subword lies in, as in `encode_words`."""
+        """Samples as `sample` does, with the word that contains each subword, as in `encode_words`."""
         if self._sampler is None:
             return self.encode_words(text, word_spans)
         normalized, offsets = self._processor.normalize(clean(text), with_offsets=True)
@@ -255,8 +256,8 @@ class Tokenizer:
         )
 
     def _without_separators(self, cleaned: str, spans: list[Span]) -> list[Span]:
-        """The spans without what parts words for SentencePiece at either end, such as a zero width space: it may stand
-        at the end of a word, but be the mark with which the next one begins."""
+        """Removes characters that SentencePiece takes for separators, such as a zero width space, from both ends of
+        spans: they may be at the end of a word, but count as the mark at the beginning of the next one."""
         if not _ODD.search(cleaned):
             return spans
         normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
@@ -277,20 +278,20 @@ class Tokenizer:
 
     @_sound
     def detokenize(self, ids: Iterable[int]) -> str:
-        """The text of subwords: words with a space between, always one line.
+        """Joins subwords to text, with a space between words and always on one line.
 
-        Padding, begin and end are nothing; what is unknown reads ⁇ (U+2047), as a word of its own.
+        Padding, begin- and end-of-sentence give no text; an unknown token gives ⁇ (U+2047), as a separate word.
         """
         return _as_line(self._processor.decode([int(piece_id) for piece_id in ids]))
 
     @_sound
     def detokenize_batch(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each sentence; faster than `detokenize` one by one."""
+        """Joins the subwords of each sentence to text, faster than `detokenize` one by one."""
         return [_as_line(text) for text in self._processor.decode([list(ids) for ids in sentences], num_threads=1)]
 
     @_sound
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The subwords as they stand in the vocabulary, with U+2581 where a word begins."""
+        """Returns the subwords as in the vocabulary, with U+2581 at the beginning of a word."""
         pieces = self._pieces
         return [pieces[piece_id] for piece_id in ids]
 
@@ -300,7 +301,7 @@ class Tokenizer:
 
     @cached_property
     def languages(self) -> dict[str, int]:
-        """The ids of the tokens for target languages, such as ``<2en>``, by language (Johnson et al. 2017, "Google's
+        """Ids of the tokens for target languages, such as ``<2en>``, by language (Johnson et al. 2017, "Google's
         Multilingual Neural Machine Translation System", section 3)."""
         return {
             piece[2:-1]: number
@@ -310,20 +311,20 @@ class Tokenizer:
 
     @cached_property
     def controls(self) -> tuple[int, ...]:
-        """The ids, but end-of-sentence, that no text is segmented into and that stand for no text: padding,
-        begin-of-sentence, the tokens for languages and the like. None of an imported vocabulary, whose model may have
-        been trained with them; see `search.suppress_padding`."""
+        """Ids, except end-of-sentence, that no text is segmented into and that represent no text: padding,
+        begin-of-sentence, the tokens for languages and so on. It is empty for an imported vocabulary, whose model may
+        have been trained with them; see `search.suppress_padding`."""
         is_control = self._processor.is_control
         return () if self.imported else tuple(n for n in range(self.size) if n != EOS and is_control(n))
 
     def control(self, piece: str) -> int | None:
-        """The id of a control piece; None where the vocabulary does not have it."""
+        """Returns the id of a control piece, or None if the vocabulary does not have it."""
         number = self._processor.piece_to_id(piece)
         return int(number) if self._processor.is_control(number) else None
 
     def with_controls(self, pieces: Sequence[str]) -> Tokenizer:
-        """A tokenizer that has these control pieces too, at the end of its vocabulary. Raises InputError where one is a
-        piece of text."""
+        """Returns a tokenizer that also has these control pieces, at the end of its vocabulary. Raises InputError if
+        one of them is a piece of text."""
         tokens = [piece for piece in pieces if self.control(piece) is None]
         if tokens and self.imported is not None:
             raise InputError(f"{self.name}: is the vocabulary of an imported model, which has no token {tokens[0]}")
@@ -333,7 +334,7 @@ class Tokenizer:
 
     @property
     def samples(self) -> bool:
-        """True where a text has more than one segmentation, so that `sample` draws."""
+        """Returns True if a text has more than one segmentation, so that `sample` draws."""
         return self._sampler is not None
 
     @cached_property
@@ -348,7 +349,7 @@ class Tokenizer:
             raise InputError(f"{self.name}: a damaged SentencePiece model: {error}") from None
 
     def _words(self, cleaned: str) -> list[tuple[int, tuple[int, int]]]:
-        """Ids and places in the text of whole words, each one token."""
+        """Finds the ids of whole words, each of which is one token, and their spans in the text."""
         normalized, offsets = self._processor.normalize(cleaned, with_offsets=True)
         return [
             (int(self._processor.piece_to_id(match.group())), (offsets[match.start()], offsets[match.end()]))
@@ -364,33 +365,35 @@ class Tokenizer:
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizers of both languages; one object twice where they share a vocabulary."""
+    """The tokenizers of both languages; they are the same object if they share a vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
     rare: tuple[int, int] = field(default=(0, 0), compare=False)
-    """Different words that `min_frequency` has left out of each; known where the vocabularies have just been learnt."""
+    """Number of different words that `min_frequency` has left out of each vocabulary; it is known only just after they
+    have been learnt."""
 
     @property
     def joint(self) -> bool:
-        """True where both sides have one vocabulary; imported ones may still cut texts in two ways."""
+        """Returns True if both sides have one vocabulary; imported ones may still segment texts differently."""
         return self.source is self.target or (
             self.source.imported is not None and self.source.imported == self.target.imported
         )
 
     @property
     def fingerprint(self) -> str:
-        """Changes when either vocabulary does, or whether they are joint."""
+        """Hash of the vocabularies and of whether they are joint."""
         tokenizers = [self.source] if self.source is self.target else [self.source, self.target]
         return hashlib.sha256(" ".join(each.fingerprint for each in tokenizers).encode()).hexdigest()
 
     def with_controls(self, pieces: Sequence[str]) -> TokenizerPair:
-        """A pair whose source has these control pieces too; see `Tokenizer.with_controls`."""
+        """Returns a pair whose source also has these control pieces; see `Tokenizer.with_controls`."""
         source = self.source.with_controls(pieces)
         return replace(self, source=source, target=source if self.source is self.target else self.target)
 
     def save(self, folder: Path) -> None:
-        """Write `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and remove the other form."""
+        """Writes `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and removes the other
+        form."""
         models = (
             {"subwords.model": self.source}
             if self.source is self.target
@@ -404,7 +407,7 @@ class TokenizerPair:
 
     @classmethod
     def load(cls, folder: Path) -> TokenizerPair:
-        """Read what `save` wrote. Raises InputError."""
+        """Reads the tokenizers that `save` has written. Raises InputError."""
         if (folder / "subwords.source.model").exists():
             return cls(
                 Tokenizer.load(folder / "subwords.source.model"), Tokenizer.load(folder / "subwords.target.model")
@@ -414,11 +417,11 @@ class TokenizerPair:
 
 
 def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
-    """The vocabulary or vocabularies of a folder that `TokenizerPair.save` wrote to, or of a `.model` file, which
-    serves both sides.
+    """Loads the vocabulary or vocabularies of a folder that `TokenizerPair.save` has written to, or of a `.model` file,
+    which is for both sides.
 
     Raises:
-        InputError: There is none, or it does not go with `config.joint` or `config.sampling`.
+        InputError: There is no vocabulary, or it is not compatible with `config.joint` or `config.sampling`.
     """
     try:
         if path.is_dir():
@@ -437,20 +440,21 @@ def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
 
 
 def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int:
-    """The first index from `start` on whose span begins at `place` or later."""
+    """Finds the first index from `start` on whose span begins at `place` or later."""
     while start < len(spans) and spans[start][0] < place:
         start += 1
     return start
 
 
 def _as_line(decoded: str) -> str:
-    """One line: bytes of byte_fallback can spell anything, line ends and the escapes of a terminal too; SentencePiece
-    puts spaces around what is unknown. A control character becomes a space."""
+    """Converts decoded text to one line without control characters, which become spaces: the bytes of byte_fallback can
+    spell anything, including line ends and escape codes of a terminal. SentencePiece puts spaces around unknown text,
+    which are reduced to one."""
     return " ".join((decoded if decoded.isprintable() else _CONTROL.sub(" ", decoded)).split())
 
 
 def clean(text: str) -> str:
-    """The same number of characters, with any white space as a plain space and no surrogates."""
+    """Replaces any white space by plain spaces and surrogates by U+FFFD, without changing the number of characters."""
     if text.isprintable():
         return text
     return _SURROGATE.sub("\ufffd", _SPACE.sub(" ", text))

@@ -15,19 +15,21 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import MARK, Tokenizer, TokenizerPair, clean
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 
-# The learned model depends on the number of threads, through the order of floating-point sums: one for all machines.
+# the learned model depends on the number of threads, through the order of floating-point sums; it is fixed so that all
+# machines learn the same model
 _TRAINING_THREADS = 8
-# SentencePiece's own default; unigram needs memory in proportion to the square of what it suggests.
+# SentencePiece's own default; the memory of unigram is proportional to the square of this length
 _MAX_SENTENCE_BYTES = 4192
 
 
 def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
-    """Learn the vocabulary or vocabularies of sentence pairs. The same pairs and config give the same bytes.
+    """Learns the vocabulary or vocabularies of sentence pairs. The same pairs and config give the same bytes.
 
     Sentences of more than 4192 bytes are not learned from.
 
     Raises:
-        InputError: The size is more than the text has subwords, or less than it has characters, or the text is empty.
+        InputError: The size is larger than the number of subwords of the text, or smaller than its number of
+            characters, or the text is empty.
     """
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     if config.joint:
@@ -41,7 +43,8 @@ def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -
 
 
 def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[bytes, int]:
-    """A serialised model learned from `texts`, which `what` names in errors, and the number of rare words."""
+    """Learns a model from `texts`, which `what` names in errors. Returns the serialised model and the number of rare
+    words."""
     cleaned = (clean(text).replace("\0", " ") for text in texts)
     usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
     if not any(text.strip(f" {MARK}") for text in usable):
@@ -62,7 +65,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
     options: dict[str, Any] = {
         "model_type": config.kind,
         "vocab_size": size,
-        # A text has as many characters and words as it has: for these kinds the size is a limit.
+        # the numbers of characters and words of a text are given, so for these kinds the size is only a limit
         "hard_vocab_limit": config.kind in ("unigram", "bpe"),
         "character_coverage": config.character_coverage,
         "normalization_rule_name": config.normalization,
@@ -82,7 +85,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
 
 
 def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:
-    """SentencePiece's complaint in terms of the config."""
+    """Explains an error of SentencePiece in terms of the config."""
     key = "data.subwords.size"
     if most := re.search(r"too high (?:(?!too high)[^<])*+<= (\d+)", message):
         return InputError(f"{key}: {config.size} is more than the text of {what} has; set it to {most[1]} or less")

@@ -1,17 +1,17 @@
-"""The four token ids that mean the same in every vocabulary."""
+"""The four token ids that have the same meaning in every vocabulary."""
 
 from __future__ import annotations
 
 from typing import Final
 
 PAD: Final = 0
-"""Fills a row of a batch after its sentence has ended."""
+"""Padding, which fills a row of a batch after the end of its sentence."""
 
 UNK: Final = 1
-"""Stands for text that the vocabulary cannot spell."""
+"""Unknown text, which the vocabulary cannot spell."""
 
 BOS: Final = 2
-"""Begins a target sentence as the decoder's first input; never stored, never predicted."""
+"""Begin-of-sentence, the decoder's first input; it is never stored and never predicted."""
 
 EOS: Final = 3
-"""Ends a sentence; added when a batch is made, never stored."""
+"""End-of-sentence; it is added when a batch is formed and never stored."""

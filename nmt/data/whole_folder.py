@@ -1,8 +1,9 @@
-"""A folder that is there whole or not at all, also when its maker is killed or when several make it at once.
+"""Atomic creation of folders: a folder is complete or does not exist, even if the process is killed or several create
+it at once.
 
-It is made beside its place, brought to disk, and renamed; an older one changes names with it in one step. Its maker
-holds a lock meanwhile; the kernel takes the lock from a process that ends, however it ends, and so the next maker may
-remove what is lying about:
+The folder is created under another name beside its path, synced to disk, and renamed; an older one exchanges names with
+it in one step. Meanwhile the process holds a lock, which the kernel releases when the process ends in any way, so the
+next process may remove its remains:
 
     .NAME.partial-*    a new folder that is not finished, or an old one that is being deleted
     .NAME.replaced     the whole old folder, where the file system cannot exchange two names; it has its name back
@@ -28,9 +29,10 @@ from nmt.core.files import naming, sync_entry, umask
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Be the only process that looks at or makes `folder`. The lock goes with the process, however that ends.
+    """Context manager in which this process is the only one that reads or creates `folder`. The lock ends with the
+    process.
 
-    Gives False, and no lock, where nothing can be written beside a folder that is there.
+    Yields False, without a lock, if the folder exists and nothing can be written beside it.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -51,12 +53,12 @@ def locked(folder: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def made_whole(folder: Path) -> Iterator[Path]:
-    """A new, empty folder to fill, which then takes the place of `folder`; after an error nothing has changed.
+    """Yields a new, empty folder to fill, which then replaces `folder`; after an error nothing has changed.
 
-    Nobody else may be making it, so the lock must be held where others could. Who has files of a replaced folder open
-    keeps them. An OSError without a file name gets that of `folder`.
+    No other process may be creating it, so the lock must be held if others could. Processes that have files of a
+    replaced folder open can still read them. An OSError without a file name gets the name of `folder`.
     """
-    named, folder = folder, folder.resolve()  # a link stays
+    named, folder = folder, folder.resolve()  # a link is not replaced
     with naming(named):
         recover(folder)
         partial = _partial(folder)
@@ -69,20 +71,20 @@ def made_whole(folder: Path) -> Iterator[Path]:
                 partial.rename(folder)
             elif not _exchange(partial, folder):
                 folder.rename(_beside(folder, "replaced"))
-                partial.rename(folder)  # if not, `recover` has the old one back
+                partial.rename(folder)  # if this fails, `recover` restores the old folder
             sync_entry(folder.parent)
         finally:
             recover(folder)
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder, which is whole or not there also while it is deleted."""
+    """Deletes a folder atomically: it never exists under its name with files missing."""
     folder.rename(_partial(folder))
     recover(folder)
 
 
 def recover(folder: Path) -> None:
-    """Put back and remove what `made_whole` or `remove` has left beside a folder, if it was killed in their midst."""
+    """Restores a folder and removes temporary ones if a process was killed during `made_whole` or `remove`."""
     replaced = _beside(folder, "replaced")
     if replaced.exists():
         replaced.rename(_partial(folder) if folder.exists() else folder)
@@ -96,12 +98,13 @@ def _beside(folder: Path, end: str) -> Path:
 
 
 def _partial(folder: Path) -> Path:
-    """A new, empty folder, whose place another one can take."""
+    """Creates a new, empty folder beside another one, for its replacement."""
     return Path(tempfile.mkdtemp(prefix=_beside(folder, "partial-").name, dir=folder.parent))
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Exchange the names of two folders in one step; False where the system or the file system has no such step."""
+    """Exchanges the names of two folders in one step; returns False if the system or the file system does not support
+    it."""
     libc, names = ctypes.CDLL(None), (os.fsencode(first), os.fsencode(second))
     if sys.platform == "darwin":
         return bool(libc.renamex_np(*names, 2) == 0)  # RENAME_SWAP

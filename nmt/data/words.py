@@ -1,6 +1,6 @@
-"""The words of a line: what white space parts, or those of ordinary text, which nobody has tokenised.
+"""The words of a line: between white space in tokenised text, or by a rule in ordinary text.
 
-The latter are found by a rule for all scripts, in the manner of Unicode's UAX 29:
+The rule is for all scripts and similar to Unicode's UAX 29:
 
     word      a run of letters, digits and the marks on them. An apostrophe, hyphen, full stop, middle dot or underscore
               between two of them belongs to it (don't, E-Mail, z.B, 3.14, l'eau), a comma only between digits (1,000)
@@ -11,8 +11,8 @@ The latter are found by a rule for all scripts, in the manner of Unicode's UAX 2
               letters are
 
 White space is in no word, every other character in exactly one. Characters without a width of their own (joiners, soft
-hyphens, marks of direction) go with what comes before them or, at the beginning of a word, with what follows; a zero
-width space begins a new word, as it does for SentencePiece.
+hyphens, marks of direction) belong to the preceding word or, at the beginning of a word, to what follows; a zero width
+space begins a new word, as in SentencePiece.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nmt.data.pieces import Span
 Run: TypeAlias = tuple[str, ...]
 """One word, or neighbouring words of a script without spaces."""
 
-# One letter for each sort of character, so that the rule is a regular expression over them.
+# each class of characters has a letter, so that the rule is a regular expression over these letters
 _SPACE = " "
 _LETTER, _DIGIT, _UNSPACED, _SIGN, _SYMBOL, _FLAG = "L", "N", "U", "P", "S", "F"
 _MARK, _JOINER, _STACKER, _PREPOSED, _BREAK = "M", "Z", "V", "O", "B"
@@ -54,11 +54,12 @@ _WORD = re.compile(
 
 _LINKS = frozenset("'’-\u2010\u2011.·_")
 _STACKERS = frozenset("\u1039\u17d2")
-"""Put the next letter under the one before."""
+"""Characters that put the next letter under the preceding one."""
 _PREPOSED_VOWELS = frozenset("\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4")
 """Thai and Lao vowels that are written before their consonant."""
 _FOLLOWERS = frozenset("\u30fc\uff70\uff9e\uff9f\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3")
-"""Letters by their category that only follow others: long vowels and voicing of kana, Thai and Lao vowels."""
+"""Characters whose category is letter, but which only follow others: long vowels and voicing of kana, Thai and Lao
+vowels."""
 _UNSPACED_RANGES = (
     (0x2E80, 0x2FDF), (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x303C), (0x3041, 0x309F),
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x1B001, 0x1B11F), (0x1B150, 0x1B152), (0x20000, 0x3FFFF),
@@ -67,7 +68,7 @@ _UNSPACED_RANGES = (
 
 
 class _Sorts(dict[int, str]):
-    """The sort of each code point, found when it first occurs."""
+    """The class of each code point, determined when it first occurs."""
 
     def __missing__(self, code: int) -> str:
         self[code] = kind = _sort(chr(code))
@@ -79,12 +80,12 @@ _BETWEEN_SPACES = re.compile(r"\S+")
 
 
 def white_space_words(text: str) -> list[Span]:
-    """The words of a line whose tokens are parted by white space, as `str.split` finds them."""
+    """Finds the words of a line that is tokenised by white space, like `str.split`."""
     return [match.span() for match in _BETWEEN_SPACES.finditer(text)]
 
 
 def text_words(text: str) -> list[Span]:
-    """The words of ordinary text, in order."""
+    """Finds the words of ordinary text, in order."""
     return [match.span() for match in _WORD.finditer(text.translate(_SORTS))]
 
 
@@ -94,23 +95,23 @@ _KEPT = frozenset("#%&@§‰")
 
 @cache
 def is_punctuation_mark(character: str) -> bool:
-    """True for punctuation, but not for a character that stands for a word, such as %."""
+    """Returns True for punctuation, but not for a character that represents a word, such as %."""
     return unicodedata.category(character).startswith("P") and character not in _KEPT
 
 
 def is_punctuation(text: str) -> bool:
-    """True where a text is one or more punctuation marks and nothing else."""
+    """Returns True if a text consists of one or more punctuation marks."""
     return bool(text) and all(map(is_punctuation_mark, text))
 
 
 @lru_cache(1 << 16)
 def is_unspaced(word: str) -> bool:
-    """True for a word of a script without spaces."""
+    """Returns True for a word of a script without spaces."""
     return not _UNSPACED_SORTS.isdisjoint(word.translate(_SORTS))
 
 
 def words_and_runs(line: str, spans: Sequence[Span]) -> list[Run]:
-    """The words of a line; those of scripts without spaces that follow each other without one are together."""
+    """Groups the words of a line: successive words of scripts without spaces form one run."""
     found: list[Run] = []
     if _UNSPACED_SORTS.isdisjoint(line.translate(_SORTS)):
         return [(line[begin:end],) for begin, end in spans]

@@ -1,12 +1,12 @@
 """Confidence of corpus-level scores: the paired and the plain bootstrap over sentences (Koehn 2004).
 
-A resample draws N sentences with replacement from the N of the corpus. A score varies over many resamples as it
-would vary over other test sets of that kind and size. BLEU, chrF and TER are functions of sums over the sentences
-(n-gram matches, lengths, edits), so all resamples together take one matrix product, times_RN @ counts_NK: the times
-that each resample has each sentence, by the counts of sacreBLEU in it. Counts, formula, draws and default seed are
-sacreBLEU's own, so the figures are those of `sacrebleu --confidence` and `sacrebleu --paired-bs`, but in a fraction of
-their time; only the interval is another one (see `interval`). Any other rate that is a function of such sums, as the
-alignment error rate is, takes `resampled_sums` and `percentile_interval`.
+A resample draws N sentences with replacement from the N of the corpus. A score varies over many resamples as it would
+over other test sets of that kind and size. BLEU, chrF and TER are functions of sums over the sentences (n-gram matches,
+lengths, edits), so all resamples together take one matrix product, times_RN @ counts_NK: the times that each resample
+has each sentence, by the counts of sacreBLEU in it. Counts, formula, draws and default seed are sacreBLEU's own, so the
+figures are those of `sacrebleu --confidence` and `sacrebleu --paired-bs`, but in a fraction of their time; only the
+interval differs (see `interval`). Any other rate that is a function of such sums, such as the alignment error rate, can
+use `resampled_sums` and `percentile_interval`.
 
 Shapes: N sentences, R resamples, K counts of a sentence.
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 SEED = 12345
-"""sacreBLEU's."""
+"""Default seed, which is sacreBLEU's."""
 
 _MAX_ELEMENTS = 1 << 21
-"""Elements of times_RN in memory at a time."""
+"""Number of elements of times_RN in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class SentenceCounts:
     counts_NK: npt.NDArray[np.float64]
 
     def select(self, rows: npt.NDArray[np.integer]) -> SentenceCounts:
-        """The counts of some of the sentences."""
+        """Returns the counts of some of the sentences."""
         return SentenceCounts(self.metric, self.counts_NK[rows])
 
     def score(self) -> float:
-        """The score of the corpus, as sacreBLEU's `corpus_score` gives it."""
+        """Computes the score of the corpus like sacreBLEU's `corpus_score`."""
         return self._score(self.counts_NK.sum(axis=0).tolist())
 
     def resampled(self, *, resamples: int = RESAMPLES, seed: int = SEED) -> npt.NDArray[np.float64]:
-        """The score of each resample. Equal seeds draw equal sentences from corpora of equal size."""
+        """Computes the score of each resample. Equal seeds draw equal sentences from corpora of equal size."""
         sums = resampled_sums(self.counts_NK, resamples=resamples, seed=seed)
         return np.array([self._score(sum_K) for sum_K in sums.tolist()])
 
@@ -74,19 +74,19 @@ class PairedComparison:
     score_a: float
     score_b: float
     low: float
-    """The lower end of the 95 % interval of the difference."""
+    """Lower end of the 95 % interval of the difference; ``high`` is its upper end."""
     high: float
     p_value: float
-    """See `compare`."""
+    """The p-value of the difference; see `compare`."""
 
     @property
     def difference(self) -> float:
-        """a - b."""
+        """The score of a minus the score of b."""
         return self.score_a - self.score_b
 
     @property
     def significant(self) -> bool:
-        """True where the interval leaves 0 out: a two-sided test at 5 %."""
+        """Returns True if the interval does not contain 0, which is a two-sided test at 5 %."""
         return self.low > 0.0 or self.high < 0.0
 
 
@@ -98,7 +98,8 @@ def sentence_counts(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> SentenceCounts:
-    """The counts of sacreBLEU in each sentence. Arguments and errors are those of `translation.scores`."""
+    """Computes the counts of sacreBLEU in each sentence. Arguments and errors are the same as of
+    `translation.scores`."""
     lines = prepare(hypotheses, references)
     counter = sacrebleu_metric(metric, lowercase=lowercase, tokenize=tokenize or bleu_tokenizer(lines.references))
     counts_NK = counter._extract_corpus_statistics(lines.hypotheses, lines.references)
@@ -106,22 +107,23 @@ def sentence_counts(
 
 
 def interval(counts: SentenceCounts, *, resamples: int = RESAMPLES, seed: int = SEED) -> Estimate:
-    """The score with its percentile interval: from the 2.5th to the 97.5th percentile of the resamples' scores.
+    """Computes the score with its percentile interval: from the 2.5th to the 97.5th percentile of the resamples'
+    scores.
 
-    Unlike sacreBLEU's mean ± half a width it need not be symmetric, and it ends within the scores that occur.
+    Unlike sacreBLEU's mean ± half a width, it need not be symmetric, and its ends are within the range of the scores.
     """
     return Estimate(counts.score(), *percentile_interval(counts.resampled(resamples=resamples, seed=seed)))
 
 
 def compare(a: SentenceCounts, b: SentenceCounts, *, resamples: int = RESAMPLES, seed: int = SEED) -> PairedComparison:
-    """The difference of two systems, both on the same resamples, with its percentile interval.
+    """Compares two systems on the same resamples: the difference of their scores, with its percentile interval.
 
     The p-value is that of `sacrebleu --paired-bs` (which has it from Moses): with d_r the difference on resample r,
 
         p = (1 + #{r: |d_r| - mean|d| > |a - b|}) / (1 + R)
 
-    but 1 for systems that differ on no resample. Where the difference is clear, it counts one of the two tails, as
-    Koehn's own test does: p < 0.025 there is what `significant` asks for.
+    except that p is 1 for systems that differ on no resample. If the difference is clear, it counts one of the two
+    tails, as in Koehn's own test: p < 0.025 then corresponds to `significant`.
     """
     if len(a.counts_NK) != len(b.counts_NK):
         raise ValueError(f"{len(a.counts_NK)} sentences of one system, {len(b.counts_NK)} of the other")
@@ -136,18 +138,18 @@ def compare(a: SentenceCounts, b: SentenceCounts, *, resamples: int = RESAMPLES,
 def resampled_sums(
     counts_NK: npt.NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> npt.NDArray[np.float64]:
-    """The sums of the counts over each resample, (R, K). There must be a sentence."""
+    """Computes the sums of the counts over each resample, (R, K). There must be at least one sentence."""
     return np.concatenate([times_RN @ counts_NK for times_RN in _draws(len(counts_NK), resamples, seed)])
 
 
 def percentile_interval(values_R: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """From the 2.5th to the 97.5th percentile of a figure's values on all resamples."""
+    """Computes the interval from the 2.5th to the 97.5th percentile of a figure's values on all resamples."""
     low, high = np.percentile(values_R, (2.5, 97.5))
     return float(low), float(high)
 
 
 def _draws(sentences: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:
-    """The times that each resample has each sentence, (R, N), some resamples at a time."""
+    """Yields the number of times that each resample contains each sentence, (R, N), for some resamples at a time."""
     random = np.random.default_rng(seed)
     most = max(_MAX_ELEMENTS // sentences, 1)
     for begin in range(0, resamples, most):

@@ -1,4 +1,4 @@
-"""Scores by the length of the source: whether a model loses on long sentences what it wins on short ones.
+"""Scores by the length of the source, which show if a model is worse on long sentences than on short ones.
 
 The sentences of a corpus are cut into buckets by the number of white-space words of their source (Bahdanau et al.
 2015, figure 2), and each bucket is scored as a corpus of its own.
@@ -16,15 +16,17 @@ from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, interval, sentence_counts
 
 EDGES = (5, 10, 15, 20, 25, 30)
-"""The last length of each bucket but the last, which has no end."""
+"""The last length of each bucket except the last bucket, which has no end."""
 
 FEW = 50
-"""A bucket of fewer sentences is marked: its score says little, and its interval, too, is drawn from few sentences."""
+"""Number of sentences below which a bucket is marked: its score says little, and its interval is also computed from few
+sentences."""
 
 
 @dataclass(frozen=True)
 class LengthScores:
-    """The scores of the sentences whose source has from `first` to `last` words; no limit where `last` is None."""
+    """The scores of the sentences whose source has from `first` to `last` words; if `last` is None there is no upper
+    limit."""
 
     first: int
     last: int | None
@@ -34,17 +36,17 @@ class LengthScores:
 
     @property
     def label(self) -> str:
-        """For people: "6-10", "31+"."""
+        """Label of the bucket, such as "6-10" or "31+"."""
         return length_label(self.first, self.last)
 
     @property
     def is_few(self) -> bool:
-        """True for fewer than `FEW` sentences."""
+        """Returns True if there are fewer than `FEW` sentences."""
         return self.sentences < FEW
 
 
 def length_label(first: int, last: int | None) -> str:
-    """The name of a bucket of lengths: "0", "6-10", "31+"."""
+    """Formats the label of a bucket of lengths: "0", "6-10", "31+"."""
     if last is None:
         return f"{first}+"
     return str(first) if first == last else f"{first}-{last}"
@@ -61,11 +63,12 @@ def by_length(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[LengthScores, ...]:
-    """BLEU and chrF of each bucket that holds a sentence, in order of length, with 95 % bootstrap intervals.
+    """Computes BLEU and chrF of each bucket that contains a sentence, in order of length, with 95 % bootstrap
+    intervals.
 
-    `edges` are the last lengths of all buckets but the last: 5, 10 means 1-5, 6-10 and 11+. Blank sources make a bucket
-    of their own, of length 0. `lowercase` and `tokenize` are those of `translation.scores`. Raises InputError for no
-    lines or different numbers of them, ValueError for edges that do not rise from at least 1.
+    `edges` are the last lengths of all buckets except the last: 5, 10 means 1-5, 6-10 and 11+. Blank sources form a
+    bucket of their own, of length 0. `lowercase` and `tokenize` are those of `translation.scores`. Raises InputError if
+    there are no lines or the numbers of lines differ, ValueError if edges are not rising or the first is below 1.
     """
     if not _rise(edges):
         raise ValueError(f"edges {tuple(edges)} do not rise from at least 1")
@@ -86,7 +89,7 @@ def by_length(
 
 
 def parse_edges(text: str, option: str = "--length-edges") -> tuple[int, ...]:
-    """Edges from the words of an option. Raises InputError unless they are rising whole numbers from 1."""
+    """Parses edges from the words of an option. Raises InputError unless they are rising whole numbers from 1."""
     try:
         edges = tuple(int(edge) for edge in text.split(","))
     except ValueError:
@@ -97,8 +100,8 @@ def parse_edges(text: str, option: str = "--length-edges") -> tuple[int, ...]:
 
 
 def as_tree(scores: Sequence[LengthScores]) -> list[dict[str, Any]]:
-    """For JSON: of each bucket `first_words`, `last_words` (null: no limit), `sentences`, and of BLEU and chrF2
-    `value`, `low` and `high`, not rounded."""
+    """Returns a tree for JSON: for each bucket `first_words`, `last_words` (null means no limit), `sentences`, and for
+    BLEU and chrF2 `value`, `low` and `high`, not rounded."""
     return [
         {
             "first_words": bucket.first,
@@ -112,7 +115,7 @@ def as_tree(scores: Sequence[LengthScores]) -> list[dict[str, Any]]:
 
 
 def table(scores: Sequence[LengthScores]) -> list[str]:
-    """The lines of an aligned table for people."""
+    """Formats the lines of an aligned table."""
     rows = [("source words", "sentences", "", "BLEU", "95% interval", "chrF2", "95% interval")]
     for bucket in scores:
         estimates = list[str]()

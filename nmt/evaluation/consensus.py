@@ -1,9 +1,9 @@
-"""Minimum Bayes risk decoding: of several candidates the one that is most like all of them (Kumar & Byrne 2004; from
+"""Minimum Bayes risk decoding: the candidate that is most similar to all of the candidates (Kumar & Byrne 2004; from
 samples, Eikema & Aziz 2020, "Is MAP Decoding All You Need?").
 
     utility(y) = sum over candidates y' of share(y') u(y, y')
 
-where u is sentence chrF2 or sentence BLEU of y with y' for its reference, as sacreBLEU defines them with its defaults
+where u is sentence chrF2 or sentence BLEU of y with y' as its reference, as sacreBLEU defines them with its defaults
 (BLEU with ``effective_order``, and the tokenizer for the script of the candidates).
 
 Shapes: C candidates, all different; G n-grams of one order.
@@ -29,8 +29,8 @@ _BETA_SQUARED = 4.0
 
 
 def consensus(texts: Sequence[str], utility: Utility) -> list[tuple[int, float]]:
-    """The first index of each different text, with its utility from 0 to 1, the best first; of equal ones, the one that
-    comes first."""
+    """Ranks the different texts, best first, and returns the first index of each with its utility from 0 to 1. If
+    utilities are equal, the text that occurs first is first."""
     counts = Counter(texts)
     different = list(counts)
     share_C = np.array([counts[text] for text in different]) / len(texts)
@@ -41,7 +41,7 @@ def consensus(texts: Sequence[str], utility: Utility) -> list[tuple[int, float]]
 
 
 def chrf_matrix(texts: Sequence[str]) -> Matrix:
-    """chrF2 of each text, by row, with each as its reference, by column; from 0 to 1."""
+    """Computes chrF2, from 0 to 1, of each text (rows) with each text as its reference (columns)."""
     characters = [list("".join(text.split())) for text in texts]
     precision_CC, recall_CC, orders_CC = (np.zeros((len(texts), len(texts))) for _ in range(3))
     for order in range(1, CHRF_ORDER + 1):
@@ -56,7 +56,7 @@ def chrf_matrix(texts: Sequence[str]) -> Matrix:
 
 
 def bleu_matrix(texts: Sequence[str]) -> Matrix:
-    """Sentence BLEU of each text, by row, with each as its reference, by column; from 0 to 1."""
+    """Computes sentence BLEU, from 0 to 1, of each text (rows) with each text as its reference (columns)."""
     tokenizer = sentence_bleu(bleu_tokenizer([texts])).tokenizer
     words = [tokenizer(text.rstrip()).split() for text in texts]
     length_C = np.array([len(sentence) for sentence in words], dtype=np.float64)
@@ -80,8 +80,8 @@ def bleu_matrix(texts: Sequence[str]) -> Matrix:
 
 
 def _matches(sequences: Sequence[Sequence[str]], order: int) -> tuple[Matrix, Matrix]:
-    """The number of n-grams that each two sequences have in common, (C, C), repeated ones as often as in both, and the
-    number that each has, (C,)."""
+    """Counts the n-grams that each two sequences have in common, (C, C), repeated ones as often as they occur in both,
+    and the n-grams of each sequence, (C,)."""
     grams = [
         Counter(tuple(sequence[begin : begin + order]) for begin in range(len(sequence) - order + 1))
         for sequence in sequences

@@ -1,4 +1,4 @@
-"""The inputs of the decoder under which the perplexity of references is reported."""
+"""Inputs of the decoder for which the perplexity of references is reported."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ FEEDS: dict[str, Feed] = {
     "free_running": FreeRunning(),
     "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
 }
-"""The feeds that are reported, by their names in JSON. The last tosses a fair coin for each word."""
+"""The feeds that are reported, by their names in JSON. The last one tosses a fair coin for each word."""

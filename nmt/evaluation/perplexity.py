@@ -1,4 +1,4 @@
-"""Perplexity of reference translations, while the model reads the reference, its own guesses, or a mixture."""
+"""Perplexity of reference translations if the model reads the reference, its own guesses, or a mixture."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nmt.models.seq2seq import Seq2Seq
 
 @dataclass(frozen=True)
 class Prediction:
-    """Per target token, end-of-sentence included."""
+    """Loss and accuracy over target tokens, end-of-sentence included."""
 
     loss: float
     """Mean -log p of the reference token, in nats, without label smoothing."""
     accuracy: float
-    """Per cent of tokens that the model found most probable."""
+    """Per cent of tokens that are the most probable ones under the model."""
     tokens: int
 
     @property
     def perplexity(self) -> float:
-        """exp of the loss."""
+        """Perplexity, exp of the loss."""
         return math.exp(min(self.loss, 700.0))
 
 
@@ -44,8 +44,8 @@ def predict(
 ) -> Prediction:
     """Scores reference targets (token ids without end-of-sentence). The model must be in eval mode.
 
-    What a feed draws at random is a function of the batch that it draws for: the figure is the same each time, and
-    neither takes from the generators nor depends on what was drawn before.
+    The random draws of a feed are a function of the batch. So the figure is the same each time: it does not depend on
+    earlier draws, and does not change the state of the generators.
     """
     assert not model.training
     assert len(sources) == len(targets)

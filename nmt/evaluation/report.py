@@ -1,4 +1,4 @@
-"""All figures of one corpus, for people and for programs."""
+"""All figures of one corpus, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TermRecall:
-    """Terms of a glossary that occur in the sources, and those of them that stand in the translations."""
+    """Number of terms of a glossary that occur in the sources, and of those that the translations contain."""
 
     found: int
     total: int
 
     @property
     def percent(self) -> float | None:
-        """Percentage of the terms that are found; None without any terms."""
+        """Percentage of the terms that are found; None if there are no terms."""
         return 100 * self.found / self.total if self.total else None
 
     def line(self) -> str:
-        """For people."""
+        """Formats the recall on one line."""
         share = "" if self.percent is None else f"{self.percent:.1f} % "
         return f"terms {share}({self.found:,} of {self.total:,})"
 
@@ -49,7 +49,7 @@ class Evaluation:
 
     @property
     def exposure_bias(self) -> float | None:
-        """Free-running over teacher-forced perplexity; None without a model."""
+        """Ratio of free-running to teacher-forced perplexity; None without a model."""
         if not self.predictions:
             return None
         return self.predictions["free_running"].perplexity / self.predictions["teacher_forcing"].perplexity
@@ -60,7 +60,7 @@ class Evaluation:
         return self.scores[0].value
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Formats all figures as lines of text."""
         lines = [score.line() for score in self.scores]
         lines += [self.terms.line()] if self.terms is not None else []
         lines += [
@@ -77,7 +77,7 @@ class Evaluation:
         return lines
 
     def tree(self) -> dict[str, Any]:
-        """The figures for JSON, not rounded, with stable keys."""
+        """Returns the figures for JSON, not rounded, with stable keys."""
         tree: dict[str, Any] = dict(translation.as_tree(self.scores))
         for name, prediction in self.predictions.items():
             tree[name] = {

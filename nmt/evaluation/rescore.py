@@ -1,6 +1,6 @@
 """The log-probability of each token of given translations, under teacher forcing.
 
-Shapes: B pairs, T target tokens with end-of-sentence, N tokens of all pairs, padding left out.
+Shapes: B pairs, T target tokens with end-of-sentence, N tokens of all pairs without padding.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def token_log_probs(
     *,
     batch_tokens: int,
 ) -> list[NDArray[np.float32]]:
-    """Log p of each target token given those before it, for each pair of token ids (without end-of-sentence), the last
-    that of end-of-sentence: (T,) each, natural logarithms, in the order of the pairs. The model must be in eval mode.
-    """
+    """Computes log p of each target token given the preceding ones, for each pair of token ids (without
+    end-of-sentence), in the order of the pairs: (T,) for each pair, as natural logarithms; the last one is that of
+    end-of-sentence. The model must be in eval mode."""
     assert not model.training
     assert len(sources) == len(targets)
     log_p: dict[int, NDArray[np.float32]] = {}

@@ -30,7 +30,7 @@ METRICS = ("bleu", "chrf", "ter")
 
 @dataclass(frozen=True)
 class Score:
-    """One corpus-level figure.
+    """A corpus-level figure.
 
     `name` is sacreBLEU's ("BLEU", "chrF2", "TER"), `value` is not rounded, `signature` names every setting and the
     version, and `detail` is what sacreBLEU prints after the figure (n-gram precisions and lengths for BLEU, else "").
@@ -42,7 +42,7 @@ class Score:
     detail: str = ""
 
     def line(self, decimals: int = 1) -> str:
-        """The line that `sacrebleu --format text` prints for this score (before it pads names to one width)."""
+        """Formats the line that `sacrebleu --format text` prints for this score (before it pads names to one width)."""
         return f"{self.name}|{self.signature} = {self.value:.{decimals}f} {self.detail}".rstrip()
 
 
@@ -54,14 +54,15 @@ def scores(
     tokenize: str | None = None,
     metrics: Sequence[str] = METRICS,
 ) -> tuple[Score, ...]:
-    """Score translations against one reference each, or against several sets of references.
+    """Scores translations against one reference each, or against several sets of references.
 
     `references` holds one string per hypothesis, or several such lists, one per set of references. White space at the
-    end of a line does not count, as in the command; so lines that still end in CR LF score the same.
+    end of a line does not count, as in the command, so lines that still end in CR LF score the same.
 
     `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
-    its reference implementation does. `tokenize` is BLEU's tokenizer, None that for the script of the references (see
-    `nmt.data.bleu_tokenizer`); the other metrics do not use it. The scores come in the order of `metrics`.
+    its reference implementation does. `tokenize` is BLEU's tokenizer; None means the one for the script of the
+    references (see `nmt.data.bleu_tokenizer`); the other metrics do not use it. The scores come in the order of
+    `metrics`.
 
     Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.
@@ -72,27 +73,27 @@ def scores(
 
 
 def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
-    """For JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
+    """Returns a tree for JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
     return {
         score.name: {"value": score.value, "signature": score.signature, "detail": score.detail} for score in results
     }
 
 
 def as_json(results: Sequence[Score]) -> str:
-    """`as_tree` as one JSON object on one line."""
+    """Formats `as_tree` as one JSON object on one line."""
     return json.dumps(as_tree(results), ensure_ascii=False)
 
 
 class Lines(NamedTuple):
-    """Translations as sacreBLEU's metrics take them."""
+    """Translations and references in the form that sacreBLEU's metrics take."""
 
     hypotheses: list[str]
     references: list[list[str]]
-    """One list for each set of references."""
+    """References, with one list for each set of references."""
 
 
 def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]) -> Lines:
-    """The lines that `scores` scores: without white space at their ends.
+    """Prepares the lines that `scores` scores, without white space at their ends.
 
     Raises InputError when the numbers of lines differ or are 0.
     """
@@ -110,9 +111,9 @@ def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequ
 
 
 def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> None:
-    """Warns of references that BLEU tells little of: a fifth of their text or more is in lines of fewer words than the
-    four that it needs, or in lines that its tokenizer does not cut into words, which then are longer than those of any
-    language with spaces. `tokenize` is that of `scores`."""
+    """Warns of references for which BLEU says little: more than a fifth of their text is in lines with fewer than the
+    four words that BLEU needs, or in lines that its tokenizer does not split into words, so that "words" are longer
+    than in any language with spaces. `tokenize` is the argument of `scores`."""
     usual = bleu_tokenizer([references])
     name, other = (usual, "char") if tokenize in (None, usual) else (tokenize, usual)
     words = [len(sentence_bleu(name).tokenizer(line.rstrip()).split()) for line in references]
@@ -134,7 +135,7 @@ def metric(
 
 
 def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:
-    """sacreBLEU's own object for one of `METRICS`; the options are those of `scores`.
+    """Creates sacreBLEU's own object for one of `METRICS`; the options are those of `scores`.
 
     Raises InputError for a metric or tokenizer that is unknown or cannot be used here.
     """
@@ -150,7 +151,7 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
             try:
                 return BLEU(lowercase=lowercase, tokenize=tokenize)
             except (ImportError, RuntimeError, OSError, AssertionError) as error:
-                # Some tokenizers need an extra package or download a model, and sacreBLEU says so over several lines.
+                # some tokenizers need an extra package or download a model, and sacreBLEU says so over several lines
                 reason = " ".join(str(error).split())
                 raise InputError(f"BLEU tokenizer {tokenize!r} cannot be used here: {reason}") from error
         case "chrf":

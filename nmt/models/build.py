@@ -13,7 +13,8 @@ from nmt.nn.output import OutputLayer
 
 
 def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: int, bos: int) -> Seq2Seq[Any, Any]:
-    """A freshly initialised model; draws from torch's generator. With ``tie: all`` both sides share one vocabulary."""
+    """Builds a freshly initialised model, with draws from torch's generator. With ``tie: all`` both sides share one
+    vocabulary."""
     width = config.embedding.size
     assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)

@@ -16,12 +16,12 @@ from nmt.nn.config import DropoutConfig, EmbeddingConfig
 
 
 class EmbeddingsEncoderConfig(Structure):
-    """An encoder whose states are the word embeddings, ``embedding.size`` wide, times the root of that."""
+    """An encoder whose states are the word embeddings times the root of their width, ``embedding.size``."""
 
     kind: Literal["embeddings"] = "embeddings"
     positions: Literal["none", "sinusoidal", "learned"] = "none"
-    """Vectors added to the embeddings, as a Transformer's; ``none``: a bag of words. 512 are ``learned``, and all
-    positions from the last one on share it."""
+    """Vectors of positions that are added to the embeddings, as in a Transformer; ``none`` gives a bag of words. With
+    ``learned`` there are 512 vectors, and all positions from the last one on share its vector."""
 
     @property
     def words(self) -> str:
@@ -51,10 +51,11 @@ class ModelConfig(Structure):
     decoder: AnyDecoder = RNNDecoderConfig()
     """The part that writes the translation, subword by subword."""
     attention: AttentionConfig = AttentionConfig()
-    """Attention of the decoder to the source. Default score: ``scaled_dot`` for a Transformer, ``none`` for reencoding
-    and glimpses, otherwise ``additive``."""
+    """Attention of the decoder to the source. The default score is ``scaled_dot`` for a Transformer, ``none`` for
+    reencoding and glimpses, and otherwise ``additive``."""
     context: Annotated[ContextConfig | None, BareKind] = None
-    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; null once these are set by it."""
+    """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; it sets these and is null
+    afterwards."""
     dropout: DropoutConfig = DropoutConfig()
     """Dropout rates."""
 
@@ -70,13 +71,13 @@ class ModelConfig(Structure):
 
     @property
     def head_names(self) -> tuple[str, ...]:
-        """The names of the decoder's heads; none without attention."""
+        """Names of the decoder's heads; empty if there is no attention."""
         return self.decoder.head_names(0 if self.attention.is_none else self.attention.weights.heads)
 
     @model_validator(mode="before")
     @classmethod
     def _score_goes_by_the_decoder(cls, tree: Any) -> Any:
-        """Malformed values stay for the errors of the fields."""
+        """Fills in the default score of the decoder's kind; malformed values are left to the errors of the fields."""
         if not isinstance(tree, dict):
             return tree
         decoder, attention = tree.get("decoder"), tree.get("attention", {})

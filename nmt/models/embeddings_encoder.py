@@ -1,4 +1,4 @@
-"""The encoder of word embeddings: what attention can do without an encoder that reads the sentence."""
+"""The encoder of word embeddings, for attention without an encoder that reads the sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MAX_POSITIONS = 512
 
 
 class EmbeddingsEncoder(Encoder):
-    """A state is sqrt(E) times the embedding of its word, with its position; the sentence's one vector is their mean.
+    """A state is sqrt(E) times the embedding of its word, plus the vector of its position; the vector of the sentence
+    is the mean of the states.
 
     The factor gives entries of a new ``Embedding`` variance 1 (Vaswani et al. 2017, section 3.4).
     """

@@ -34,7 +34,7 @@ class Ensemble:
     training = False
 
     def __init__(self, members: Sequence[StepModel[Any, Any]]) -> None:
-        """The members, in eval mode."""
+        """``members`` are in eval mode."""
         assert members
         assert not any(member.training for member in members)
         self.members = tuple(members)
@@ -66,7 +66,7 @@ class Ensemble:
             vocabulary,
             logits,
             partial(top_tokens_in_parts, logits, token_N, vocabulary),
-            # the heads of one member after those of another
+            # the heads of each member follow those of the member before
             lambda: torch.cat([step.weights() for step in steps], dim=1),
             Parts(tuple(step.state for step in steps)),
         )

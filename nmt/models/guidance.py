@@ -1,7 +1,7 @@
 """Attention supervised by word alignments: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
 Models", equation 5; before them Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
 Translation", and Mi et al. 2016, "Supervised Attentions for Neural Machine Translation". In Garg et al. the guided head
-sees the words to come in a second pass; here one pass gives both losses.
+sees the words that follow, in a second pass; here one pass gives both losses.
 
 Shapes as in ``seq2seq``; E links between target and source tokens, G of the heads.
 """
@@ -18,16 +18,16 @@ from nmt.models.seq2seq import Decoded
 from nmt.nn.output import OutputLayer, TokenLoss
 
 FLOOR = 1e-30
-"""The smallest weight with a gradient; smaller ones count as this one. The gradient of its logarithm is 1e30, which
-float32 can still hold with the scale of losses in float16 training."""
+"""Smallest weight that has a gradient; smaller weights are raised to it. The gradient of its logarithm is 1e30, which
+float32 can still represent after the scaling of losses in float16 training."""
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Links of a batch that some heads learn.
+    """Links of a batch that some heads learn from.
 
-    With A_ts the distribution of links over the source tokens, for each target token t that has links, and a_ts the
-    mean of the heads' weights, the loss is the cross entropy - sum over s of A_ts log a_ts.
+    Let A_ts be the distribution of links over the source tokens s, for each target token t that has links, and a_ts the
+    mean of the heads' weights. The loss is the cross entropy - sum over s of A_ts log a_ts.
     """
 
     heads_G: Tensor
@@ -39,10 +39,10 @@ class Guide:
     """A_ts at the links."""
 
     def loss(self, weights_BHTS: Tensor) -> Tensor:
-        """The sum over the target tokens that have links. A weight below ``FLOOR`` has no gradient: a window or sparse
-        weights learn nothing about words outside."""
+        """Computes the sum of the loss over the target tokens that have links. A weight below ``FLOOR`` has no
+        gradient, so a window or sparse weights learn nothing about words outside."""
         sentence_E1, target_E1, source_E1 = self.sentence_E[:, None], self.target_E[:, None], self.source_E[:, None]
-        # the guided heads' weights at the links alone: elsewhere A is 0
+        # the guided heads' weights at the links only: elsewhere A is 0
         weights_EG = weights_BHTS[sentence_E1, self.heads_G, target_E1, source_E1]
         # - sum of A log a, with the mean of the heads as a
         return -(self.share_E * weights_EG.mean(dim=1).clamp(min=FLOOR).log()).sum()

@@ -10,7 +10,7 @@ PARTS = ("embedding", "encoder", "attention", "decoder", "output")
 
 
 def part_of(parameter: str) -> str:
-    """The part that a parameter belongs to; the self-attention of an encoder is part of the encoder."""
+    """Returns the part that a parameter belongs to; the self-attention of an encoder is part of the encoder."""
     first, *rest = parameter.split(".")
     if "embedding" in rest or first == "embedding":
         return "embedding"
@@ -18,7 +18,7 @@ def part_of(parameter: str) -> str:
 
 
 def count(parameters: Mapping[str, int]) -> dict[str, int]:
-    """The size of each part of the model, from the sizes of its parameters."""
+    """Computes the size of each part of the model from the sizes of its parameters."""
     counts = dict.fromkeys(PARTS, 0)
     for name, numbers in parameters.items():
         part = part_of(name)
@@ -27,7 +27,8 @@ def count(parameters: Mapping[str, int]) -> dict[str, int]:
 
 
 def matching(names: Sequence[str], pattern: str) -> list[int]:
-    """The indices of the names that match a shell pattern, such as ``layer3.*``; raises ValueError where none does."""
+    """Returns the indices of the names that match a shell pattern, such as ``layer3.*``; raises ValueError if none
+    does."""
     indices = [index for index, name in enumerate(names) if fnmatchcase(name, pattern)]
     if not indices:
         choices = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"

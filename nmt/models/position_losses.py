@@ -1,5 +1,5 @@
-"""Losses of attention to one source position: REINFORCE for those that are drawn, or a likelihood summed over all of
-them. Shapes as in ``reinforce`` and ``seq2seq``."""
+"""Losses of attention to one source position: REINFORCE for positions that are drawn, or a likelihood summed over all
+positions. Shapes as in ``reinforce`` and ``seq2seq``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reinforce_loss(
     sums over the batches of other processes to those of this one, (3,).
     """
     rule, is_token_BT = choices[0].rule, ~is_pad_BT
-    # R_t = log p(y_t) + discount R_{t+1}, from the last word back
+    # R_t = log p(y_t) + discount R_{t+1}, computed from the last word backwards
     reward_BT = log_p_BT.detach() * is_token_BT
     for time in range(reward_BT.shape[1] - 2, -1, -1):
         reward_BT[:, time] += rule.discount * reward_BT[:, time + 1]
@@ -34,10 +34,10 @@ def reinforce_loss(
         return torch.cat([field.movedim(2, 0) for field in fields])
 
     is_drawn_CBT = stacked("is_drawn_BT") & is_token_BT
-    # R - b, whose square the baseline learns from; as a reward it is a number without gradient
+    # R - b, whose square is the loss of the baseline; as a reward it has no gradient
     error_CBT = (reward_BT - stacked("baseline_BT")) * is_drawn_CBT
     residual_CBT = error_CBT.detach()
-    # of each sentence: the number of draws, the sum of R - b, and that of its square
+    # for each sentence: the number of draws, the sum of R - b, and the sum of its square
     own_B3 = torch.stack(
         [x_CBT.sum(dim=(0, 2)) for x_CBT in (is_drawn_CBT, residual_CBT, residual_CBT.square())], dim=1
     )
@@ -50,8 +50,8 @@ def reinforce_loss(
         # the deviation of R - b over the batch: E[x^2] - E[x]^2
         mean, mean_square = all_3[1:] / all_3[0].clamp(min=1.0)
         advantage_CBT /= (mean_square - mean.square()).clamp(min=1.0).sqrt()
-    bonus_CBT = getattr(rule, "entropy", 0.0) * stacked("entropy_BT") * is_token_BT  # of a Gaussian it is constant
-    # least squares of the baseline, REINFORCE of the policy, and the bonus of entropy
+    bonus_CBT = getattr(rule, "entropy", 0.0) * stacked("entropy_BT") * is_token_BT  # constant for a Gaussian
+    # least squares for the baseline, REINFORCE for the policy, and the entropy bonus
     return (0.5 * error_CBT.square() - stacked("log_prob_BT") * advantage_CBT - bonus_CBT).sum()
 
 

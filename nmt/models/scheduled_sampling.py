@@ -1,4 +1,4 @@
-"""Scheduled sampling: the decoder's input is the gold token or the model's own guess, by a coin.
+"""Scheduled sampling: the decoder's input is the gold token or the model's own guess, at random.
 
 Shapes: B sentences, V target vocabulary.
 """
@@ -17,13 +17,13 @@ from nmt.models.feed import DecoderInputPolicy, Feed, most_probable
 
 @final
 class ScheduledSampling(Feed):
-    """The gold token with probability epsilon, else the model's guess (Bengio et al. 2015, section 2.4).
+    """Feeds the gold token with probability epsilon, else the model's guess (Bengio et al. 2015, section 2.4).
 
-    A coin decides, tossed for each ``unit``: for every token, as in the paper, or once for a sentence, which then reads
-    gold tokens throughout or guesses throughout. A guess is the most probable token (``argmax``) or drawn from the
-    model's distribution (``sample``); the paper allows both.
+    A coin is tossed for each ``unit``: for every token, as in the paper, or once for a sentence, whose inputs are then
+    all gold tokens or all guesses. A guess is the most probable token (``argmax``) or drawn from the model's
+    distribution (``sample``); the paper allows both.
 
-    Coins and draws come from the device's global generator, as dropout's do.
+    Coins and draws come from the device's global generator, like those of dropout.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ScheduledSampling(Feed):
         unit: Literal["token", "sentence"] = "token",
         guess: Literal["argmax", "sample"] = "argmax",
     ) -> None:
-        """``gold_probability`` is epsilon; raises ValueError where it is not from 0 to 1."""
+        """``gold_probability`` is epsilon; raises ValueError if it is not from 0 to 1."""
         if not 0.0 <= gold_probability <= 1.0:
             raise ValueError(f"gold_probability {gold_probability} is not from 0 to 1")
         self.gold_probability = gold_probability
@@ -41,7 +41,7 @@ class ScheduledSampling(Feed):
         self.guess = guess
 
     def begin(self, rows: int, device: torch.device) -> DecoderInputPolicy:
-        """A policy that tosses at each step, or one that follows the tosses made here."""
+        """Creates a policy that tosses at each step, or one that uses the tosses made here."""
         guess_by = most_probable if self.guess == "argmax" else drawn
         if self.unit == "token":
             return _TokenCoins(self.gold_probability, guess_by)
@@ -68,17 +68,17 @@ class _SentenceCoins:
 
 
 def _tosses(probability: float, rows: int, device: torch.device) -> Tensor:
-    """True with ``probability``; surely at 1 and never at 0, for ``rand`` is below 1."""
+    """Draws True with ``probability``. The result is always True at 1 and never at 0, because ``rand`` is below 1."""
     return torch.rand(rows, device=device) < probability
 
 
 def drawn(logits_BV: Tensor) -> Tensor:
-    """A draw from softmax(logits): the token at which the cumulative distribution passes a uniform variate.
+    """Draws from softmax(logits): the token at which the cumulative distribution passes a uniform variate.
 
-    One variate for a row instead of one for a token takes a tenth of the time of ``torch.multinomial``. Logits that are
-    not finite raise no error here, so that the loss shows them.
+    This draws one variate for a row instead of one for a token, which takes a tenth of the time of
+    ``torch.multinomial``. Logits that are not finite raise no error here; the loss shows them.
     """
     cumulative_BV = logits_BV.detach().float().softmax(dim=-1).cumsum(dim=-1)
-    total_B1 = cumulative_BV[:, -1:]  # 1, but for rounding
+    total_B1 = cumulative_BV[:, -1:]  # 1, except for rounding
     drawn_B1 = torch.searchsorted(cumulative_BV, torch.rand_like(total_B1) * total_B1, right=True)
     return drawn_B1[:, 0].clamp(max=logits_BV.shape[1] - 1)

@@ -1,6 +1,6 @@
-"""The interface that training, search and alignment know: encode a source, decode a target step by step or at once.
+"""The interface that training, search and alignment use: encode a source, decode a target step by step or at once.
 
-Shapes: B sentences, S source positions, T target positions, N = B x beams rows (the rows of a sentence side by side),
+Shapes: B sentences, S source positions, T target positions, N = B x beams rows (the rows of a sentence are neighbours),
 H heads, D width of an encoder state, R width of a readout, V target vocabulary.
 """
 
@@ -38,20 +38,20 @@ class Encoded(BatchRecord):
 
 
 def mean_state(states_BSD: Tensor, is_pad_BS: Tensor) -> Tensor:
-    """The mean of each sentence's states, padding left out, (B, D)."""
+    """Computes the mean of each sentence's states without padding, (B, D)."""
     kept_BSD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0)
     return kept_BSD.sum(dim=1) / (~is_pad_BS).sum(dim=1, keepdim=True).to(states_BSD.dtype)
 
 
 class Encoder(nn.Module, ABC):
-    """Source tokens to states."""
+    """Maps source tokens to states."""
 
     size: int
     """D, the width of a state."""
     embedding: Embedding
 
     def embed(self, source_BS: Tensor) -> Tensor:
-        """The embeddings of source tokens, (B, S, E)."""
+        """Looks up the embeddings of source tokens, (B, S, E)."""
         embedded_BSE: Tensor = self.embedding(source_BS)
         return embedded_BSE
 
@@ -66,17 +66,17 @@ class DecoderStep(Generic[S]):
 
     readout_NR: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights (N, H, S), which few searches need."""
+    """Computes the weights (N, H, S), which few searches need."""
     state: S
 
 
 @dataclass(frozen=True)
 class MarginalReadouts:
-    """The readouts of each step for attention to one source position only, for every position."""
+    """The readouts of each step, computed separately for attention to each single source position."""
 
     readout_BTSR: Tensor
     log_weight_BTS: Tensor
-    """Log-probability of each position; -inf at padding."""
+    """Log-probability of each source position; -inf at padding."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,13 @@ class Decoded:
 
     readout_BTR: Tensor
     weights: Callable[[], Tensor]
-    """Forms the weights of all heads (B, H, T, S), in the order of ``Decoder.head_names``, which few losses need; in
-    training see ``Decoder.return_weights_of``."""
+    """Computes the weights of all heads (B, H, T, S), in the order of ``Decoder.head_names``, which few losses need; in
+    training they are those that ``Decoder.return_weights_of`` has selected."""
     sampled: tuple[SampledPositions, ...] = ()
-    """In training: the source positions drawn by each attention that learns from a reward."""
+    """The source positions that each attention that learns from a reward has drawn in training."""
     marginal: MarginalReadouts | None = None
-    """In training: for attention whose likelihood is summed over all source positions."""
+    """The readouts for every source position, in training with attention whose likelihood is summed over all of them;
+    else None."""
 
     @property
     def weights_BHTS(self) -> Tensor:
@@ -99,7 +100,7 @@ class Decoded:
 
 
 class Decoder(nn.Module, ABC, Generic[M, S]):
-    """Target tokens to readouts, with attention to a memory; without attention, weights have no heads (H = 0)."""
+    """Maps target tokens to readouts, with attention to a memory; without attention, weights have no heads (H = 0)."""
 
     readout_size: int
 
@@ -108,31 +109,33 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
 
     @abstractmethod
     def memory(self, encoded: Encoded) -> M:
-        """Everything that is computed once per source sentence."""
+        """Computes everything that is computed once per source sentence."""
 
     @abstractmethod
     def start(self, memory: M) -> S:
-        """The state before the first token."""
+        """Computes the state before the first token."""
 
     @abstractmethod
     def step(self, token_N: Tensor, memory: M, state: S) -> DecoderStep[S]:
-        """One step of a search, from the token before it, without dropout.
+        """Computes one step of a search from the preceding token, without dropout.
 
-        ``state`` has N rows, ``memory`` one per sentence: N is a multiple of B, and the rows of a sentence are
+        ``state`` has N rows, ``memory`` has one row per sentence: N is a multiple of B, and the rows of a sentence are
         neighbours.
         """
 
     @abstractmethod
     def teacher_forced(self, input_BT: Tensor, memory: M) -> Decoded:
-        """All steps over given tokens, each the token *before* its position; equal to a loop of steps."""
+        """Computes all steps over given tokens, each of which is the token *before* its position; the result equals a
+        loop of steps."""
 
     @abstractmethod
     def free_running(
         self, first_B: Tensor, memory: M, steps: int, next_token: Callable[[int, Tensor], Tensor]
     ) -> Decoded:
-        """``steps`` steps, the first over ``first_B``, with dropout in training.
+        """Runs ``steps`` steps, the first over ``first_B``, with dropout in training.
 
-        ``next_token`` gives the token to read next from the number and the readout (B, R) of a step but the last.
+        ``next_token`` computes the next input from the number and the readout (B, R) of a step; it is not called for
+        the last step.
         """
 
     def return_weights_of(self, heads: Sequence[int]) -> list[int]:
@@ -143,25 +146,25 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         return list(heads)
 
     def at_update(self, update: int) -> None:
-        """Sets the number of updates of training done, for mechanisms that anneal."""
+        """Sets the number of updates of training so far, which annealed settings depend on."""
 
 
 @dataclass(frozen=True)
 class Step(Generic[S]):
     """One step of a model.
 
-    Logits are formed on demand, some rows at a time: those of a whole batch take much memory, and leave the cache of a
-    CPU before all are read.
+    Logits are computed on demand, some rows at a time. The logits of a whole batch take much memory and leave the cache
+    of a CPU before all of them are read.
     """
 
     vocabulary: int
     """V, the number of logits of a row."""
     logits: Callable[[slice], Tensor]
-    """Forms the logits of some rows."""
+    """Computes the logits of some rows."""
     top_tokens: Callable[[int, bool], TopTokens]
-    """Finds the tokens with the largest logits of each row and, where the second argument is true, the normalizer."""
+    """Finds the tokens with the largest logits of each row and, if the second argument is true, the normalizer."""
     weights: Callable[[], Tensor]
-    """Forms the weights (N, H, S): float32; they sum to 1 over S and are exactly 0 at padding."""
+    """Computes the weights (N, H, S) in float32; they sum to 1 over S and are exactly 0 at padding."""
     state: S
 
     @property
@@ -177,12 +180,12 @@ class Step(Generic[S]):
 
 @Operation
 def decoder_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: Any, state: Any) -> DecoderStep[Any]:
-    """``Decoder.step``, as searches on a GPU call it."""
+    """Calls ``Decoder.step`` as one operation, for searches on a GPU."""
     return decoder.step(token_N, memory, state)
 
 
 class Seq2Seq(nn.Module, Generic[M, S]):
-    """An encoder, a decoder and an output layer; any kind of the one with any kind of the other."""
+    """An encoder, a decoder and an output layer; any encoder goes with any decoder."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder[M, S], output: OutputLayer, *, pad: int, bos: int) -> None:
         super().__init__()
@@ -193,11 +196,13 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         self.bos = bos
 
     def frozen(self) -> Self:
-        """The model itself for use: without gradients, in eval mode, and with probability 0 of suppressed tokens.
+        """Prepares the model for use and returns it: without gradients, in eval mode, and with probability 0 of
+        suppressed tokens.
 
-        A bias of -inf removes them before the softmax, at no cost, for every search, sample and score alike. The loss
-        of training is over the whole vocabulary, so that a run's course and weights stay as they were; it teaches the
-        model that these tokens are improbable. Not to be trained or saved as a checkpoint afterwards.
+        A bias of -inf removes these tokens before the softmax, at no cost, in every search, sample and score. The loss
+        of training is over the whole vocabulary, so that the course and the weights of a run do not depend on this; it
+        teaches the model that these tokens are improbable. The model must not be trained or saved as a checkpoint
+        afterwards.
         """
         self.requires_grad_(False).eval()
         for token in self.output.suppressed:
@@ -205,20 +210,21 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         return self
 
     def encode(self, source_BS: Tensor) -> M:
-        """The memory of source tokens, each row ended by end-of-sentence and filled up with padding."""
+        """Computes the memory of source tokens; each row ends with end-of-sentence and is filled up with padding."""
         return self.encode_embedded(self.encoder.embed(source_BS), source_BS == self.pad)
 
     def encode_embedded(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> M:
-        """The memory of source embeddings (``encoder.embed``), with respect to which gradients may be taken."""
+        """Computes the memory of source embeddings (``encoder.embed``), with respect to which gradients may be
+        taken."""
         return self.decoder.memory(self.encoder(embedded_BSE, is_pad_BS))
 
     def start(self, memory: M) -> S:
-        """The decoder's state before the first step, one row for each sentence."""
+        """Computes the decoder's state before the first step, one row for each sentence."""
         return self.decoder.start(memory)
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
-        """One step: from the last token of N rows to the logits of their next. See ``Decoder.step``."""
-        on_cpu = token_N.device.type == "cpu"  # without the call of an operation, of which a search makes many
+        """Computes one step, from the last token of N rows to the logits of the next one. See ``Decoder.step``."""
+        on_cpu = token_N.device.type == "cpu"  # a search would call an operation very often
         step = (
             self.decoder.step(token_N, memory, state) if on_cpu else decoder_step(self.decoder, token_N, memory, state)
         )
@@ -231,11 +237,12 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         )
 
     def teacher_forced(self, target_BT: Tensor, memory: M) -> Decoded:
-        """All steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
+        """Runs all steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
         return self.decoder.teacher_forced(self._shifted(target_BT), memory)
 
     def decode(self, target_BT: Tensor, memory: M, feed: Feed) -> Decoded:
-        """All steps with the inputs that ``feed`` chooses; at once where it never looks at the guesses of the model."""
+        """Runs all steps with the inputs that ``feed`` chooses; they run at once if it never reads the guesses of the
+        model."""
         if isinstance(feed, TeacherForcing):
             return self.decoder.teacher_forced(self._shifted(target_BT), memory)
         rows, steps = target_BT.shape
@@ -244,7 +251,7 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         def next_token(time: int, readout_BR: Tensor) -> Tensor:
             with torch.no_grad():
                 logits_BV = self.output(readout_BR)
-                for token in self.output.suppressed:  # a guess is one of translation
+                for token in self.output.suppressed:  # a guess is chosen as in translation
                     logits_BV[:, token] = -torch.inf
                 return policy.next(target_BT[:, time], logits_BV)
 
@@ -255,10 +262,10 @@ class Seq2Seq(nn.Module, Generic[M, S]):
         self.decoder.at_update(update)
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
-        """The begin-of-sentence token for each row, the input of the first step."""
+        """Returns the begin-of-sentence token for each row, the input of the first step."""
         return torch.full((rows,), self.bos, dtype=torch.int64, device=device)
 
     def _shifted(self, target_BT: Tensor) -> Tensor:
-        """The tokens before those of a target."""
+        """Shifts a target by one position, so that each token is replaced by the token before it."""
         first_B1 = self.first_token(target_BT.shape[0], target_BT.device)[:, None]
         return torch.cat([first_B1, target_BT[:, :-1]], dim=1)

@@ -64,7 +64,7 @@ class WithoutToken:
 
 
 class Interruptible:
-    """A model that calls a function before each step; what that raises ends the search."""
+    """A model that calls a function before each step; an exception that it raises ends the search."""
 
     def __init__(self, model: StepModel[Any, Any], on_step: Callable[[], object]) -> None:
         self.pad, self.training = model.pad, model.training

@@ -1,1 +1,1 @@
-"""Layers that every model shares. They import nothing of attention, models or data."""
+"""Layers that every model shares. They import nothing from attention, models or data."""

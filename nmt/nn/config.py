@@ -16,19 +16,19 @@ Layers = Annotated[int, Field(gt=0, le=1000)]
 
 
 class PretrainedConfig(Structure):
-    """Word vectors that embeddings start from, in the text format of word2vec and fastText. A plain path is a file
-    for both sides. With tie: all, both fill one table, and a token of both files gets its vector from source."""
+    """Word vectors that embeddings start from, in the text format of word2vec and fastText. A plain path is a file for
+    both sides. With tie: all, both files fill one table, and a token that is in both gets its vector from source."""
 
     source: FilePath | None = None
-    """File of the source embedding; null: random."""
+    """File of the source embedding; null means random vectors."""
     target: FilePath | None = None
-    """File of the target embedding, with ``tie`` also the output layer's weight; null: random."""
+    """File of the target embedding, which with ``tie`` is also the output layer's weight; null means random vectors."""
     frozen: bool = False
-    """Do not train the tables that have a file; tokens without a vector then keep their random one."""
+    """Do not train the tables that have a file; tokens without a vector then keep a random one."""
 
     @property
     def files(self) -> list[Path]:
-        """One or two."""
+        """Returns the paths of the files, one or two."""
         return [path for path in (self.source, self.target) if path is not None]
 
     @model_validator(mode="after")
@@ -48,26 +48,27 @@ class EmbeddingConfig(Structure):
     size: Size = 256
     """Width of an embedding."""
     tie: Literal["none", "output", "all"] = "none"
-    """``output``: the output layer's weight is the target embedding; ``all``: the source embedding too (needs a joint
-    vocabulary). A tied output layer needs a readout as wide as the embedding."""
+    """Weights that are shared: with ``output`` the output layer's weight is the target embedding, with ``all`` the
+    source embedding is the same matrix too (needs a joint vocabulary). A tied output layer needs a readout as wide as
+    the embedding."""
     pretrained: Annotated[
         PretrainedConfig | None, BeforeValidator(_for_both, json_schema_input_type=FilePath | PretrainedConfig | None)
     ] = None
-    """Word vectors to start from; null: random."""
+    """Word vectors to start from; null means random vectors."""
 
 
 class DropoutConfig(Structure):
     """Rates of dropout (Srivastava 2014), as probabilities of dropping."""
 
     embedding: Rate = 0.2
-    """The rate on source and target embeddings."""
+    """Rate for source and target embeddings."""
     layers: Rate = 0.2
-    """Recurrent: between stacked layers, on the encoder's states and on the decoder's readout. Transformer: on what
-    each block adds to the residual connection."""
+    """Rate in a recurrent model between stacked layers, on the encoder's states and on the decoder's readout; in a
+    Transformer on the output of each block, before the residual connection adds it."""
     attention: Rate = 0.0
-    """The rate on attention weights."""
+    """Rate for attention weights."""
     feed_forward: Rate = 0.0
-    """The rate inside a Transformer's feed-forward blocks."""
+    """Rate inside a Transformer's feed-forward blocks."""
     variational: bool = False
-    """For recurrent encoders and decoders: one mask for all positions of a sentence instead of one for each (Gal &
-    Ghahramani 2016)."""
+    """Use one mask for all positions of a sentence, in recurrent encoders and decoders, instead of one for each
+    position (Gal & Ghahramani 2016)."""

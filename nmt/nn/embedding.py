@@ -6,9 +6,10 @@ from torch import Tensor, nn
 
 
 class Embedding(nn.Module):
-    """A table of one vector for each token. The padding token's starts at 0, and looking it up does not train it.
+    """A table of one vector for each token. The vector of the padding token starts at 0, and looking it up does not
+    train it.
 
-    Initialised N(0, 1/width), so that a tied output layer starts with logits of about unit variance.
+    The vectors are drawn from N(0, 1/width), so that a tied output layer starts with logits of about unit variance.
     """
 
     def __init__(self, tokens: int, width: int, *, pad: int) -> None:
@@ -19,10 +20,10 @@ class Embedding(nn.Module):
 
     @property
     def weight_VD(self) -> nn.Parameter:
-        """The table itself, for tying."""
+        """The table, which a tied output layer shares."""
         return self.table.weight  # type: ignore[return-value]
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        """The vectors, (B, T, D)."""
+        """Looks up the vectors of tokens, (B, T, D)."""
         vectors: Tensor = self.table(tokens_BT)
         return vectors

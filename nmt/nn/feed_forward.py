@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
     """W_2 a(W_1 x + b_1) + b_2, the same at every position (Vaswani et al. 2017, equation 2).
 
     a is ``relu``, ``gelu`` or ``silu``; with ``swiglu`` a(...) is silu(W_1 x + b_1) * (V x + c) (Shazeer 2020, equation
-    6, with biases as the others have them).
+    6, with biases, like the other activations).
     """
 
     def __init__(self, size: int, width: int, activation: Activation, dropout: Dropout) -> None:
@@ -35,12 +35,12 @@ class FeedForward(nn.Module):
         nn.init.zeros_(self.fall.bias)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        """The block's output, (B, T, D); dropout is on what is inside."""
+        """Computes the output of the block, (B, T, D), with dropout on the activations inside."""
         outer_BTD: Tensor = self.fall(self.dropout(self.activated(self.rise(x_BTD))))
         return outer_BTD
 
     def activated(self, inner_BTF: Tensor) -> Tensor:
-        """a(...) of what ``rise`` gives."""
+        """Applies a(...) to the output of ``rise``."""
         if self.activation == "swiglu":
             gate_BTF, value_BTF = inner_BTF.chunk(2, dim=-1)
             return F.silu(gate_BTF) * value_BTF

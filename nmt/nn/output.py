@@ -16,7 +16,7 @@ from nmt.ops import TopTokens, cross_entropy, top_tokens
 
 @dataclass(frozen=True)
 class TokenLoss:
-    """The loss over the N tokens of a batch; natural logarithms."""
+    """The loss over the N tokens of a batch, in nats."""
 
     objective: Tensor
     """The scalar that training minimises: the label-smoothed cross entropy, summed over the tokens."""
@@ -32,7 +32,7 @@ class TokenLoss:
 
     @property
     def cross_entropy(self) -> Tensor:
-        """-log p(gold), summed; exp of its mean is the perplexity."""
+        """Sum of -log p(gold) over the tokens; exp of its mean is the perplexity."""
         return self.cross_entropy_N.sum()
 
 
@@ -45,7 +45,7 @@ class TokenLikelihood:
     log_p_N: Tensor
     """log p(gold), without gradient."""
     is_best_N: Tensor
-    """True where the gold token is the most probable one, or tied with it."""
+    """Mask of the tokens for which the gold token is the most probable one, or tied with it."""
 
 
 class OutputLayer(nn.Module):
@@ -62,18 +62,19 @@ class OutputLayer(nn.Module):
         self.bias_V = nn.Parameter(torch.zeros(tokens))
         self.vocabulary = tokens
         self.suppressed: Sequence[int] = ()
-        """Tokens that no target has, such as padding; see ``Seq2Seq.frozen``."""
+        """Tokens that no target contains, such as padding; see ``Seq2Seq.frozen``."""
 
     def forward(self, readout_ND: Tensor) -> Tensor:
-        """The logits, one for each token of the vocabulary along the last dimension."""
+        """Computes the logits, one for each token of the vocabulary along the last dimension."""
         return F.linear(readout_ND, self.weight_VD, self.bias_V)
 
     def top_tokens(self, readout_ND: Tensor, count: int, normalized: bool) -> TopTokens:
-        """The ``count`` tokens with the largest logits of each row and, if ``normalized``, the normalizer of all."""
+        """Finds the ``count`` tokens with the largest logits of each row and, if ``normalized``, the logarithm of the
+        normalizer of the row."""
         return top_tokens_in_parts(lambda rows: self(readout_ND[rows]), readout_ND, self.vocabulary, count, normalized)
 
     def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0) -> TokenLoss:
-        """Cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
+        """Computes the cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
         (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p."""
         if torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad):
             objective, cross_entropy_N = cross_entropy(readout_ND, self.weight_VD, self.bias_V, gold_N, smoothing)
@@ -84,7 +85,7 @@ class OutputLayer(nn.Module):
     def likelihood(
         self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int | None = None
     ) -> TokenLikelihood:
-        """The log-likelihood of each gold token by itself, for losses that are no plain sum over the rows.
+        """Computes the log-likelihood of each gold token separately, for losses that are not a plain sum over the rows.
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
         """
@@ -102,7 +103,7 @@ class OutputLayer(nn.Module):
             return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1)
 
         parts = [
-            # without gradients there is nothing to compute anew, and the first checkpoint imports for a second
+            # without gradients nothing is computed anew, and the first checkpoint takes a second for its imports
             checkpoint(part, readout, gold, use_reentrant=False) if torch.is_grad_enabled() else part(readout, gold)
             for readout, gold in zip(torch.split(readout_ND, chunk), torch.split(gold_N, chunk), strict=True)
         ]
@@ -110,7 +111,8 @@ class OutputLayer(nn.Module):
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))
 
     def divergence(self, one_ND: Tensor, other_ND: Tensor, *, chunk: int | None = None) -> Tensor:
-        """Disagreement of two readouts of the same tokens: (KL(p || q) + KL(q || p)) / 2 in nats, summed over rows.
+        """Computes the divergence of two readouts of the same tokens: (KL(p || q) + KL(q || p)) / 2 in nats, summed
+        over rows.
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.
         """
@@ -124,15 +126,16 @@ class OutputLayer(nn.Module):
         return torch.stack([checkpoint(part, *both, use_reentrant=False) for both in parts]).sum()
 
     def _wide_logits(self, readout_ND: Tensor, dtype: torch.dtype) -> Tensor:
-        """Logits computed in ``dtype``, as float32 or wider. Without autocast, which casts the weight once for all
-        chunks and so adds up their gradients in its own precision."""
+        """Computes the logits in ``dtype`` and returns them in float32 or wider. Autocast is off: it casts the weight
+        once for all chunks, and so would add up their gradients in its own precision."""
         with torch.autocast(readout_ND.device.type, enabled=False):
             logits_NV = F.linear(readout_ND.to(dtype), self.weight_VD.to(dtype), self.bias_V.to(dtype))
             return logits_NV.to(torch.promote_types(dtype, torch.float32))
 
 
 def rows_together(on_cpu: int, weight_VD: Tensor) -> int:
-    """Rows of a loss whose logits exist together: on CUDA as many as take a 64th of the device's memory in float32."""
+    """Number of rows of a loss whose logits exist at the same time: ``on_cpu``, or on CUDA as many as take a 64th of
+    the device's memory in float32."""
     if weight_VD.device.type != "cuda":
         return on_cpu
     memory = torch.cuda.get_device_properties(weight_VD.device).total_memory
@@ -142,20 +145,21 @@ def rows_together(on_cpu: int, weight_VD: Tensor) -> int:
 def top_tokens_in_parts(
     logits: Callable[[slice], Tensor], of_rows: Tensor, vocabulary: int, count: int, normalized: bool
 ) -> TopTokens:
-    """``nmt.ops.top_tokens`` of logits that are formed some rows at a time."""
+    """Applies ``nmt.ops.top_tokens`` to logits that are computed some rows at a time."""
     parts = [top_tokens(logits(part), count, normalized) for part in row_parts(of_rows, vocabulary)]
     logit, token, normalizer = zip(*parts, strict=True)
     return TopTokens(torch.cat(logit), torch.cat(token), torch.cat(normalizer) if normalized else None)
 
 
 MAX_LOGITS = 1 << 22
-"""Logits formed and read together, 16 MB of them: a batch has several times as many, which leave the cache of a CPU
-before they are read. On other devices they are 64 times as many, whose only limit is memory."""
+"""Number of logits that are computed and read together, 16 MB in float32. A batch has several times as many, which
+would leave the cache of a CPU before they are read. On other devices, where memory is the only limit, the number is 64
+times as large."""
 
 
 def row_parts(of_rows: Tensor, vocabulary: int, *, multiple_of: int = 1) -> list[slice]:
-    """Rows of logits, one for each entry of ``of_rows``, in parts of at most ``MAX_LOGITS``, cut at multiples of
-    ``multiple_of``."""
+    """Divides rows of logits, one for each entry of ``of_rows``, into slices of at most ``MAX_LOGITS`` logits, cut at
+    multiples of ``multiple_of`` rows."""
     most = MAX_LOGITS if of_rows.device.type == "cpu" else 64 * MAX_LOGITS
     size = max(most // (vocabulary * multiple_of), 1) * multiple_of
     return [slice(start, min(start + size, len(of_rows))) for start in range(0, len(of_rows), size)]

@@ -1,4 +1,5 @@
-"""Positions: vectors added to the embeddings, or queries and keys of a Transformer that are turned."""
+"""Encodings of positions: vectors that are added to the embeddings, or rotations of the queries and keys of a
+Transformer."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 
 
 def sinusoids(position_BT: Tensor, size: int) -> Tensor:
-    """sin(t / 10000^(2i / size)) at 2i and the cosine at 2i + 1 (Vaswani et al. 2017, section 3.5); (B, T, size) in
-    float32, for any position."""
+    """Computes sin(t / 10000^(2i / size)) at entry 2i and the cosine at entry 2i + 1 (Vaswani et al. 2017, section
+    3.5), (B, T, size) in float32, for any position."""
     even_I = torch.arange(0, size, 2, device=position_BT.device, dtype=torch.float32)
     angle_BTI = position_BT[:, :, None].float() * torch.pow(10_000.0, -even_I / size)
     # entries 2i and 2i + 1 have the sine and the cosine of one angle; an odd size drops the last cosine
@@ -19,27 +20,29 @@ def sinusoids(position_BT: Tensor, size: int) -> Tensor:
 
 
 def sinusoid_halves(position_BT: Tensor, size: int) -> Tensor:
-    """The entries of ``sinusoids`` with all sines first, then the cosines, as Marian has them (Junczys-Dowmunt et al.
-    2018, "Marian"); (B, T, size). Angles are formed in float64, so that late positions are exact, too."""
+    """Computes the entries of ``sinusoids`` with all sines first, then the cosines, as Marian orders them
+    (Junczys-Dowmunt et al. 2018, "Marian"), (B, T, size). Angles are computed in float64, so that late positions are
+    exact, too."""
     even_I = torch.arange(0, size, 2, device=position_BT.device, dtype=torch.float64)
     angle_BTI = position_BT[:, :, None].double() * torch.pow(10_000.0, -even_I / size)
     return torch.cat([angle_BTI.sin(), angle_BTI.cos()], dim=-1)[:, :, :size].float()
 
 
 class Sinusoidal(nn.Module):
-    """Adds ``sinusoids``, or a like function's vectors."""
+    """Adds the vectors of ``sinusoids``, or of a similar function."""
 
     def __init__(self, vectors: Callable[[Tensor, int], Tensor] = sinusoids) -> None:
         super().__init__()
         self.vectors = vectors
 
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
-        """``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all."""
+        """Returns ``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all sentences."""
         return x_BTD + self.vectors(position_BT, x_BTD.shape[-1]).to(x_BTD.dtype)
 
 
 class Learned(nn.Module):
-    """Adds a learnt vector for each position (Gehring et al. 2017, section 3.1); from the last one on they share it."""
+    """Adds a learnt vector for each position (Gehring et al. 2017, section 3.1); all positions from the last one on
+    share its vector."""
 
     def __init__(self, positions: int, size: int) -> None:
         super().__init__()
@@ -47,7 +50,7 @@ class Learned(nn.Module):
         nn.init.normal_(self.table_PD, std=size**-0.5)
 
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
-        """``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all."""
+        """Returns ``x_BTD`` with each position's vector added; ``position_BT`` may have one row for all sentences."""
         return x_BTD + self.table_PD[position_BT.clamp(max=len(self.table_PD) - 1)].to(x_BTD.dtype)
 
 
@@ -55,13 +58,13 @@ class NoPosition(nn.Module):
     """Adds nothing: positions come in elsewhere."""
 
     def forward(self, x_BTD: Tensor, position_BT: Tensor) -> Tensor:
-        """``x_BTD`` itself."""
+        """Returns ``x_BTD`` itself."""
         return x_BTD
 
 
 def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
-    """The module that adds ``sinusoidal``, ``sinusoidal_halves`` or ``learned`` positions, or for another kind
-    nothing."""
+    """Creates the module that adds ``sinusoidal``, ``sinusoidal_halves`` or ``learned`` positions; for any other kind
+    it adds nothing."""
     if kind == "learned":
         return Learned(count, size)
     if kind == "sinusoidal_halves":
@@ -70,7 +73,7 @@ def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
 
 
 class Angles(NamedTuple):
-    """The angles by which rotary positions turn pairs, as cosines and sines, (B, 1, T, I)."""
+    """Cosines and sines of the angles by which rotary positions rotate pairs of entries, (B, 1, T, I)."""
 
     cos_B1TI: Tensor
     sin_B1TI: Tensor
@@ -91,7 +94,7 @@ def apply_rotary(x_BHTA: Tensor, angles: Angles) -> Tensor:
     A must be even."""
     # a pair of entries is a vector in a plane
     first_BHTI, second_BHTI = x_BHTA.view(*x_BHTA.shape[:-1], -1, 2).unbind(-1)
-    # turning it by an angle: (x cos - y sin, x sin + y cos)
+    # its rotation by an angle: (x cos - y sin, x sin + y cos)
     pair = (
         first_BHTI * angles.cos_B1TI - second_BHTI * angles.sin_B1TI,
         first_BHTI * angles.sin_B1TI + second_BHTI * angles.cos_B1TI,

@@ -7,6 +7,6 @@ from torch import Tensor
 
 
 def compute_dtype(like: Tensor) -> torch.dtype:
-    """The type of matrix products of ``like``: autocast's where it is on, else its own."""
+    """Returns the dtype of matrix products with ``like``: that of autocast if it is on, else that of ``like``."""
     device = like.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else like.dtype

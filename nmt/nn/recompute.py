@@ -1,5 +1,5 @@
-"""Inner results computed anew in the backward pass instead of kept for it (Chen et al. 2016, "Training Deep Nets with
-Sublinear Memory Cost")."""
+"""Recomputation of inner results in the backward pass, which need not be kept for it (Chen et al. 2016, "Training Deep
+Nets with Sublinear Memory Cost")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _is_on: ContextVar[bool] = ContextVar("recompute", default=False)
 
 @contextmanager
 def recomputing(on: bool) -> Iterator[None]:
-    """A forward pass in which ``recomputed`` keeps only arguments and results, where ``on``."""
+    """Context manager for a forward pass in which ``recomputed`` keeps only arguments and results, if ``on``."""
     before = _is_on.set(on)
     try:
         yield
@@ -27,18 +27,18 @@ def recomputing(on: bool) -> Iterator[None]:
 
 
 def is_recomputing() -> bool:
-    """True in a forward pass that is ``recomputing``."""
+    """Returns True in a forward pass that is ``recomputing``."""
     return _is_on.get()
 
 
 def recomputed(function: Callable[..., R]) -> Callable[..., R]:
-    """The function itself; in a forward pass that is ``recomputing``, one whose inner results are made again in the
-    backward pass, with the same draws of dropout. The gradients are the same to the bit."""
+    """Returns the function itself or, in a forward pass that is ``recomputing``, a function whose inner results are
+    computed again in the backward pass, with the same draws of dropout. The gradients are identical to the bit."""
     if not (_is_on.get() and torch.is_grad_enabled()):
         return function
 
     def run(*arguments: Any) -> R:
-        with recomputing(False):  # only the outermost function: its parts are made again with it
+        with recomputing(False):  # only the outermost function: its parts are recomputed with it
             result: R = checkpoint(function, *arguments, use_reentrant=False)
         return result
 

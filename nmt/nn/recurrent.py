@@ -25,7 +25,7 @@ class CellState(NamedTuple):
 
     hidden_BD: Tensor
     cell_BD: Tensor | None
-    """The memory cell of an LSTM; None for the others."""
+    """The memory cell of an LSTM; None for other kinds of cell."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class StackState(BatchRecord):
 
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
-    """The memory cell of each layer; empty for cells other than the LSTM."""
+    """The memory cell of each layer; empty if the cell is not an LSTM."""
     top_BD: Tensor
-    """Output of the top layer: its hidden state, with residual connections plus its input."""
+    """Output of the top layer: its hidden state, to which residual connections add its input."""
 
 
 def elman(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
@@ -47,7 +47,7 @@ def elman(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState
 def gru(input_BG: Tensor, recurrent_BG: Tensor, state: CellState) -> CellState:
     """r, z = sigmoid(...), n = tanh(x_n + r * (W h)_n), h = (1 - z) * n + z * h (Cho et al. 2014).
 
-    As in cuDNN the reset gate multiplies after the recurrent product, not before it.
+    The reset gate multiplies after the recurrent product, as in cuDNN, not before it.
     """
     x_r, x_z, x_n = input_BG.chunk(3, dim=1)
     h_r, h_z, h_n = recurrent_BG.chunk(3, dim=1)
@@ -69,9 +69,9 @@ class CellType(NamedTuple):
     gates: int
     module: type[nn.RNN | nn.GRU | nn.LSTM]
     run: Callable[..., tuple[Tensor, ...]]
-    """PyTorch's function behind the module, over whole sequences."""
+    """Function of PyTorch that the module calls, over whole sequences."""
     step: Callable[[Tensor, Tensor, CellState], CellState]
-    """The next state from W x + b, W h + b, both (B, G), and the state h."""
+    """Function that computes the next state from W x + b, W h + b, both (B, G), and the state h."""
 
 
 CELL_TYPES: dict[CellKind, CellType] = {
@@ -84,10 +84,10 @@ CELL_TYPES: dict[CellKind, CellType] = {
 class RecurrentStack(nn.Module):
     """Layers of one cell, run over a whole sequence or step by step with the same weights.
 
-    Parameters live in torch's own one-layer ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``. The matrices of each gate start as
-    Glorot & Bengio 2010 (input) and orthogonal (recurrent, Saxe et al. 2014), biases as 0, the forget gate of the LSTM
-    as 1 (Jozefowicz et al. 2015). With ``residual`` the output of each layer above the bottom one is its hidden state
-    plus its input, before dropout (Wu et al. 2016, equation 5).
+    Parameters live in torch's own one-layer ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``. The matrices of each gate are
+    initialised by Glorot & Bengio 2010 (input) and as orthogonal (recurrent, Saxe et al. 2014), biases as 0, except
+    that the forget gate of the LSTM starts with 1 (Jozefowicz et al. 2015). With ``residual`` the output of each layer
+    above the bottom one is its hidden state plus its input, before dropout (Wu et al. 2016, equation 5).
     """
 
     def __init__(self, cell: CellKind, *, input_size: int, size: int, layers: int, residual: bool = False) -> None:
@@ -111,9 +111,9 @@ class RecurrentStack(nn.Module):
                     parameter.data[size : 2 * size] = 1.0
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
-        """Outputs of the top layer (B, T, D) over a whole sequence, by torch's fused kernels.
+        """Computes the outputs of the top layer (B, T, D) over a whole sequence by torch's fused kernels.
 
-        Starts from zeros without a ``state``; ``dropout`` is applied between the layers.
+        Without a ``state`` it starts from zeros; ``dropout`` is applied between the layers.
         """
         for layer in range(self.layers):
             below_BTE = input_BTE
@@ -133,24 +133,25 @@ class RecurrentStack(nn.Module):
         return input_BTE
 
     def run_layer(self, layer: int, input_BTE: Tensor, start: Any) -> Tensor:
-        """The hidden states of a layer from the state ``start``, (1, B, D), for an LSTM with its cell."""
+        """Computes the hidden states of a layer from the state ``start``, (1, B, D), which has a cell, too, for an
+        LSTM."""
         states_BTD: Tensor = recomputed(_run)(self.cell, list(self.rnns[layer].parameters()), input_BTE, start)
         return states_BTD
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Puts a copy's weights side by side again."""
+        """Makes the weights of a copy contiguous again."""
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._join_weights()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Moves or casts the weights, and puts them side by side."""
+        """Moves or casts the weights, and makes them contiguous again."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._join_weights()
         return self
 
     def _join_weights(self) -> None:
-        """Puts the weights of a layer side by side: else cuDNN does so at every call. ``flatten_parameters`` leaves out
-        bfloat16."""
+        """Makes the weights of a layer contiguous in memory; otherwise they are copied at every call of cuDNN.
+        ``flatten_parameters`` does not support bfloat16."""
         for rnn in self.rnns:
             weights = list(rnn.parameters())
             if weights[0].device.type == "cuda":
@@ -160,12 +161,13 @@ class RecurrentStack(nn.Module):
                     weight.data = part.view_as(weight)
 
     def start(self, hidden: Sequence[Tensor]) -> StackState:
-        """The state before the first step, from the hidden states of the layers; the LSTM's cell starts at 0."""
+        """Builds the state before the first step from the hidden states of the layers; the LSTM's cell starts at 0."""
         cells = tuple(torch.zeros_like(hidden_BD) for hidden_BD in hidden) if self.kind == "lstm" else ()
         return StackState(tuple(hidden), cells, top_BD=hidden[-1])
 
     def step(self, input_BE: Tensor, state: StackState, factors: Sequence[Tensor | None] = ()) -> StackState:
-        """One step of all layers. ``factors``: those of dropout for the input of each layer above the bottom one."""
+        """Computes one step of all layers. ``factors`` are the dropout factors for the input of each layer above the
+        bottom one."""
         output_BD, layers = input_BE, list[CellState]()
         for layer, hidden_BD in enumerate(state.hidden):
             below_BD = input_BE = output_BD
@@ -177,13 +179,13 @@ class RecurrentStack(nn.Module):
             )
             output_BD = layers[-1].hidden_BD
             if layer > 0 and self.residual:
-                # the bottom layer has another width below it than above, so it has no residual
+                # the input of the bottom layer has another width than its output, so it has no residual
                 output_BD = output_BD + below_BD
         cells = tuple(after.cell_BD for after in layers if after.cell_BD is not None)
         return StackState(tuple(after.hidden_BD for after in layers), cells, output_BD)
 
     def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
-        """One step of a layer: the cell of W x + b and W h + b."""
+        """Computes one step of a layer: the cell of W x + b and W h + b."""
         # G: the gates side by side, four for an LSTM, three for a GRU, one for Elman's cell
         weight_GE, weight_GD, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
         input_BG = F.linear(input_BE, weight_GE, input_bias_G)
@@ -192,26 +194,28 @@ class RecurrentStack(nn.Module):
 
 
 def _run(cell: CellType, weights: list[Tensor], input_BTE: Tensor, start: Any) -> Tensor:
-    """The hidden states of one layer in the precision of autocast, which leaves recurrent modules alone by itself.
+    """Computes the hidden states of one layer in the precision of autocast, which by itself does not apply to recurrent
+    modules.
 
-    By PyTorch's function and not by its module, which would keep weights that were cast, and with them the graph of
-    autograd, until its next call.
+    It calls PyTorch's function and not the module, because the module would keep the cast weights, and with them the
+    graph of autograd, until its next call.
     """
     device = input_BTE.device.type
     if input_BTE.shape[0] == 1 and device == "cpu":
-        # For a batch of one PyTorch takes other kernels, which round otherwise: a result must not depend on the batch.
+        # For a batch of one PyTorch takes other kernels, which round differently, but a result must not depend on the
+        # batch.
         start = tuple(each.repeat(1, 2, 1) for each in start) if isinstance(start, tuple) else start.repeat(1, 2, 1)
         return _run(cell, weights, input_BTE.repeat(2, 1, 1), start)[:1]
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         if any(weight.dtype != dtype for weight in weights):
-            # as one tensor, because cuDNN wants the weights of a layer side by side
+            # as one tensor, because cuDNN needs contiguous weights of a layer
             flat = torch.cat([weight.to(dtype).flatten() for weight in weights])
             parts = torch.split(flat, [weight.numel() for weight in weights])
             weights = [part.view_as(weight) for part, weight in zip(parts, weights, strict=True)]
         input_BTE = input_BTE.to(dtype)
         start = tuple(tensor.to(dtype) for tensor in start) if isinstance(start, tuple) else start.to(dtype)
-    # biases; one layer; no dropout; with what a backward pass needs, where one may follow; one direction; batch first
+    # biases; one layer; no dropout; whether a backward pass may follow; one direction; batch first
     options = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
     with torch.autocast(device, enabled=False):
         return cell.run(input_BTE, start, weights, *options)[0]

@@ -19,13 +19,13 @@ from nmt.core.operation import Operation
 
 
 class TopTokens(NamedTuple):
-    """The K tokens with the largest logits of each row, largest first; equal ones in any order."""
+    """The K tokens with the largest logits of each row, largest first; equal logits may be in any order."""
 
     logit_NK: Tensor
-    """float32; -inf where a row has fewer tokens above -inf."""
+    """Logits in float32; -inf if a row has fewer than K tokens above -inf."""
     token_NK: Tensor
     log_normalizer_N: Tensor | None
-    """log sum exp of all logits of a row in float32; None where it is not needed."""
+    """log sum exp of all logits of a row in float32; None if it is not needed."""
 
 
 @Operation
@@ -37,10 +37,11 @@ def attend(
     scale: float,
     dropout_factors: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
-    """softmax(scale q . k) v (Vaswani et al. 2017, equation 1): contexts (B, H, T, A), and the weights on demand.
+    """Computes softmax(scale q . k) v (Vaswani et al. 2017, equation 1): the contexts (B, H, T, A), and the weights on
+    demand.
 
-    ``is_hidden`` is True where a query may not look, and broadcasts to (B, H, T, S). ``dropout_factors`` multiply the
-    weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
+    ``is_hidden`` is the attention mask, True where a query may not attend to a key; it broadcasts to (B, H, T, S).
+    ``dropout_factors`` multiply the weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
     """
     # e = scale q . k
     scores_BHTS = scale * (query_BHTA @ keys_BHSA.mT)
@@ -59,8 +60,8 @@ def attend(
 def cross_entropy(
     readout_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, gold_N: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Sum over tokens of (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p, and
-    -log p(gold) of each token without gradient; p = softmax(W readout + b)."""
+    """Computes the sum over tokens of (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p,
+    and -log p(gold) of each token without gradient; p = softmax(W readout + b)."""
     logits_NV = F.linear(readout_ND, weight_VD, bias_V)
     log_p_NV = logits_NV.log_softmax(dim=1, dtype=torch.promote_types(logits_NV.dtype, torch.float32))
     # -log p(gold)
@@ -72,12 +73,13 @@ def cross_entropy(
 
 @Operation
 def log_normalizer(logits_NV: Tensor) -> Tensor:
-    """log sum exp of each row, (N,), in float32 or wider."""
+    """Computes log sum exp of each row, (N,), in float32 or wider."""
     return logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).logsumexp(dim=1)
 
 
 @Operation
 def top_tokens(logits_NV: Tensor, count: int, normalized: bool) -> TopTokens:
-    """The ``count`` largest logits of each row and, if ``normalized``, the normalizer of all."""
+    """Finds the ``count`` largest logits of each row and, if ``normalized``, the logarithm of the normalizer of the
+    row."""
     wide_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
     return TopTokens(*wide_NV.topk(count, dim=1), log_normalizer(logits_NV) if normalized else None)

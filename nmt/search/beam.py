@@ -1,7 +1,7 @@
-"""Beam search over a batch of sentences, in one group of beams or in several that are kept apart.
+"""Beam search over a batch of sentences, in one group of beams or in several separate ones.
 
-Shapes: B active sentences, G groups, K beams of each group, W = G x K beams of a sentence, N = B x W rows (a sentence's
-beams side by side, group by group), V vocabulary, S source positions.
+Shapes: B active sentences, G groups, K beams of each group, W = G x K beams of a sentence, N = B x W rows (the beams of
+a sentence are neighbours, group by group), V vocabulary, S source positions.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Beams(BatchRecord):
     tokens_NT: Tensor
     """The tokens so far."""
     log_prob_N: Tensor
-    """Their log-probability; -inf marks a row without a hypothesis."""
+    """Log-probability of each hypothesis; -inf marks a row without a hypothesis."""
     attended_NS: Tensor | None = None
-    """Attention received by each source position; None where no ranking needs it."""
+    """Attention received by each source position; None if the ranking does not need it."""
     constraint_N: Tensor | None = None
-    """State of their constraints; None before the first step, and in searches without any."""
+    """State of the constraints of each hypothesis; None before the first step, and in searches without constraints."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ class Advance:
     """One step of all beams."""
 
     beams: Beams
-    """Hypotheses that go on, K for each sentence, best first."""
+    """Hypotheses that are continued, K for each sentence, best first."""
     parents_N: Tensor
-    """The row that each extends."""
+    """The row that each hypothesis extends."""
     ended_BW: Tensor
-    """Log-probability of each of the first K extensions of a group that ended; -inf where it goes on."""
+    """Log-probability of each of the first K extensions of a group if it ended; -inf if it did not end."""
     ended_parent_BW: Tensor
-    """The row that each of these extends."""
+    """The row that each of these extensions extends."""
 
     @staticmethod
     def joined(steps: Sequence[Advance]) -> Advance:
-        """Concatenation over neighbouring sentences; each step counts its rows from 0."""
+        """Concatenates the steps of neighbouring sentences; each step numbers its rows from 0."""
         if len(steps) == 1:
             return steps[0]
         first_rows = [0, *accumulate(len(step.parents_N) for step in steps)]
@@ -79,21 +79,21 @@ class Extensions:
     """The best extensions of each sentence's hypotheses by one token, best first."""
 
     log_prob_BW: Tensor
-    """Log-probability with the token."""
+    """Log-probability of the hypothesis with the token."""
     parent_BW: Tensor
-    """The row that each extends."""
+    """The row that each extension extends."""
     token_BW: Tensor
 
     @staticmethod
     def from_top_tokens(beams: Beams, tokens: TopTokens, *, beam: int) -> Extensions:
-        """The best extensions by the most probable tokens of each hypothesis.
+        """Finds the best extensions among the most probable tokens of each hypothesis.
 
-        Where ``tokens`` have no normalizer, the log-probabilities of the beams include it.
+        If ``tokens`` have no normalizer, the log-probabilities of the beams include it.
         """
         rows, count = tokens.token_NK.shape
         normalizer_N = tokens.log_normalizer_N
         before_N = beams.log_prob_N if normalizer_N is None else beams.log_prob_N - normalizer_N
-        # log p of a hypothesis and its next token; of each row only its best can be among the best of all
+        # log p of a hypothesis and its next token; only the best tokens of a row can be among the best of all rows
         log_prob_BX = (tokens.logit_NK + before_N[:, None]).view(rows // beam, -1)
         log_prob_BW, index_BW, _ = top_tokens(log_prob_BX, min(num_candidates(beam), log_prob_BX.shape[1]), False)
         parent_BW = index_BW // count + first_rows(rows, beam, index_BW.device)
@@ -101,9 +101,9 @@ class Extensions:
 
     @staticmethod
     def with_penalty(beams: Beams, log_probs_NV: Tensor, penalty_BV: Tensor, *, beam: int) -> Extensions:
-        """The best extensions by any token, ranked by log-probability less the penalty of the token."""
+        """Finds the best extensions by any token, ranked by log-probability minus the penalty of the token."""
         rows, vocabulary = log_probs_NV.shape
-        # ranked with the penalty, kept without it: it counts in its step only
+        # the penalty counts for the ranking of this step only; log-probabilities are kept without it
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         penalized_BX = (total_NV - penalty_BV.repeat_interleave(beam, dim=0)).view(rows // beam, -1)
         index_BW = top_tokens(penalized_BX, num_candidates(beam), False).token_NK
@@ -112,7 +112,7 @@ class Extensions:
 
 
 def num_candidates(beam: int) -> int:
-    """Number of extensions of a sentence that are ranked: at most K of them end, one per beam, so K others go on."""
+    """Number of extensions of a sentence that are ranked: at most K of them end, one per beam, so K others remain."""
     return 2 * beam
 
 
@@ -123,19 +123,19 @@ def first_rows(rows: int, beam: int, device: torch.device) -> Tensor:
 
 def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Advance:
     """Keeps the best extensions: those that end and rank among the first K of a sentence are finished, and the first K
-    that do not end go on."""
+    that do not end are continued."""
     log_prob_BW, parent_BW, token_BW = extensions.log_prob_BW, extensions.parent_BW, extensions.token_BW
     width = token_BW.shape[1]
     ends_BW = token_BW == eos
     rank_W = torch.arange(width, device=ends_BW.device)
-    # of the first K those that end are finished
+    # extensions among the first K that end are finished
     ended_BW = log_prob_BW.masked_fill(~ends_BW, -torch.inf)[:, :beam]
-    # The first K that go on, in their order: rank them behind all that end.
+    # take the first K that do not end, in their order, by ranking all that end behind them
     chosen_BK = (rank_W + width * ends_BW).topk(beam, dim=1, largest=False, sorted=True).indices
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
-    # a hypothesis takes the tokens of the one that it extends
+    # a hypothesis starts with the tokens of the one that it extends
     parents = beams.select(parents_N)
     tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
     return Advance(
@@ -145,7 +145,7 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
 
 @Operation
 def advance_unconstrained(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Advance:
-    """``advance`` by the most probable tokens after each hypothesis."""
+    """Calls ``advance`` with the most probable tokens after each hypothesis."""
     tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
     return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
 
@@ -153,10 +153,10 @@ def advance_unconstrained(beams: Beams, forward: Step[Any], beam: int, eos: int)
 def advance_groups(
     beams: Beams, log_probs_NV: Tensor, *, groups: int, beam: int, eos: int, diversity: float
 ) -> Advance:
-    """``advance`` for one group after the other; a token's penalty in a group is ``diversity`` times the number of
-    beams of earlier groups that went on with that token in this step (Vijayakumar et al. 2018, "Diverse Beam Search",
-    Hamming diversity). As there, a penalty counts in its step only: beams keep their own log-probability.
-    """
+    """Calls ``advance`` for one group after the other. The penalty of a token in a group is ``diversity`` times the
+    number of beams of earlier groups that were continued with that token in this step (Vijayakumar et al. 2018,
+    "Diverse Beam Search", Hamming diversity). As in the paper, a penalty counts in its own step only: beams keep their
+    own log-probability."""
     if groups == 1:
         tokens = top_tokens(log_probs_NV, min(num_candidates(beam), log_probs_NV.shape[1]), False)
         return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
@@ -187,21 +187,21 @@ def advance_groups(
 
 @dataclass(frozen=True)
 class BeamSearch:
-    """The best hypotheses found for each source row, ranked by ``ranking``; see ``Search``.
+    """Finds the best hypotheses for each source row, ranked by ``ranking``; see ``Search``.
 
-    A sentence is done when no unfinished hypothesis can still get among the ``n_best`` (its log-probability can only
+    A sentence is done when no unfinished hypothesis can still rank among the ``n_best`` (its log-probability can only
     fall, and its length penalty is at most that of the longest), or when K finished ones rank above the present score
-    of every unfinished one. The usual stop at any K finished ones fails where the model is certain: the second best
-    extension is then an early end at every step, and K of those exist before the right hypothesis ends. With several
-    groups the rule holds for each of them.
+    of every unfinished one. The usual rule, to stop at any K finished hypotheses, fails if the model is certain: the
+    second best extension is then an early end at every step, and K of those exist before the right hypothesis ends.
+    With several groups the rule applies to each group.
     """
 
     eos: int
     ranking: Ranking
     beam: int
-    """Beams of a sentence, in all groups together."""
+    """Number of beams of a sentence, in all groups together."""
     n_best: int = 1
-    """Maximum number of hypotheses; each group looks for that many, at most one for each of its beams, and equal
+    """Maximum number of hypotheses. Each group searches for that many, but at most one for each of its beams; equal
     hypotheses count once."""
     groups: int = 1
     diversity: float = 0.0
@@ -266,18 +266,18 @@ class BeamSearch:
 
     @property
     def group_beam(self) -> int:
-        """Beams of a group."""
+        """Number of beams of a group."""
         return self.beam // self.groups
 
     @property
     def needs_all_logits(self) -> bool:
-        """True if a step may take other tokens than the best of each beam."""
+        """Returns True if a step may take other tokens than the best of each beam."""
         return self.groups > 1
 
     def _advance_by_logits(
         self, forward: Step[Any], beams: Beams, processors: LogitsProcessors, source_rows: list[int], sentence_N: Tensor
     ) -> Advance:
-        """One step by the logits of all tokens, some sentences at a time."""
+        """Computes one step from the logits of all tokens, some sentences at a time."""
         steps = []
         for part in row_parts(sentence_N, forward.vocabulary, multiple_of=self.beam):
             logits_NV = forward.logits(part).float()
@@ -289,8 +289,8 @@ class BeamSearch:
         return Advance.joined(steps)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
-        """One step of the sentences ``source_rows``, whose limits of length are ``limits``. ``log_probs_NV`` may be
-        logits if the log-probabilities of the beams include their normalizers."""
+        """Computes one step of the sentences ``source_rows``, whose limits of length are ``limits``. ``log_probs_NV``
+        may be logits if the log-probabilities of the beams include their normalizers."""
         return advance_groups(
             beams, log_probs_NV, groups=self.groups, beam=self.group_beam, eos=self.eos, diversity=self.diversity
         )
@@ -303,13 +303,13 @@ class BeamSearch:
         values = iter(copy_to_host([tensor for step in pending for tensor in step]))
         for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
-            # in float64, as a hypothesis has it
+            # in float64, like the score of a hypothesis
             score_BW = self.ranking.score(ended_BW.astype(float), length, covered_N.astype(float)[parent_BW])
             score_BGK = score_BW.reshape(len(rows), self.groups, group_beam)
             score_BGK[finished.is_done_BG[rows]] = -np.inf
             best_BGW = np.concatenate([finished.score_BGW[rows], score_BGK], axis=2)
             finished.score_BGW[rows] = best_BGW = -np.sort(-best_BGW, axis=2)[:, :, : self.beam]
-            # of the rest the score is all that counts
+            # of the other hypotheses only the score is needed
             is_kept_BGK = (score_BGK > -np.inf) & (score_BGK >= best_BGW[:, :, self.n_best - 1 : self.n_best])
             for at in map(tuple, np.argwhere(is_kept_BGK.reshape(ended_BW.shape))):
                 tokens = tuple(tokens_NT[parent_BW[at]].tolist())
@@ -317,7 +317,7 @@ class BeamSearch:
             last_BG, first_BG = best_BGW[:, :, group_beam - 1], best_BGW[:, :, min(self.n_best, group_beam) - 1]
             finished.is_done_BG[rows] |= (
                 (best_BG == -np.inf)
-                # Log-probability only falls, and the length penalty rises. Coverage is left out: it is at most 0.
+                # The log-probability only falls, and the length penalty rises. Coverage, at most 0, is left out.
                 | (first_BG >= best_BG.astype(float) / finished.penalty_B1[rows])
                 | (last_BG >= self.ranking.score(best_BG.astype(float), length))
             )
@@ -329,7 +329,7 @@ class BeamSearch:
 
 
 class _Finished:
-    """What has ended, of each of B sentences of the source."""
+    """Finished hypotheses of each of B source sentences."""
 
     def __init__(self, penalties: list[float], groups: int, beam: int) -> None:
         batch = len(penalties)
@@ -338,5 +338,5 @@ class _Finished:
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(batch)]
         """The hypotheses that may be among the best."""
         self.score_BGW = np.full((batch, groups, beam), -np.inf)
-        """The best W scores of each group, best first; -inf where fewer have ended."""
+        """The best W scores of each group, best first, filled up with -inf."""
         self.is_done_BG = np.zeros((batch, groups), dtype=bool)

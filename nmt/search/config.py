@@ -13,9 +13,10 @@ class SamplingConfig(Structure):
     """Translations drawn at random. See ``nmt.search.sampling``."""
 
     temperature: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
-    """Tokens are drawn from softmax(logits / temperature): below 1 the probable ones become more so."""
+    """Temperature of the distribution that tokens are drawn from, softmax(logits / temperature): values below 1 make
+    probable tokens more probable."""
     top_k: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
-    """Draw only from this many most probable tokens; null: from all."""
+    """Draw only from this many most probable tokens; null means from all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Draw from the fewest tokens whose total probability reaches this."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
@@ -23,11 +24,11 @@ class SamplingConfig(Structure):
 
 
 class ConsensusConfig(Structure):
-    """Minimum Bayes risk: the drawn translation that is most similar to the others. See
+    """Minimum Bayes risk decoding: the drawn translation that is most similar to the others. See
     ``nmt.evaluation.consensus``."""
 
     samples: Annotated[int, Field(ge=2, le=10_000)] = 32
-    """Number of draws, made as sampling says."""
+    """Number of draws, made with the settings of sampling."""
     utility: Literal["chrf", "bleu"] = "chrf"
     """Measure of similarity: sentence chrF2 or sentence BLEU."""
 
@@ -36,7 +37,7 @@ class SearchConfig(Structure):
     """The search for translations."""
 
     to: str | None = None
-    """Target language, one of ``data.train``'s ``languages``, for a model of several; null: the only one."""
+    """Target language, one of ``data.train``'s ``languages``, for a model of several; null means the only one."""
     beam: Annotated[int, Field(gt=0, le=1000)] = 5
     """Hypotheses kept at each step; 1 is greedy search."""
     n_best: Annotated[int, Field(gt=0, le=1000)] = 1
@@ -50,11 +51,11 @@ class SearchConfig(Structure):
     min_length: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """A translation has at least this many tokens, if the source allows any."""
     max_length: Annotated[int, Field(gt=0, le=1_000_000)] | None = None
-    """A translation has at most this many tokens, in addition to the limit of the ratio; null: no limit."""
+    """A translation has at most this many tokens, in addition to the limit of the ratio; null means no limit."""
     max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0
     """A translation has at most this many tokens for each source token, and ten more."""
     no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """No sequence of this many tokens occurs twice in a translation; 0: off."""
+    """No sequence of this many tokens occurs twice in a translation; 0 means no restriction."""
     suppress_padding: Literal["plain", "renormalized"] | None = None
     """Never choose the padding token, to which imported models may give a probability. plain: the probabilities of the
     others stay; renormalized: they sum to 1 without it."""
@@ -63,18 +64,18 @@ class SearchConfig(Structure):
     diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 0.5
     """Penalty of a token for each beam of an earlier group that chose it at the same step."""
     sampling: SamplingConfig | None = None
-    """Draw translations instead of searching for the most probable; null: search."""
+    """Draw translations instead of searching for the most probable one; null means search."""
     consensus: ConsensusConfig | None = None
-    """Draw many translations and choose the one most similar to the others; null: do not."""
+    """Draw many translations and choose the one most similar to the others; null means search."""
     replace_unknown: bool = False
     """Replace an unknown token by the source word that got the most attention."""
     markup: bool = False
     """Keep tags, entities, URLs, numbers and placeholders unchanged, and capitals of whole lines."""
     stand_in: Annotated[str, Field(pattern=r"^\S+$")] | None = "X"
-    """With ``markup``: the word that the model reads instead of a URL, an e-mail address or a placeholder, best a
-    common noun of its source language; null: the item itself, and numbers unchanged."""
+    """Word that the model reads with ``markup`` instead of a URL, an e-mail address or a placeholder, best a common
+    noun of its source language; null means that it reads the item itself, and numbers unchanged."""
     document: bool = False
-    """Translate running text: each line sentence by sentence, and keep the white space between sentences."""
+    """Translate running text: translate each line sentence by sentence and keep the white space between sentences."""
     split_longer_than: Annotated[int, Field(gt=0, le=1_000_000)] | Literal["trained"] | None = "trained"
     """Lines with more subwords are translated in pieces; trained: more than 99 of 100 training sentences, and lines of
     several sentences where training lines held one; null: never."""

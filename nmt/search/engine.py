@@ -1,4 +1,4 @@
-"""Engines that find translations: our own search over a model, or one that a model was exported to."""
+"""Engines that find translations: the toolkit's own search over a model, or an engine that a model was exported to."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nmt.search.scoring import Ranking, max_lengths
 from nmt.search.sequential import greedy_search
 
 ON_GPU = 8
-"""Times as many tokens are decoded together on a GPU, where a step of few rows takes as long."""
+"""Factor by which more tokens are decoded together on a GPU, where a step of few rows takes as long as one of many."""
 
 ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
-"""A search of a configuration whose hypotheses meet the constraints of their source row. The tensor, (V,), is true for
-the tokens that may follow a ``WORD_END``."""
+"""Function that creates the search of a configuration, whose hypotheses meet the constraints of their source row. The
+tensor, (V,), is true for the tokens that may follow a ``WORD_END``."""
 
 
 class Engine(Protocol):
@@ -39,15 +39,15 @@ class Engine(Protocol):
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """Hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first or,
-        for sampling, in the order of the draws: ``config.n_best`` of each, or ``config.consensus.samples`` to choose
-        from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
+        """Finds hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first
+        or, for sampling, in the order of the draws: at most ``config.n_best`` of each, or ``config.consensus.samples``
+        to choose from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
         against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
 
 
 @dataclass(frozen=True)
 class OwnEngine:
-    """Our own search over a model in eval mode.
+    """The toolkit's own search over a model in eval mode.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
     once for every hypothesis of its sentence. The result of a sentence does not depend on its batch, except for
@@ -57,11 +57,12 @@ class OwnEngine:
     model: StepModel[Any, Any]
     compute: Compute
     follows_word_V: torch.Tensor | None = None
-    """True for tokens that may follow a word; needed for phrases with a ``WORD_END``."""
+    """Mask of the tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     on_batch: Callable[[int], object] | None = None
-    """Called with the number of sentences of each batch that is done."""
+    """Function that is called with the number of sentences of each finished batch."""
     on_step: Callable[[], object] | None = None
-    """Called before each step of a search, which ends with what it raises. It may search with this engine itself."""
+    """Function that is called before each step of a search; an exception that it raises ends the search. It may search
+    with this engine itself."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -74,20 +75,20 @@ class OwnEngine:
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
-        greedy search is faster and finds the same."""
+        greedy search is faster and finds the same translations."""
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-        # a GPU is not busy with what fills a CPU
+        # a batch that keeps a CPU busy is too small for a GPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
         batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
-        # sentences of like length together, so that there is little padding
+        # sentences of similar length together, so that there is little padding
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
             batch_prefixes: Sequence[Sequence[int]] | None = None
             if prefixes is not None:
-                # the limit counts what the search adds to a prefix
+                # the limit counts the tokens that the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
                 max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
             phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
@@ -97,7 +98,7 @@ class OwnEngine:
                 max_length_B = max_length_B + torch.tensor(longest)
             searched = self.model
             if config.suppress_padding == "renormalized":
-                # the share of padding goes to the other tokens; "plain" takes padding away and leaves their logits
+                # the probability of padding goes to the other tokens; "plain" removes padding and keeps their logits
                 searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
@@ -113,7 +114,7 @@ class OwnEngine:
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             for row, of_sentence in zip(rows, batch, strict=True):
-                # back to the order of the sources
+                # in the order of the sources again
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:
                 self.on_batch(len(rows))
@@ -128,7 +129,7 @@ def hypotheses_per_sentence(config: SearchConfig) -> int:
 
 
 def constrains(config: SearchConfig) -> str | None:
-    """The configuration key that rules out constraints, or None."""
+    """Returns the configuration key that rules out constraints, or None."""
     if config.sampling is not None or config.consensus is not None:
         return "sampling" if config.sampling is not None else "consensus"
     if config.groups > 1:
@@ -137,7 +138,7 @@ def constrains(config: SearchConfig) -> str | None:
 
 
 def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
-    """The search of a configuration. ``scored`` as in ``Engine.translate_ids``."""
+    """Creates the search of a configuration. ``scored`` is that of ``Engine.translate_ids``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         from nmt.search.sampling import Sampling
@@ -160,7 +161,7 @@ def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
 
 
 def ranking_of(config: SearchConfig) -> Ranking:
-    """The ranking of a configuration."""
+    """Creates the ranking of a configuration."""
     return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
 
 

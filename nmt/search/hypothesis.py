@@ -1,4 +1,4 @@
-"""Interface of searches, and their result."""
+"""The interface of searches, and their result."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from nmt.models.step_model import StepModel
 from nmt.search.logits_processors import LogitsProcessors
 
 Phrase: TypeAlias = tuple[int, ...]
-"""Tokens that a translation is to contain side by side; ``WORD_END`` may be the last."""
+"""Successive tokens that a translation must contain; ``WORD_END`` may be the last."""
 
 WORD_END = -2
-"""Stands for the end of a word: before any token that may follow a word, or end-of-sentence."""
+"""Token of a phrase that matches the end of a word: the next token is any that may follow a word, or
+end-of-sentence."""
 
 Constraint: TypeAlias = tuple[Phrase, ...]
-"""Alternative phrases. A translation is to contain one of them."""
+"""Alternative phrases, of which a translation must contain one."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Hypothesis:
     log_prob: float
     """Natural logarithm of its probability, end-of-sentence included."""
     score: float
-    """See ``Ranking``."""
+    """Score by which hypotheses are ranked; see ``Ranking``."""
 
 
 class Search(Protocol):
-    """Looks for translations of a batch of sentences."""
+    """Searches for translations of a batch of sentences."""
 
     def __call__(
         self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
     ) -> list[tuple[Hypothesis, ...]]:
-        """The hypotheses of each source row, best first."""
+        """Finds the hypotheses of each source row, best first."""

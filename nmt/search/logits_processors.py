@@ -28,7 +28,7 @@ class LogitsProcessor(Protocol):
 
 @final
 class Suppress:
-    """Rules a token out while a hypothesis has less than ``before`` tokens."""
+    """Rules a token out as long as a hypothesis has less than ``before`` tokens."""
 
     def __init__(self, token: int, *, before: float = math.inf) -> None:
         self._token = token
@@ -42,7 +42,7 @@ class Suppress:
 
 @final
 class NoRepeat:
-    """Keeps n-grams of tokens from occurring twice (Paulus et al. 2018, "A Deep Reinforced Model for Abstractive
+    """Prevents n-grams of tokens from occurring twice (Paulus et al. 2018, "A Deep Reinforced Model for Abstractive
     Summarization", section 2.5, for any n)."""
 
     def __init__(self, order: int) -> None:
@@ -57,7 +57,7 @@ class NoRepeat:
         # all n-grams so far, W of them, and the last n - 1 tokens
         grams_NWn = tokens_NT.unfold(1, self._order, 1)
         last_N1b = tokens_NT[:, None, tokens_NT.shape[1] - before :]
-        # an n-gram that begins with these would come again with its last token
+        # an n-gram that begins with these would be repeated by its last token
         repeats_NW = (grams_NWn[:, :, :before] == last_N1b).all(dim=2)
         # -inf for that token and no limit for others; "amin" because several n-grams may end in one token
         limit_NW = logits_NV.new_full(repeats_NW.shape, torch.inf).masked_fill(repeats_NW, -torch.inf)
@@ -66,8 +66,8 @@ class NoRepeat:
 
 @final
 class LogitsProcessors:
-    """All restrictions on a batch of sentences. A limit of length or a prefix forces a token; other processors never
-    rule that out."""
+    """All restrictions on a batch of sentences. A limit of length or a prefix forces a token, which other processors
+    never rule out."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class LogitsProcessors:
     ) -> None:
         """``max_length_B`` (at least 1, on the CPU) counts end-of-sentence, which is forced as the last token.
         Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``.
-        ``device`` is that of the logits, by default the CPU."""
+        ``device`` is the device of the logits, by default the CPU."""
         self.limits: list[int] = max_length_B.tolist()
         self._max_length_B = max_length_B if device is None else uploaded(max_length_B, device)
         self._eos = eos
@@ -111,15 +111,15 @@ class LogitsProcessors:
         logits_NV.scatter_(1, token_N1, torch.where(is_free_N1, logits_NV.gather(1, token_N1), kept_N1))
 
     def is_unconstrained(self, time: int, shortest: int) -> bool:
-        """True if certainly no token is ruled out after ``time`` tokens, of sentences of which ``shortest`` is the
-        least limit."""
+        """Returns True if no token can be ruled out after ``time`` tokens; ``shortest`` is the smallest limit of the
+        sentences."""
         return not self._processors and self._longest_prefix <= time < shortest - 1
 
     def _forced_tokens(self, time: int, sentence_N: Tensor) -> Tensor | None:
-        """The forced token of each row, -1 where none is; None if no row has one."""
+        """Returns the forced token of each row, -1 if it has none; None if no row has one."""
         forced_N: Tensor | None = None
         if self._prefix_BP is not None and self._prefix_length_B is not None and time < self._longest_prefix:
-            # a row whose prefix is not at its end takes the next token of it
+            # a row whose prefix is not complete takes its next token
             has_prefix_N = self._prefix_length_B[sentence_N] > time
             forced_N = self._prefix_BP[sentence_N, time].masked_fill(~has_prefix_N, -1)
         if time + 1 >= min(self.limits):

@@ -19,7 +19,7 @@ from nmt.search.sequential import greedy_or_sample
 
 @dataclass(frozen=True)
 class Sampling:
-    """``count`` hypotheses of each source row, drawn independently of each other; see ``Search``.
+    """Draws ``count`` hypotheses of each source row, independently of each other; see ``Search``.
 
     A draw is a function of ``seed``, its number and the sentence's tokens: it depends neither on the rest of the batch
     nor on ``count``.
@@ -30,17 +30,17 @@ class Sampling:
     count: int
     seed: int
     temperature: float = 1.0
-    """Tokens are drawn from softmax(logits / temperature)."""
+    """Temperature of the distribution that tokens are drawn from, softmax(logits / temperature)."""
     top_k: int | None = None
     """Draw from the k most probable tokens only (Fan et al. 2018, "Hierarchical Neural Story Generation")."""
     top_p: float = 1.0
-    """Draw from the fewest tokens that have this probability together (Holtzman et al. 2020, "The Curious Case of
+    """Draw from the fewest tokens whose total probability reaches this (Holtzman et al. 2020, "The Curious Case of
     Neural Text Degeneration")."""
 
     def __call__(
         self, model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Search``; in the order of the draws."""
+        """See ``Search``. The hypotheses are in the order of the draws."""
         uniform_NT = _uniform(source_BS, model.pad, self.count, max(processors.limits), self.seed)
 
         def pick(logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Sampling:
             # in float64, so that the last token's sum is 1 for any vocabulary
             cumulative_NV = logits_NV.softmax(dim=1, dtype=torch.float64).cumsum(dim=1)
             target_N1 = uniform_NT[row_N, time, None] * cumulative_NV[:, -1:]
-            # the first token whose sum is above: never one of probability 0
+            # the first token whose sum is above, which never has probability 0
             return torch.searchsorted(cumulative_NV, target_N1, right=True)[:, 0].clamp(max=logits_NV.shape[1] - 1)
 
         return greedy_or_sample(
@@ -57,22 +57,22 @@ class Sampling:
 
 
 def truncated(logits_NV: Tensor, *, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
-    """Sets to -inf the logits of all but the ``top_k`` most probable tokens and, of these, all but the fewest that have
-    at least the probability ``top_p`` together; tokens as probable as the last one are kept with it."""
+    """Returns the logits with -inf for all but the ``top_k`` most probable tokens and, among these, all but the fewest
+    whose total probability is at least ``top_p``. Tokens as probable as the last one that is kept are kept, too."""
     if top_k is not None and top_k < logits_NV.shape[1]:
         least_N1 = logits_NV.topk(top_k, dim=1).values[:, -1:]
         logits_NV = logits_NV.masked_fill(logits_NV < least_N1, -torch.inf)
     if top_p < 1.0:
         probability_NV = logits_NV.softmax(dim=1, dtype=torch.float64)
         sorted_NV = probability_NV.sort(dim=1, descending=True).values
-        is_needed_NV = sorted_NV.cumsum(dim=1) - sorted_NV < top_p  # the more probable ones have less together
+        is_needed_NV = sorted_NV.cumsum(dim=1) - sorted_NV < top_p  # more probable tokens have less in total
         least_N1 = sorted_NV.gather(1, is_needed_NV.sum(dim=1, keepdim=True) - 1)
         logits_NV = logits_NV.masked_fill(probability_NV < least_N1, -torch.inf)
     return logits_NV
 
 
 def _uniform(source_BS: Tensor, pad: int, count: int, steps: int, seed: int) -> Tensor:
-    """Numbers from [0, 1), (N, T), for ``count`` rows of each sentence."""
+    """Draws uniform numbers from [0, 1), (N, T), for ``count`` rows of each sentence."""
     rows = []
     for source_S in source_BS.cpu().numpy():
         sentence = np.ascontiguousarray(source_S[source_S != pad])

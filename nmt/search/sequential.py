@@ -27,12 +27,13 @@ class TokenPicker(Protocol):
     """Picks the next token of each row."""
 
     def __call__(self, logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
-        """The tokens of step ``time``, (N,). Rows are numbered as at the start: row b x K + k is hypothesis k of
-        sentence b. Tokens that are not allowed have the logit -inf."""
+        """Picks the tokens of step ``time``, (N,). Rows keep their numbers from the start: row b x K + k is hypothesis
+        k of sentence b. Tokens that are not allowed have the logit -inf."""
 
 
 def greedy_search(eos: int, ranking: Ranking, scored: bool = True) -> Search:
-    """One hypothesis for each source row, of the most probable token at every step; see ``greedy_or_sample``."""
+    """Creates a search for one hypothesis of each source row, with the most probable token at every step; see
+    ``greedy_or_sample``."""
     return partial(greedy_or_sample, eos=eos, ranking=ranking, scored=scored)
 
 
@@ -48,7 +49,8 @@ def greedy_or_sample(
     ranking: Ranking,
     scored: bool = True,
 ) -> list[tuple[Hypothesis, ...]]:
-    """``count`` hypotheses for each source row, in their order; without ``pick`` by the most probable tokens.
+    """Finds ``count`` hypotheses for each source row, in their order; without ``pick`` it takes the most probable
+    tokens.
 
     The log-probability of a hypothesis is the model's. Without ``scored``, log-probability and score are NaN, which
     saves a pass over the logits of each step and changes no token.
@@ -59,7 +61,7 @@ def greedy_or_sample(
     tokens_NT = torch.full((rows, max(processors.limits)), eos, device=device)
     log_prob_N = torch.full((rows,), 0.0 if scored else math.nan, device=device)
     attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
-    row_N = torch.arange(rows, device=device)  # the number at the start of each row still in the batch
+    row_N = torch.arange(rows, device=device)  # the original number of each row still in the batch
     token_N = model.first_token(rows, device)
     is_active_N = torch.ones_like(row_N, dtype=torch.bool)
     limits, shortest = processors.limits, min(processors.limits)

@@ -1,4 +1,4 @@
-"""The contents of checkpoints: tensors and numbers, nothing that can be executed. ``folders`` has their places."""
+"""The contents of checkpoints: tensors and numbers, nothing that can be executed. ``folders`` defines their paths."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor
 
 
 def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """Writes a folder of files of tensors, a state and checksums, which takes its place when it is whole, so that
-    whatever interrupts it leaves what was there as it was. The state also says its format and which nmt wrote it.
-    Raises InputError where the system refuses, as on a full disk."""
+    """Writes a folder of files of tensors, a state and checksums. The folder gets its name only when it is complete, so
+    that an interruption changes nothing that was there before. The state also says its format and the version of nmt
+    that wrote it. Raises InputError if the system cannot write it, as on a full disk."""
     try:
-        final.parent.mkdir(exist_ok=True)  # not its parents: a run that is deleted stays so
+        final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run is not created again
         with made_whole(final) as folder:
             for name, tensors in files.items():
                 _write_tensors(folder / name, tensors)
@@ -49,21 +49,21 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    path.chmod(0o666 & ~umask())  # safetensors lets nobody else read
+    path.chmod(0o666 & ~umask())  # safetensors makes files that nobody else can read
 
 
 def load_weights(checkpoint: Path, model: nn.Module) -> None:
-    """Fills a model with a checkpoint's weights, those to use.
+    """Fills a model with the weights of a checkpoint that are meant for use.
 
-    Raises InputError where the file is missing, damaged or of a model of another shape.
+    Raises InputError if the file is missing, damaged or from a model of another shape.
     """
     path = checkpoint / MODEL
     fill(model, read_tensors(path), path)
 
 
 def check_weights(checkpoint: Path, model: nn.Module) -> None:
-    """Raises InputError where a checkpoint's weights are not those of a model of these shapes. That may be on the
-    device "meta", so that a config that says more than the weights hold costs no memory."""
+    """Raises InputError if the shapes of a checkpoint's weights are not those of a model. The model may be on the
+    device "meta", so that a config that describes a larger model than the weights costs no memory."""
     path = checkpoint / MODEL
     try:
         refuse_special(path)
@@ -75,7 +75,7 @@ def check_weights(checkpoint: Path, model: nn.Module) -> None:
 
 
 def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Gives a model these weights. Raises InputError, which names ``path``, where they are of another model."""
+    """Copies the weights into a model. Raises InputError, which names ``path``, if they are from another model."""
     _check_shapes(model, {name: tensor.shape for name, tensor in weights.items()}, path)
     for name, tensor in weights.items():
         if not tensor.is_floating_point() or not tensor.isfinite().all():
@@ -99,7 +99,7 @@ def _check_shapes(model: nn.Module, shapes: Mapping[str, torch.Size], path: Path
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU. Raises InputError where it is missing or damaged."""
+    """Reads the tensors of a safetensors file to the CPU. Raises InputError if it is missing or damaged."""
     try:
         refuse_special(path)
         return safetensors.torch.load_file(path)
@@ -108,5 +108,5 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Each parameter once, however many modules share it."""
+    """Returns the parameters by name, each of them once, even if several modules share it."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}

@@ -28,9 +28,9 @@ class OptimizerConfig(Structure):
     beta2: Momentum = 0.98
     """Decay of the squared gradient's moving average; 0.98 as in Vaswani et al. 2017, section 5.3."""
     epsilon: Positive = 1e-9
-    """Added to the square root of the squared gradient's average, by which an update is divided."""
+    """Number that is added to the square root of the squared gradient's average, by which an update is divided."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
-    """Weight decay of matrices; biases and other vectors have none."""
+    """Weight decay of matrices; it does not apply to biases and other vectors."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Factor of the learning rate from each layer to the one below it, in encoder and decoder, with the embeddings
     below the bottom layer (discriminative fine-tuning, Howard & Ruder 2018, section 3.2, who use 1 / 2.6)."""
@@ -40,14 +40,14 @@ class StoppingConfig(Structure):
     """The end of training: the first limit that is reached."""
 
     updates: Count | None = None
-    """Steps of the optimizer; null: no limit."""
+    """Steps of the optimizer; null means no limit."""
     epochs: Count | None = None
-    """Passes over the training corpora; null: no limit."""
+    """Passes over the training corpora; null means no limit."""
     minutes: Positive | None = None
     """Minutes of training, over all starts and including validations."""
     patience: Count | None = None
-    """Validations in a row without a better ``training.validation.metric``; those that only equal the best, with a
-    lower loss, are not counted."""
+    """Validations in a row without a better ``training.validation.metric``; a validation that equals the best, with a
+    lower loss, is not counted."""
 
     @model_validator(mode="after")
     def _ends(self) -> StoppingConfig:
@@ -62,11 +62,11 @@ class ValidationConfig(Structure):
     every: Count = 500
     """Updates between validations; the last update has one too."""
     first: Annotated[int, Field(ge=0)] | None = None
-    """One more validation after this update, to see early that a model learns; 0: before the first update, to measure
-    the model that training starts from."""
+    """One more validation after this update, to see early that a model learns; 0 means before the first update, to
+    measure the model that training starts from."""
     metric: Literal["loss", "bleu", "chrf"] = "bleu"
-    """The metric of the best checkpoint: the lowest loss, or the highest BLEU or chrF. Of equal ones the lower loss
-    decides. While BLEU is 0, as it stays for lines of fewer than four words, chrF is compared."""
+    """The metric of the best checkpoint: the lowest loss, or the highest BLEU or chrF. If several are equal, the lower
+    loss decides. As long as BLEU is 0, which is always so for lines of fewer than four words, chrF is compared."""
     bleu: bool = True
     """Translate the valid corpus."""
     beam: Count = 1
@@ -86,10 +86,11 @@ class RiskConfig(Structure):
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
     temperature: Positive = 1.0
-    """Divides the logits of the draws. Below 1 hypotheses are nearer to the most probable one and more alike."""
+    """Number that the logits of the draws are divided by. Below 1, hypotheses are closer to the most probable one and
+    more alike."""
     alpha: Positive = 0.005
-    """Sharpness with which Q prefers the more probable hypotheses; the paper's value. The gradient is in proportion to
-    it."""
+    """Sharpness with which Q prefers the more probable hypotheses; the default is the paper's value. The gradient is
+    proportional to it."""
     reward: Literal["bleu", "chrf"] = "bleu"
     """The reward of a hypothesis against the reference, from 0 to 1: smoothed sentence BLEU, or chrF."""
     include_reference: bool = True
@@ -118,36 +119,37 @@ class LowRankConfig(Structure):
     rank: Count = 8
     """Rows of A and columns of B."""
     alpha: Positive = 128.0
-    """With ``rank`` the factor of B A."""
+    """alpha, which divided by ``rank`` is the factor of B A."""
     rate: Positive = 4.0
     """Factor of the learning rate: adapters need a higher one than the weights themselves."""
     on: tuple[str, ...] = ("*embedding*", "*attention.*", "*feed_forward.*")
-    """The matrices: shell patterns over names of weights."""
+    """Matrices that get adapters: shell patterns over names of weights."""
 
 
 class TrainingConfig(Structure):
     """The training of a model."""
 
     start_from: FilePath | None = None
-    """Fine-tuning: run directory, checkpoint folder or config whose weights a new run starts from; null: random
-    weights. The optimizer starts anew. With another vocabulary, pieces with the same spelling keep their rows."""
+    """Run directory, checkpoint folder or config whose weights a new run starts from, for fine-tuning; null means
+    random weights. The optimizer starts anew. With another vocabulary, pieces with the same spelling keep their
+    rows."""
     freeze: tuple[str, ...] = ()
     """Weights that are not trained: shell patterns of their names, such as ``encoder.*``."""
     lora: LowRankConfig | None = None
-    """Train low-rank adapters instead of the weights; null: train the weights."""
+    """Train low-rank adapters instead of the weights; null means that the weights are trained."""
     batching: BatchingConfig = BatchingConfig()
-    """The batches that pairs form."""
+    """Grouping of the pairs into batches."""
     accumulate: Count = 1
     """Number of batches in an update; their gradients are added."""
     normalization: Literal["tokens", "sentences"] = "tokens"
-    """Mean of the loss of an update: over its target tokens, or over its sentences, each with the sum over its
+    """Unit that the loss of an update is a mean over: its target tokens, or its sentences, each with the sum over its
     tokens."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """The optimizer."""
     schedule: AnySchedule = Constant()
     """Schedule of the learning rate: the factor of the peak at each update."""
     clip_norm: Positive | None = 1.0
-    """Largest norm of the gradient (Pascanu et al. 2013); null: no limit."""
+    """Largest norm of the gradient (Pascanu et al. 2013); null means no limit."""
     feed: AnyFeed = TeacherForcingConfig()
     """Token that the decoder reads as the previous word."""
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
@@ -160,18 +162,18 @@ class TrainingConfig(Structure):
     """Weight of the divergence between two passes with different dropout (alpha of Liang et al. 2021, who use 5); 0:
     one pass. See ``nmt.models.r_drop``."""
     guided_attention: GuidedAttentionConfig | None = None
-    """Train attention on the links of data.train as well; null: do not."""
+    """Train attention on the links of data.train as well; null means that it is not."""
     risk: RiskConfig | None = None
-    """Minimum risk training instead of the usual loss, for a trained model; null: none."""
+    """Minimum risk training instead of the usual loss, for a trained model; null means the usual loss."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Decay of an exponential moving average of the weights, which is validated and used; null: none."""
+    """Decay of an exponential moving average of the weights, which is validated and used; null means no average."""
     stopping: StoppingConfig = StoppingConfig(patience=10)
     """The end of training."""
     validation: ValidationConfig = ValidationConfig()
     """Measurements of the model while it is trained."""
     average: Annotated[int, Field(ge=2)] | None = None
-    """At the end, average the checkpoints of this many last validations; the average becomes the best checkpoint if
-    its metric is best. null: none."""
+    """At the end, average the checkpoints of this many last validations; the average becomes the best checkpoint if its
+    metric is best. null means no average."""
     keep: Count = 3
     """Number of newest checkpoints to keep, in addition to the best one."""
     save_every: Count = 500
@@ -179,7 +181,7 @@ class TrainingConfig(Structure):
     log_every: Count = 20
     """Updates between lines of metrics.jsonl."""
     snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
-    """Number of first pairs of the valid corpus whose attention each validation saves; 0: none. See
+    """Number of first pairs of the valid corpus whose attention each validation saves; 0 means none. See
     ``nmt.training.folders``."""
     tensorboard: bool = False
     """Write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""

@@ -1,6 +1,8 @@
-"""The decoder's inputs in training: gold words, its own, or a mixture that shifts from the ones to the others.
+"""The decoder's inputs in training: gold words, the model's own, or a mixture that shifts from the former to the
+latter.
 
-Like the learning rate's, a schedule is a pure function of the update's number: a resumed run needs no state of it.
+Like a schedule of the learning rate, a schedule is a pure function of the update's number, so a resumed run needs no
+state of it.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ class GoldSchedule(Structure, ABC):
 
     kind: str
     warmup: Annotated[int, Field(ge=0)] = 0
-    """Updates under full teacher forcing before i counts."""
+    """Updates with full teacher forcing before i starts to count."""
 
     def gold_probability(self, update: int) -> float:
-        """epsilon at ``update``, counted from 1; the first one after ``warmup`` has i = 0."""
+        """Computes epsilon at ``update``, counted from 1; the first update after ``warmup`` has i = 0."""
         if update <= self.warmup:
             return 1.0
         return self._after_warmup(update - self.warmup - 1)
@@ -46,11 +48,11 @@ class LinearDecay(GoldSchedule):
 
     kind: Literal["linear"] = "linear"
     start: Probability = 1.0
-    """The probability of a gold word at first."""
+    """Probability of a gold word at the start."""
     end: Probability = 0.5
-    """The final probability, kept once it is reached."""
+    """Final probability of a gold word, which is kept once it is reached."""
     updates: Annotated[int, Field(gt=0)] = 5000
-    """Updates from ``start`` to ``end``."""
+    """Number of updates from ``start`` to ``end``."""
 
     @model_validator(mode="after")
     def _falls(self) -> LinearDecay:
@@ -63,22 +65,23 @@ class LinearDecay(GoldSchedule):
 
 
 class ExponentialDecay(GoldSchedule):
-    """k^i: down to a half after ln 2 / (1 - k) updates, nearly, which are 3,500 for the default k."""
+    """k^i: falls to a half after about ln 2 / (1 - k) updates, which is 3,500 for the default k."""
 
     kind: Literal["exponential"] = "exponential"
     k: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9998
-    """The factor of the probability at each update."""
+    """Factor of the probability at each update."""
 
     def _after_warmup(self, i: int) -> float:
         return float(self.k**i)
 
 
 class InverseSigmoidDecay(GoldSchedule):
-    """k / (k + exp(i / k)): near 1 at first, a half after k ln k updates (3,100 for the default k), then soon 0."""
+    """k / (k + exp(i / k)): near 1 at the start, a half after k ln k updates (3,100 for the default k), and soon after
+    it near 0."""
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
     k: Annotated[float, Field(ge=1.0)] = 500.0
-    """The larger, the later and the slower it falls."""
+    """Speed of the fall: the larger k is, the later and the more slowly the probability falls."""
 
     def _after_warmup(self, i: int) -> float:
         exponent = i / self.k - math.log(self.k)
@@ -98,11 +101,11 @@ class FeedConfig(Structure, ABC):
 
     @abstractmethod
     def gold_probability(self, update: int) -> float:
-        """The probability that a word read at ``update``, counted from 1, is gold."""
+        """Returns the probability that a word read at ``update``, counted from 1, is gold."""
 
     @abstractmethod
     def at(self, update: int) -> Feed:
-        """The decoder's feed at ``update``, counted from 1."""
+        """Creates the decoder's feed at ``update``, counted from 1."""
 
 
 class TeacherForcingConfig(FeedConfig):
@@ -111,11 +114,11 @@ class TeacherForcingConfig(FeedConfig):
     kind: Literal["teacher_forcing"] = "teacher_forcing"
 
     def gold_probability(self, update: int) -> float:
-        """1."""
+        """Returns 1."""
         return 1.0
 
     def at(self, update: int) -> Feed:
-        """Teacher forcing."""
+        """Creates teacher forcing."""
         from nmt.models.feed import TeacherForcing
 
         return TeacherForcing()
@@ -127,11 +130,11 @@ class FreeRunningConfig(FeedConfig):
     kind: Literal["free_running"] = "free_running"
 
     def gold_probability(self, update: int) -> float:
-        """0."""
+        """Returns 0."""
         return 0.0
 
     def at(self, update: int) -> Feed:
-        """Free running."""
+        """Creates free running."""
         from nmt.models.feed import FreeRunning
 
         return FreeRunning()
@@ -142,18 +145,19 @@ class ScheduledSamplingConfig(FeedConfig):
 
     kind: Literal["scheduled_sampling"] = "scheduled_sampling"
     schedule: AnyGoldSchedule = LinearDecay()
-    """The fall of the probability of a gold word."""
+    """Schedule by which the probability of a gold word falls."""
     unit: Literal["token", "sentence"] = "token"
     """Unit of a draw. The paper draws for each token, and reports that one draw for each sentence is much worse."""
     guess: Literal["argmax", "sample"] = "argmax"
-    """The model's own word: its most probable one, or one drawn from its distribution."""
+    """Choice of the model's own word: its most probable one, or one drawn from its distribution."""
 
     def gold_probability(self, update: int) -> float:
-        """The schedule's epsilon."""
+        """Returns the schedule's epsilon."""
         return self.schedule.gold_probability(update)
 
     def at(self, update: int) -> Feed:
-        """Scheduled sampling with that epsilon; teacher forcing, which need not go step by step, where it is 1."""
+        """Creates scheduled sampling with that epsilon or, if it is 1, teacher forcing, which need not run step by
+        step."""
         from nmt.models.feed import TeacherForcing
         from nmt.models.scheduled_sampling import ScheduledSampling
 

@@ -1,4 +1,5 @@
-"""Folders of checkpoints, each whole or not there. Free of torch, so that a wrong name is reported at once.
+"""Folders of checkpoints, each of which is complete or does not exist. This module does not import torch, so that a
+wrong name is reported at once.
 
 checkpoints/step-00012000/model.safetensors     the weights to use
                           training.safetensors  optimizer state, generator states, weights in training where they differ
@@ -11,7 +12,8 @@ lengths.json                                    lengths of the training sentence
 source-counts.json                              how often each subword occurs in their sources
 best -> checkpoints/…    latest -> checkpoints/step-…    averaged -> checkpoints/average-…
 
-Training goes on from a ``step-`` folder only, and deletes no others.
+Training resumes from a ``step-`` folder only. It deletes old ones, and averages of updates that it will repeat, but no
+others.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ from nmt.data import whole_folder
 from nmt.data.pieces import Lengths
 
 FORMAT = 1
-"""Version of checkpoints and the run directory round them. It is raised when earlier releases could not read what is
-written, or would misread it. ``state.json`` has it; an older one without it has version 1."""
+"""Version of the format of checkpoints and their run directory. It is raised when earlier releases cannot read the new
+format, or would misread it. ``state.json`` records it; an older ``state.json`` without it has version 1."""
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
 CHECKSUMS = "SHA256SUMS"
@@ -54,29 +56,29 @@ class Damaged(InputError):
 
 
 def step(run: Path, update: int) -> Path:
-    """The path of an update's checkpoint, which need not exist."""
+    """Returns the path of an update's checkpoint, which need not exist."""
     return run / "checkpoints" / f"step-{update:08d}"
 
 
 def steps(run: Path) -> list[Path]:
-    """The whole checkpoints of a run, oldest first."""
+    """Lists the complete checkpoints of a run, oldest first."""
     matches = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in matches if match)]
 
 
 def snapshot(run: Path, update: int) -> Path:
-    """The path of the attention at a validation, which need not exist."""
+    """Returns the path of the attention at a validation, which need not exist."""
     return run / "snapshots" / f"{update:08d}.jsonl"
 
 
 def snapshots(run: Path) -> list[tuple[int, Path]]:
-    """The existing snapshots with their updates, oldest first."""
+    """Lists the existing snapshots with their updates, oldest first."""
     matches = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
     return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
-    """Removes snapshots of updates after ``after``, with ``again`` also that of ``after`` itself, and half-written
+    """Removes snapshots of updates after ``after``, with ``again`` also the one of ``after`` itself, and half-written
     files."""
     for update, path in snapshots(run):
         if update > after or (again and update == after):
@@ -86,20 +88,20 @@ def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
 
 
 def average(run: Path, members: Sequence[str]) -> Path:
-    """The path of the average of some checkpoints, which need not exist; ``members`` are their names, the newest last.
-    Other members give another path."""
+    """Returns the path of the average of some checkpoints, which need not exist; ``members`` are their names, the
+    newest last. Different members give different paths."""
     digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:8]
     newest = Path(members[-1]).name.removeprefix("step-")
     return run / "checkpoints" / f"average-{newest}-of-{len(members)}-{digest}"
 
 
 def averages(run: Path) -> list[Path]:
-    """The existing averages."""
+    """Lists the existing averages."""
     return sorted((run / "checkpoints").glob("average-*"))
 
 
 def point(run: Path, name: str, checkpoint: Path) -> None:
-    """Points the link ``name`` of a run at a checkpoint, in one step."""
+    """Points the link ``name`` of a run at a checkpoint, atomically."""
     beside = run / f".{name}.unfinished"
     beside.unlink(missing_ok=True)
     beside.symlink_to(checkpoint.relative_to(run))
@@ -108,19 +110,20 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
 
 
 def recover(run: Path) -> None:
-    """Repairs what a process left that was killed while it replaced a checkpoint. Nobody else may be training here."""
+    """Repairs a checkpoint that a process was replacing when it was killed. No other process may be training here."""
     for replaced in (run / "checkpoints").glob(".*.replaced"):
         whole_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
 
 
 def latest(run: Path) -> Path | None:
-    """The newest whole checkpoint, whatever ``latest`` says: a run may have stopped between writing and linking."""
+    """Returns the newest complete checkpoint, which the link ``latest`` may miss: a run may have stopped between
+    writing and linking."""
     return next(reversed(steps(run)), None)
 
 
 def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
-    """Deletes all checkpoints but the newest ``keep``, those to ``retain`` and the one that ``best`` links to, and
-    unfinished ones. Averages stay."""
+    """Deletes all checkpoints except the newest ``keep``, those to ``retain`` and the one that ``best`` links to; also
+    deletes unfinished ones. Averages are kept."""
     best = (run / "best").resolve() if (run / "best").exists() else None
     for old in steps(run)[:-keep]:
         if old.resolve() != best and old not in retain:
@@ -130,7 +133,7 @@ def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """The state that a checkpoint describes. Raises InputError where it is missing, damaged or of a newer format."""
+    """Reads the state of a checkpoint. Raises InputError if it is missing, damaged or of a newer format."""
     path = checkpoint / STATE
     try:
         state = read_json(path)
@@ -144,7 +147,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 
 def refuse_newer(checkpoint: Path) -> None:
     """Raises InputError for a checkpoint of a newer format, before anything else of it or of its run is read, which
-    would only seem damaged. What is damaged is left to those who read it."""
+    would only seem damaged. A damaged checkpoint is left to the functions that read it."""
     try:
         read_state(checkpoint)
     except Damaged:
@@ -171,13 +174,13 @@ def write_checksums(folder: Path, names: Sequence[str]) -> None:
 
 
 def verify(checkpoint: Path, names: Sequence[str]) -> None:
-    """Raises Damaged where a file of a checkpoint is missing or changed. A checkpoint without checksums, from an older
+    """Raises Damaged if a file of a checkpoint is missing or changed. A checkpoint without checksums, from an older
     release, is accepted."""
     path = checkpoint / CHECKSUMS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        # the format came after the checksums; a state, which every checkpoint needs, is read with it
+        # the format is newer than the checksums, so a checkpoint with a format also has checksums
         if (checkpoint / STATE).exists() and "format" in read_state(checkpoint):
             raise Damaged(path, "this checkpoint was written with one, and it is missing") from None
         log.detail(f"{checkpoint}: has no {CHECKSUMS}, being from before they were written: taken as it is")
@@ -202,7 +205,7 @@ def write_lengths(run: Path, lengths: Lengths) -> None:
 
 
 def read_lengths(run: Path) -> Lengths | None:
-    """Reads the file of ``write_lengths``; None where there is none. Raises InputError where it is damaged."""
+    """Reads the file of ``write_lengths``; returns None if there is none. Raises InputError if it is damaged."""
     path = run / LENGTHS
     if not path.exists():
         return None

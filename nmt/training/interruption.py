@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to stop at the next good moment."""
+"""Ctrl-C and SIGTERM as requests to stop at the next good moment."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ class Stopped(BaseException):
 
 
 class Interruption:
-    """A request to stop, once a signal has come."""
+    """A request to stop, which a signal makes."""
 
     def __init__(self) -> None:
         self._signal = 0
         self._raises = False
 
     def signal(self) -> int:
-        """The signal that has come; 0 for none."""
+        """Returns the signal that has arrived, or 0."""
         return self._signal
 
     def note(self, number: int) -> None:
-        """Notes a signal. Raises Stopped within ``at_once``."""
+        """Records a signal. Raises Stopped within ``at_once``."""
         self._signal = number
         if self._raises:
             raise Stopped
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Ends the body, which must leave nothing half done, by Stopped: when a signal comes, or one has come."""
+        """Context manager that raises Stopped as soon as a signal arrives, or at once if one has arrived. The body must
+        leave nothing half done."""
         self._raises = True
         try:
             if self.signal():
@@ -47,8 +48,8 @@ class Interruption:
 
 
 def end(number: int) -> NoReturn:
-    """Ends a command that a signal has asked to stop: by KeyboardInterrupt, or by SystemExit with what a shell reports
-    for a program that SIGTERM ended."""
+    """Ends a command that a signal has asked to stop: raises KeyboardInterrupt, or for SIGTERM SystemExit with the exit
+    code that a shell reports for it."""
     if number == signal.SIGTERM:
         raise SystemExit(128 + number)
     raise KeyboardInterrupt
@@ -56,7 +57,8 @@ def end(number: int) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Turns the first SIGINT or SIGTERM into a note to stop after the update; a second one ends at once."""
+    """Turns the first SIGINT or SIGTERM into a request to stop after the update; a second one ends the command at
+    once."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption  # signals reach only the main thread
@@ -65,7 +67,7 @@ def interruptible() -> Iterator[Interruption]:
     def note(number: int, frame: FrameType | None) -> None:
         if interruption.signal():
             end(number)
-        if log.verbosity() > log.Verbosity.SILENT:  # but not through the log: its lock may be held at this very moment
+        if log.verbosity() > log.Verbosity.SILENT:  # not through the log, whose lock may be held right now
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
         interruption.note(number)
 
@@ -79,7 +81,8 @@ def interruptible() -> Iterator[Interruption]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Has SIGTERM raise KeyboardInterrupt, so that no other process is left behind; training handles it otherwise."""
+    """Makes SIGTERM raise KeyboardInterrupt, so that no other process is left behind; training handles SIGTERM
+    differently."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -20,7 +20,7 @@ class Meter:
     """Loss, speed and memory since the last reading. Validations and checkpoints do not count as training."""
 
     def __init__(self, device: torch.device, *, has_risk: bool = False) -> None:
-        """``has_risk``: training minimises a risk, which is then one of the figures."""
+        """``has_risk`` says that training minimises a risk, which is then one of the figures."""
         self._device = device
         self._has_risk = has_risk
         self._begin()
@@ -47,8 +47,8 @@ class Meter:
         self._since = time.monotonic()
 
     def take(self) -> dict[str, float]:
-        """The figures of metrics.jsonl since the last reading: loss of a token, perplexity, tokens per second, the
-        most memory held in GiB, and where there are such, risk of a sentence and guidance of a linked token."""
+        """Returns the figures for metrics.jsonl since the last reading: loss of a token, perplexity, tokens per second
+        and peak memory in GiB; and if training has them, risk of a sentence and guidance of a linked token."""
         self.pause()
         losses, totals = self._losses, self._totals
         figures = {
@@ -66,16 +66,17 @@ class Meter:
 
 
 def peak(device: torch.device) -> float:
-    """The most memory held since ``reset_peak``, in GiB: a device's tensors on CUDA, else all of this process.
+    """Returns the peak memory since ``reset_peak`` in GiB: that of the device's tensors on CUDA, else of the whole
+    process.
 
-    Where the system cannot start a count anew (elsewhere than on Linux) it is the most since the process began.
+    If the system cannot reset the peak (other systems than Linux), it is the peak since the process started.
     """
     held = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else _resident_peak()
     return held / _GIBI
 
 
 def reset_peak(device: torch.device) -> None:
-    """Starts the count of ``peak`` anew."""
+    """Resets the peak that ``peak`` reads."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         return
@@ -84,7 +85,7 @@ def reset_peak(device: torch.device) -> None:
 
 
 def _resident_peak() -> int:
-    """The high-water mark of the process, in bytes."""
+    """Returns the peak resident memory of the process, in bytes."""
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -1,4 +1,5 @@
-"""metrics.jsonl: one line for each log step and each validation; TensorBoard events beside it where configured."""
+"""metrics.jsonl, with one line for each log step, each validation and the average of checkpoints; if configured, also
+TensorBoard events."""
 
 from __future__ import annotations
 
@@ -16,18 +17,19 @@ FILE = "metrics.jsonl"
 
 
 class Metrics:
-    """Writes a run's measurements. Lines beyond the update that training goes on from are dropped first: they
-    belong to updates that will be made again."""
+    """Writes a run's measurements. Lines after the update that training resumes from are dropped first, because those
+    updates will be repeated."""
 
     def __init__(self, run: Path, *, after: int, tensorboard: bool, again: bool = False) -> None:
-        """``again``: update ``after`` will be validated once more, and the line of its validation is dropped too."""
+        """``again`` says that update ``after`` will be validated once more, so the line of its validation is dropped
+        too."""
         self._path = run / FILE
         _keep_until(self._path, after, again)
         self._file = self._path.open("a", encoding="utf-8")
         self._events = _events(run / "tensorboard", after) if tensorboard else None
 
     def write(self, kind: str, update: int, values: Mapping[str, float]) -> None:
-        """One line: ``{"kind": "train" or "valid", "update": …, …}``."""
+        """Writes one line: ``{"kind": "train", "valid" or "average", "update": …, …}``."""
         rounded = {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in values.items()}
         line = {"kind": kind, "update": update, **rounded}  # JSON has no infinity
         with naming(self._path):
@@ -38,7 +40,7 @@ class Metrics:
                 self._events.add_scalar(f"{kind}/{name}", value, update)
 
     def sync(self) -> None:
-        """Brings all lines to disk."""
+        """Makes sure that all lines are on disk."""
         with naming(self._path):
             os.fsync(self._file.fileno())
 
@@ -53,7 +55,7 @@ class Metrics:
 
 
 def read(run: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; a last line that was cut off is left out."""
+    """Reads the lines of a run's metrics.jsonl; an incomplete last line is left out."""
     path = run / FILE
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [json.loads(line) for line in lines[:-1]]

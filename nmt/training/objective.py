@@ -29,7 +29,7 @@ X = TypeVar("X", float, Tensor)
 
 @dataclass(frozen=True)
 class BatchTotals:
-    """Counts over some batches, in all processes: the losses of an update are means over them."""
+    """Counts over some batches in all processes; the losses of an update are divided by them."""
 
     tokens: int
     """Target tokens, end-of-sentence included."""
@@ -74,7 +74,7 @@ class Objective:
         compute: Compute,
         text: Callable[[Sequence[int]], str],
     ) -> None:
-        """``text`` is the tokenizer's reading of target tokens."""
+        """``text`` detokenizes target tokens."""
         self._model = model
         self._config = config
         self._optimizer = optimizer
@@ -97,8 +97,8 @@ class Objective:
         """Adds to the gradients those of a batch, all or part of what ``update`` (counted from 1) learns from; returns
         its losses in float64, for which nothing has waited yet.
 
-        ``totals`` are those of the whole update. ``all_reduce`` adds sums of rewards over all processes. Without a
-        batch this process has no rows, and still joins in that sum.
+        ``totals`` are the counts of the whole update. ``all_reduce`` adds sums of rewards over all processes. If
+        ``batch`` is None, this process has no rows but still takes part in that sum.
         """
         zeros = Losses.zeros(self._compute.device)
         if batch is None:

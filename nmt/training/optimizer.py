@@ -16,8 +16,8 @@ _ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
 
 
 def layers_above(names: Iterable[str]) -> dict[str, int]:
-    """The number of layers above each of a model's parameters, on its side, encoder or decoder; 0 for a parameter
-    of no layer, such as the output layer's."""
+    """Counts the layers above each of a model's parameters in its encoder or decoder; 0 for a parameter outside of the
+    layers, such as the output layer's."""
     names = list(names)
     layer = {name: (match[1], int(match[2])) for name in names if (match := _LAYER.match(name))}
     counts = {
@@ -38,11 +38,11 @@ class NamedOptimizer:
     def __init__(self, model: nn.Module, config: OptimizerConfig, compute: Compute) -> None:
         self._names = {id(parameter): name for name, parameter in model.named_parameters()}
         self._peak = config.learning_rate
-        # a layer learns the slower, the more layers stand above it (Howard & Ruder 2018, "ULMFiT")
+        # the more layers are above a layer, the more slowly it learns (Howard & Ruder 2018, "ULMFiT")
         below = layers_above(self._names.values())
         members: dict[tuple[float, float], list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
-            # decay draws matrices towards 0; biases, norms and other vectors have no such scale
+            # decay draws matrices towards 0; biases, norms and other vectors are not decayed
             weight_decay = config.weight_decay if parameter.dim() > 1 else 0.0
             members.setdefault((weight_decay, config.layer_decay ** below[name]), []).append(parameter)
         groups = [
@@ -56,32 +56,32 @@ class NamedOptimizer:
         self._scaler = torch.amp.GradScaler(compute.device.type, enabled=self.skips_overflow)
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """The loss to call ``backward`` on."""
+        """Scales the loss; ``backward`` is called on the result."""
         return self._scaler.scale(loss)
 
     def unscale(self) -> None:
-        """Brings the gradients back to the loss's own scale; before clipping."""
+        """Undoes the scaling of the gradients, which must happen before clipping."""
         self._scaler.unscale_(self._torch)
 
     def step(self, factor: float) -> float:
-        """Updates the parameters from their gradients and clears those; returns the top layers' learning rate, peak x
-        factor."""
+        """Updates the parameters from their gradients and clears the gradients; returns the learning rate of the top
+        layers, peak x factor."""
         rate = self._peak * factor
         for group in self._torch.param_groups:
             group["lr"] = rate * group["share"]
-        # does nothing where a gradient is not finite, and then lowers the scale
+        # if a gradient is not finite, it skips the update, and then lowers the scale
         self._scaler.step(self._torch)
         self._scaler.update()
-        # gradients that are None cost no memory, and tell a graph of CUDA that it may write its own
+        # gradients that are None take no memory, and a CUDA graph may then write its own
         self._torch.zero_grad(set_to_none=True)
         return rate
 
     def loss_scale(self) -> dict[str, float]:
-        """The state of loss scaling; empty where there is none."""
+        """Returns the state of loss scaling; empty if losses are not scaled."""
         return dict(self._scaler.state_dict())
 
     def tensors(self) -> dict[str, Tensor]:
-        """The state, named ``<parameter>/<quantity>``."""
+        """Returns the state by names ``<parameter>/<quantity>``."""
         return {
             f"{self._names[id(parameter)]}/{quantity}": value
             for parameter, state in self._torch.state.items()
@@ -89,7 +89,7 @@ class NamedOptimizer:
         }
 
     def restore(self, tensors: Mapping[str, Tensor], loss_scale: dict[str, float]) -> None:
-        """Restores a state from ``tensors`` and ``loss_scale`` of a model of the same shape."""
+        """Restores the state from ``tensors`` and ``loss_scale`` of a model of the same shape."""
         if self.skips_overflow and loss_scale:
             self._scaler.load_state_dict(loss_scale)
         for group in self._torch.param_groups:

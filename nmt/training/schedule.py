@@ -19,17 +19,17 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Schedule(Structure, ABC):
-    """Linear warm-up from 0, then the formula of the kind."""
+    """A linear warm-up from 0, followed by the formula of the kind."""
 
     needs_horizon: ClassVar[bool] = False
-    """True where it depends on the last update's number."""
+    """Declares that the schedule depends on the number of the last update."""
 
     kind: str
     warmup: Annotated[int, Field(ge=0)] = 0
-    """Updates until the peak."""
+    """Number of updates until the peak."""
 
     def factor(self, update: int, *, last: int | None, plateaus: int) -> float:
-        """The factor of the peak rate at ``update``, from 1 to ``last``."""
+        """Computes the factor of the peak rate at ``update``, from 1 to ``last``."""
         if update <= self.warmup:
             return update / self.warmup
         return self._after_warmup(update, last, plateaus)
@@ -42,16 +42,16 @@ class _ToTheEnd(Schedule):
     needs_horizon: ClassVar[bool] = True
 
     final: Share = 0.0
-    """The factor at the last update."""
+    """Factor of the peak rate at the last update."""
 
     def _progress(self, update: int, last: int | None, start: int) -> float:
         assert last is not None
-        # 0 at the start of the fall, 1 at the last update and ever after
+        # 0 at the start of the fall, 1 from the last update on
         return min(1.0, max(0.0, (update - start) / max(1, last - start)))
 
 
 class Constant(Schedule):
-    """The peak, always."""
+    """The peak rate at all updates."""
 
     kind: Literal["constant"] = "constant"
 
@@ -66,7 +66,7 @@ class InverseSqrt(Schedule):
     warmup: Annotated[int, Field(gt=0)] = 4000
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
-        # 1 at the end of the warm-up, and half of it after four times as many updates
+        # 1 at the end of the warm-up, 1/2 after four times as many updates
         return math.sqrt(self.warmup / update)
 
 
@@ -82,7 +82,7 @@ class Cosine(_ToTheEnd):
 
 
 class Linear(_ToTheEnd):
-    """The peak until the share ``hold`` of all updates, then a straight line to ``final``."""
+    """The peak rate until the share ``hold`` of all updates, then a straight line to ``final``."""
 
     kind: Literal["linear"] = "linear"
     hold: Share = 0.0
@@ -90,17 +90,18 @@ class Linear(_ToTheEnd):
 
     def _after_warmup(self, update: int, last: int | None, plateaus: int) -> float:
         assert last is not None
-        # the fall begins after warm-up and after the share that is held, whichever ends later
+        # the fall begins after the warm-up or after the share ``hold``, whichever ends later
         progress = self._progress(update, last, max(self.warmup, round(self.hold * last)))
         return 1.0 - (1.0 - self.final) * progress
 
 
 class Plateau(Schedule):
-    """decay to the power of the number of plateaus: patience validations in a row without a better metric."""
+    """``decay`` to the power of the number of plateaus; a plateau is ``patience`` validations in a row without a better
+    metric."""
 
     kind: Literal["plateau"] = "plateau"
     decay: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.5
-    """The factor of the rate at each plateau."""
+    """Factor of the rate at each plateau."""
     patience: Annotated[int, Field(gt=0)] = 2
     """Number of validations in a row without a better metric that make a plateau."""
 

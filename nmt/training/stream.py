@@ -1,4 +1,4 @@
-"""The batches of training, update by update, prepared while the update before is computed."""
+"""The batches of training, update by update, prepared while the preceding update is computed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)
 
 AHEAD = 2
-"""Updates that are prepared in advance."""
+"""Number of updates that are prepared in advance."""
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,25 @@ class TrainingData:
     train: Store
     tokenizers: TokenizerPair
     sampling: float
-    """Strength of subword sampling; 0 for none."""
+    """Strength of subword sampling; 0 means no sampling."""
     fingerprint: str
-    """Changes with the prepared corpus; a checkpoint goes on with its own only."""
+    """Fingerprint of the prepared corpus; a checkpoint can resume only with the same one."""
     linked: bool = False
-    """Batches come with the links of their pairs."""
+    """If True, batches have the links of their pairs."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """Position of training: all that decides what comes next, beside weights, optimizer and generators."""
+    """Position of training, which together with weights, optimizer and generators determines the next updates."""
 
     update: int = 0
     epoch: int = 0
     batch: int = 0
-    """Batches of the epoch already used."""
+    """Number of batches of the epoch already used."""
     tokens: int = 0
-    """Target tokens seen, end-of-sentence included."""
+    """Number of target tokens so far, end-of-sentence included."""
     seconds: float = 0.0
-    """Spent so far, validations included."""
+    """Time of training so far, validations included."""
 
 
 @dataclass(frozen=True)
@@ -60,39 +60,39 @@ class PreparedUpdate:
     """The batches of one update."""
 
     pairs: list[Indices]
-    """The pairs of each batch, those of all processes."""
+    """The pairs of each batch, of all processes."""
     shares: list[Batch | None]
-    """The share of this process in each batch; None: no row."""
+    """The share of this process in each batch; None means no rows."""
     following: Position
-    """Position after the update, but for tokens and seconds."""
+    """Position after the update, except for tokens and seconds."""
     epoch_batches: int
-    """Number of batches of its epoch."""
+    """Number of batches of the epoch."""
 
     @property
     def tokens(self) -> int:
-        """Target tokens of the shares, end-of-sentence included."""
+        """Number of target tokens of the shares, end-of-sentence included."""
         return sum(int(share.target_length_B.sum()) for share in self.shares if share is not None)
 
     @property
     def linked(self) -> int:
-        """Target tokens of the shares that have links."""
+        """Number of target tokens of the shares that have links."""
         return sum(share.links.targets for share in self.shares if share is not None and share.links is not None)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The updates of a training, without end: a function of data, seed and position only."""
+    """The endless sequence of updates of a training, which depends only on data, seed and position."""
 
     data: TrainingData
     batching: BatchingConfig
     accumulate: int
-    """Batches of an update."""
+    """Number of batches of an update."""
     seed: int
     processes: Processes
     compute: Compute
 
     def after(self, position: Position) -> Iterator[PreparedUpdate]:
-        """The updates after ``position``. Raises InputError where no pair is left to train on."""
+        """Yields the updates after ``position``. Raises InputError if no pair is left to train on."""
         while True:
             epoch = position.epoch
             order = epoch_batches(self.data.train, self.batching, seed=self.seed, epoch=epoch)
@@ -105,10 +105,10 @@ class Stream:
                 at_end = last == len(order)
                 position = Position(position.update + 1, epoch + at_end, 0 if at_end else last)
                 yield PreparedUpdate(pairs, [self._share(pairs_B, epoch) for pairs_B in pairs], position, len(order))
-            del order  # before the next one is made: it takes 4 bytes for each pair
+            del order  # before the next one is created: it takes 4 bytes for each pair
 
     def _share(self, pairs_B: Indices, epoch: int) -> Batch | None:
-        """The share of this process in a batch."""
+        """Prepares the share of this process in a batch."""
         store, sampling = self.data.train, None
         # processes get rows of about the same number of tokens, not the same number of rows
         lengths_B = store.source_lengths[pairs_B].astype(np.int64) + store.target_lengths[pairs_B]
@@ -135,15 +135,15 @@ class Stream:
 
 
 def _pinned(array: npt.NDArray[N]) -> npt.NDArray[N]:
-    """A copy in memory that a GPU reads by itself, so that nothing waits for it."""
+    """Copies an array to page-locked memory, from which a GPU reads without the host waiting."""
     pinned: npt.NDArray[N] = torch.from_numpy(array).pin_memory().numpy()
     return pinned
 
 
 @contextmanager
 def prefetched(items: Iterable[T], ahead: int = AHEAD) -> Iterator[Iterator[T]]:
-    """The same items in the same order, up to ``ahead`` of them taken in advance by a thread, which ends with the
-    context. An error in taking an item is raised where that item would have come."""
+    """Yields an iterator over the same items in the same order. A thread, which ends with the context, takes up to
+    ``ahead`` of them in advance. An error in taking an item is raised when it is that item's turn."""
     iterator, end = iter(items), object()
 
     def taken(pool: Executor) -> Iterator[T]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nmt.training.more.averaging import MovingAverage
 
 ESTIMATE_AFTER = 20
-"""Updates after which training says how long it will take."""
+"""Number of updates after which training estimates how long it will take."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Trainer:
     """Trains one model in one run directory, from its newest checkpoint on.
 
     Several ``processes`` run the same loop over their shares of each batch. The first one writes, measures and logs;
-    the others get its measurements and its clock, so that all come to the same decisions.
+    the others get its measurements and its clock, so that all make the same decisions.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Trainer:
         manifest: Mapping[str, Any],
         observe: Callable[[Trainer, str, Any], object],
     ) -> None:
-        """``run`` returns the run directory, and raises InputError once another one, or none, has its place.
-        ``validate`` measures a model, which it may change, without drawing from torch's generators, and returns
-        figures by name, ``config.validation.metric`` among them; it writes the model's attention to the path, unless
-        that is None. Without a valid corpus it is None. ``manifest`` is that of the checkpoints, see
+        """``run`` returns the run directory, and raises InputError if it has been replaced or deleted. ``validate``
+        measures a model, which it may change, without drawing from torch's generators, and returns figures by name,
+        ``config.validation.metric`` among them; it writes the model's attention to the path, unless that is None.
+        ``validate`` is None if there is no valid corpus. ``manifest`` is the manifest of the checkpoints, see
         ``nmt.translator.manifest``. ``observe`` is called in the first process with the trainer, the name of an event
-        and its result: ``on_update`` at each log step with its figures, ``on_validation`` with those of a validation,
-        and ``on_checkpoint`` with the new folder. It may set ``should_stop``."""
+        and its result: ``on_update`` at each log step with its figures, ``on_validation`` with the figures of a
+        validation, and ``on_checkpoint`` with the new folder. It may set ``should_stop``."""
         self.model = model
         self.config = config
         self.data = data
@@ -110,7 +110,7 @@ class Trainer:
         self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
         self.should_stop = False
-        """Ends training after this update, as the limits of ``config.stopping`` do."""
+        """If True, training ends after this update, as by the limits of ``config.stopping``."""
         self._observe = observe
         self._announced_ties: set[str | None] = {None, config.validation.metric}
         self._started = 0.0
@@ -124,14 +124,14 @@ class Trainer:
     # ------------------------------------------------------------------------------------------- checkpoints
 
     def resume(self) -> bool:
-        """Restores the newest checkpoint of the run directory; False where there is none."""
+        """Restores the newest checkpoint of the run directory; returns False if there is none."""
         folder = folders.latest(self.run_folder())
         if folder is None:
             return False
         folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
         state = folders.read_state(folder)
         try:
-            # an older release has kept the metric alone
+            # an older release has saved the metric only
             figures = state.get("best_figures", {self.config.validation.metric: state["standing"]["best"]})
             position, standing = Position(**state["position"]), BestValidation(**state["standing"], figures=figures)
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
@@ -166,10 +166,11 @@ class Trainer:
         return self.model if self.ema is None else self.ema.model
 
     def _save(self, metrics: Metrics | None) -> None:
-        """Writes a checkpoint of this moment, unless it is there, and deletes those that are not kept any longer."""
+        """Writes a checkpoint of the current update, unless it exists, and deletes those that are not kept any
+        longer."""
         update = self.position.update
         if metrics is not None:
-            metrics.sync()  # a resumed training writes no line again that stands before this checkpoint
+            metrics.sync()  # a resumed training does not rewrite lines before this checkpoint
             if self._saved_at != update:
                 tensors = {f"optimizer/{name}": tensor for name, tensor in self.optimizer.tensors().items()}
                 states = generator_states(self.compute.device)
@@ -221,9 +222,9 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------- loop
 
     def train(self) -> None:
-        """Trains until ``config.stopping`` is reached. Ctrl-C or SIGTERM lets the update finish but no validation,
-        saves, and raises what ``interruption.end`` does. A loss that is not finite raises InputError and leaves the
-        last checkpoint as it was."""
+        """Trains until ``config.stopping`` is reached. At Ctrl-C or SIGTERM the update finishes, but a validation does
+        not; training then saves, and raises what ``interruption.end`` raises. A loss that is not finite raises
+        InputError and does not change the last checkpoint."""
         config = self.config
         self._started = time.monotonic() - self.position.seconds
         self.processes.broadcast_parameters(list(self.model.parameters()))
@@ -289,7 +290,8 @@ class Trainer:
         self.position = dataclasses.replace(prepared.following, tokens=done.tokens + tokens, seconds=done.seconds)
 
     def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, begun: Position) -> bool:
-        """Reads, logs, validates and saves after an update, what of it is due; True where it was the last one."""
+        """Reads results, logs, validates and saves after an update, if these are due; returns True if it was the last
+        one."""
         config, update = self.config, self.position.update
         validates = self._is_over() or update % config.validation.every == 0 or update == config.validation.first
         saves, logs = update % config.save_every == 0, update % config.log_every == 0
@@ -326,7 +328,7 @@ class Trainer:
             # training may have stopped between saving a checkpoint and linking it
             folders.point(run, "latest", folders.step(run, update))
         for folder in folders.averages(run):
-            if folders.read_state(folder).get("update", 0) > update:  # of updates that will be made again
+            if folders.read_state(folder).get("update", 0) > update:  # its updates will be repeated
                 whole_folder.remove(folder)
         folders.drop_snapshots(run, after=update, again=self._validation_pending)
         self.point_best()
@@ -368,7 +370,7 @@ class Trainer:
             )
 
     def _lines(self, batches: Sequence[Indices]) -> str:
-        """The lines that pairs come from, for people."""
+        """Names the lines that pairs come from, for messages."""
         lines: dict[str, list[int]] = {}
         for pairs_B in batches:
             for pair in pairs_B.tolist():
@@ -399,8 +401,8 @@ class Trainer:
         )
 
     def _estimate(self, begun: Position, total: int) -> None:
-        """Says how long training up to an update will take, by the speed since ``begun``; again only where this differs
-        by a quarter from what was said, as where other programs come or go."""
+        """Logs how long training up to an update will take, by the speed since ``begun``. It logs again only if the
+        estimate changes by a quarter, for example because other programs start or end."""
         done, left = self.position.update - begun.update, total - self.position.update
         seconds = left * (self.position.seconds - begun.seconds) / done
         misses_s = abs(self.position.seconds + seconds - self._expected_end_s)
@@ -409,7 +411,7 @@ class Trainer:
             log.info(f"about {max(seconds / 60, 1):.0f} min for {left:,} more updates, and validations")
 
     def _expected_updates(self) -> int | None:
-        """The number of updates by the limits that can be foreseen; None where none can."""
+        """Estimates the number of updates from the limits that are predictable; returns None if there are none."""
         stopping, position = self.config.stopping, self.position
         limits = [stopping.updates] if stopping.updates is not None else []
         if stopping.epochs is not None:
@@ -420,16 +422,16 @@ class Trainer:
         return min(limits) if limits else None
 
     def _stop(self, number: int) -> NoReturn:
-        """Ends training by a signal, after all has been saved."""
+        """Ends training by a signal, after everything has been saved."""
         log.info(f"interrupted at update {self.position.update}; saved, the same command goes on from there")
-        self.processes.wait()  # a launcher ends all as soon as one has ended: not before this is saved
+        self.processes.wait()  # a launcher ends all as soon as one has ended: wait until it is saved
         end(number)
 
     # ------------------------------------------------------------------------------------------- validation
 
     def _validate(self, metrics: Metrics | None) -> None:
-        """Validates. A signal stops it, for a validation may take longer than the sender will wait: training then
-        saves its state, with a note that the validation is still to be done, and ends."""
+        """Validates. A signal stops the validation, which may take longer than the sender is willing to wait. Training
+        then saves its state, with a note that the validation is pending, and ends."""
         if self.validate is None:
             return
         number, update = 0, self.position.update
@@ -463,8 +465,8 @@ class Trainer:
             log.warning(f"{config.metric} does not tell this validation from the best before: {instead} decides")
 
     def _average(self, metrics: Metrics | None) -> bool:
-        """Has the first process average checkpoints at the end, while the others wait; False where nothing was to do.
-        A signal ends it, and the next training makes it."""
+        """Lets the first process average checkpoints at the end, while the others wait; returns False if there is
+        nothing to do. A signal interrupts it, and the next start of training averages instead."""
         if self.config.average is None:
             return False
         from nmt.training.more.averaging import average_last

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf")
-"""Metrics of a validation for which higher is better; for the others lower is."""
+"""Metrics of a validation for which higher is better; for all others lower is better."""
 
 
 def deciding_metric(figures: Mapping[str, Any], metric: str) -> str:
-    """The metric by which a validation is compared: ``metric``, but chrF where BLEU is 0, as it always is for lines of
-    fewer than four words: BLEU does not tell two such validations apart."""
+    """Returns the metric by which a validation is compared: ``metric``, or chrF if ``metric`` is BLEU and is 0, as it
+    always is for lines of fewer than four words, so that it cannot tell two such validations apart."""
     return "chrf" if metric == "bleu" and figures.get("bleu") == 0.0 and "chrf" in figures else metric
 
 
 def rank(figures: Mapping[str, Any], metric: str) -> tuple[float, float, float]:
-    """A validation's place among others, the best having the greatest: by the metric, then by ``deciding_metric``, then
-    by the loss. A figure that is not there, as of old runs, is worse than any."""
+    """Computes a key by which validations are compared, the greatest for the best: the metric, then
+    ``deciding_metric``, then the loss. A missing figure, as in old runs, is worse than any other."""
 
     def value(name: str) -> float:
         figure = figures.get(name)
@@ -39,32 +39,33 @@ class Validated:
     """Minutes of training."""
     figures: Mapping[str, float]
     is_best: bool
-    """True where none before was better."""
+    """True if no earlier validation was better."""
 
 
 @dataclass(frozen=True)
 class BestValidation:
-    """The best of the validations so far, and those since."""
+    """The best of the validations so far, and counts of the later ones."""
 
     best: float | None = None
     best_update: int = 0
     without_gain: int = 0
-    """Validations since the best."""
+    """Number of validations without gain since the last gain."""
     plateaus: int = 0
     since_plateau: int = 0
-    """Validations without gain since the last plateau was counted."""
+    """Number of validations without gain since the last plateau was counted."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """All figures of the best; of a state that an older release wrote, ``best`` alone."""
+    """All figures of the best validation; only ``best`` if an older release wrote the state."""
 
     def tie_break(self, figures: Mapping[str, float], metric: str) -> str | None:
-        """The metric that compares a validation with the best where ``metric`` cannot, as both have the same; else
+        """Returns the metric that decides between a validation and the best one if both are equal in ``metric``; else
         None."""
         now, best = rank(figures, metric), rank(self.figures, metric)
         return None if now[0] != best[0] else "loss" if now[1] == best[1] else deciding_metric(figures, metric)
 
     def after(self, figures: Mapping[str, float], update: int, *, metric: str, patience: int | None) -> BestValidation:
-        """The best after one more validation; ``patience`` validations in a row without gain are a plateau. One that is
-        better by the loss alone becomes the best, but counts neither as a gain nor as one more without."""
+        """Returns the best after one more validation; ``patience`` validations in a row without gain are a plateau. A
+        validation that is better by the loss alone becomes the best, but counts neither as a gain nor as one without
+        gain."""
         now, best = rank(figures, metric), rank(self.figures, metric)
         if now > best:
             zeros = {"without_gain": 0, "since_plateau": 0} if now[:2] > best[:2] else {}
@@ -80,12 +81,12 @@ class BestValidation:
 
 
 def line(validated: Validated) -> str:
-    """A validation on one line."""
+    """Formats a validation on one line."""
     best = " (best)" if validated.is_best else ""
     where = f"update {validated.update}, epoch {validated.epoch}, {validated.minutes:.1f} min"
     return f"{where}: valid {shown(validated.figures)}{best}"
 
 
 def shown(figures: Mapping[str, float]) -> str:
-    """Figures with their names."""
+    """Formats figures with their names."""
     return ", ".join(f"{name} {value:.2f}" for name, value in figures.items())

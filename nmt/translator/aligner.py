@@ -34,7 +34,7 @@ class PieceWeights(NamedTuple):
 
 
 class LearntAligner(Protocol):
-    """Aligns by what was learnt from text for one model."""
+    """Aligns with what was learnt from text for one model."""
 
     def align(
         self,
@@ -45,9 +45,9 @@ class LearntAligner(Protocol):
         share: float,
         first_line: int,
     ) -> list[Alignment]:
-        """One alignment between words for each pair. ``attention`` holds the model's weights between words, by the
-        pair's row; ``share`` is the part of the result that does not come from the model. The alignment of a pair that
-        is too long is blank; ``first_line`` is the first pair's number."""
+        """Aligns the words of each pair. ``attention`` holds the model's weights between words, by the pair's row;
+        ``share`` is the part of the result that does not come from the model. The alignment of a pair that is too long
+        is blank; ``first_line`` is the number of the first pair."""
 
 
 class Aligner:
@@ -94,16 +94,16 @@ class Aligner:
         first_line: int = 1,
         text: bool = False,
     ) -> dict[View, list[Alignment]]:
-        """One alignment for each pair by each view, a method and its heads: links between white-space words, and the
-        soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has no links and an
-        empty matrix. With ``text`` the lines are ordinary text: its words are found, and each punctuation mark is one
-        of its own (see ``nmt.data.words``).
+        """Aligns each pair by each view, which is a method and its heads. An alignment has links between white-space
+        words, and the soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has
+        no links and an empty matrix. With ``text`` the lines are ordinary text, which is divided into words; each
+        punctuation mark is a word of its own (see ``nmt.data.words``).
 
         A view by gradients may keep their magnitude; its links are those of the same method's relative weights.
         Gradients take far longer than attention; methods by gradients share the work, and so do heads. A pair that is
-        too long (``TrainedModel.encode_pairs``) has the alignment of a blank one, and a warning names it;
-        ``first_line`` is the first pair's number. Raises InputError for a method that the model does not admit, and for
-        different numbers of sources and targets.
+        too long (``TrainedModel.encode_pairs``) gets the alignment of a blank pair, and a warning names it;
+        ``first_line`` is the number of the first pair. Raises InputError for a method that the model does not support,
+        and for different numbers of sources and targets.
         """
         methods = list(dict.fromkeys(view.method for view in views))
         for method in methods:
@@ -116,7 +116,7 @@ class Aligner:
         # a learnt aligner joins the attention between words to what it has learnt
         needs_attention = bool(learnt) and "attention" in self.methods
         attention = View("attention")
-        relative = {view: replace(view, magnitude="relative") for view in views}  # makes the links
+        relative = {view: replace(view, magnitude="relative") for view in views}  # for the links
         matrices = self.matrices(
             list(dict.fromkeys([*views, *relative.values(), *([attention] if needs_attention else [])])),
             [pairs[row][0].ids for row in rows],
@@ -143,8 +143,8 @@ class Aligner:
         return alignments
 
     def piece_weights(self, sources: Sequence[str], targets: Sequence[str]) -> list[PieceWeights]:
-        """The soft alignment of each pair between subwords: by attention, or by gradients where the model has none.
-        Subwords of a source beyond ``search.max_source_tokens`` are left out."""
+        """Computes the soft alignment of each pair between subwords: by attention, or by gradients if the model has no
+        attention. Subwords of a source beyond ``search.max_source_tokens`` are left out."""
         limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
@@ -212,7 +212,7 @@ class Aligner:
         *,
         text: bool,
     ) -> Alignment:
-        """The alignment by the weights between pieces, and by the relative ones, which make the links."""
+        """Builds an alignment from the weights between pieces, and from the relative weights, which give the links."""
         from nmt.alignment.formats import Alignment
 
         tokenizers = self.trained.tokenizers
@@ -251,8 +251,8 @@ class Aligner:
 
 
 def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magnitude) -> NDArray[np.float32]:
-    """The weights without the first ``prefix`` columns; relative rows sum to 1, and a row with all its weight there is
-    uniform."""
+    """Removes the first ``prefix`` columns of weights. Relative rows are rescaled to sum to 1; a row with all its
+    weight in these columns becomes uniform."""
     weights_TS = weights_TS[:, prefix:]
     if magnitude != "relative" or prefix == 0:
         return weights_TS
@@ -265,7 +265,8 @@ def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magn
 def word_weights(
     weights_TS: np.ndarray, source: EncodedWords, target: EncodedWords, *, text: bool, magnitude: Magnitude = "relative"
 ) -> NDArray[np.float64]:
-    """The weights between words, (I, J), of those between pieces; with ``text`` a piece may lie in several words."""
+    """Computes the weights between words, (I, J), from those between pieces; with ``text`` a piece may be part of
+    several words."""
     from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
 
     if text:

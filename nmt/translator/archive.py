@@ -16,14 +16,16 @@ from nmt.data.whole_folder import locked, made_whole
 PACKED = re.compile(
     r"[^/]+/([^/]+\.(yaml|json|model|safetensors|md)|checkpoints/[^/]+/(.+\.(safetensors|json)|SHA256SUMS))"
 )
-"""The files of a run directory that are read from an archive, of which weights, the most of it, are hardly smaller."""
+"""Files of a run directory that are read from an archive; the weights, its largest part, are hardly compressible."""
 
 MOST_PACKED = 20
-"""Maximum size of the files, as a multiple of that of the archive, so that a stranger's cannot fill the disk."""
+"""Maximum size of the files, as a multiple of the size of the archive, so that a malicious archive cannot fill the
+disk."""
 
 
 def unpacked(archive: Path) -> Path:
-    """The run directory in an archive that `nmt export --to nmt` has written, unpacked once into the user's cache."""
+    """Unpacks an archive that `nmt export --to nmt` has written into the user's cache, once, and returns the run
+    directory."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nmt"
     folder = cache / content_hash(archive).hex()[:16]
     with locked(folder):
@@ -33,7 +35,7 @@ def unpacked(archive: Path) -> Path:
                     entries = [entry for entry in file.infolist() if PACKED.fullmatch(entry.filename)]
                     if sum(entry.file_size for entry in entries) > MOST_PACKED * archive.stat().st_size:
                         raise zipfile.BadZipFile("it is far larger unpacked")
-                    file.extractall(unfinished, entries)  # which leads no name out of the folder
+                    file.extractall(unfinished, entries)  # which lets no name lead out of the folder
         except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{archive}: cannot be unpacked: {error}") from None
     found = sorted(folder.glob(f"*/{experiments.FILE}"))

@@ -1,4 +1,4 @@
-"""Arguments of the functions and methods of ``import nmt``, checked, with errors in the words of Python."""
+"""Checks of the arguments of the functions and methods of ``import nmt``, with errors in the terms of Python."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _OTHER_NAMES = {
     **dict.fromkeys(("to", "tgt_lang", "language"), "target_language"),
     **dict.fromkeys(("dtype", "torch_dtype"), "precision in nmt.load"),
 }
-"""What arguments of other libraries are called here."""
+"""Names of arguments in other libraries, and their names here."""
 
 
 def refuse_other_names(names: Iterable[str]) -> None:
-    """Raises InputError, which says what to write, for an argument that is called otherwise here."""
+    """Raises InputError, which says what to write, for an argument that has another name here."""
     for name in filter(_OTHER_NAMES.__contains__, names):
         raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}")
 
 
 def in_python(error: InputError) -> InputError:
-    """The error with the names of arguments in place of those of options."""
+    """Replaces the names of options in an error by the names of arguments."""
     return InputError(*(_OPTION.sub(_argument, each) for each in error.messages), exit_code=error.exit_code)
 
 
@@ -51,14 +51,14 @@ def searching(
     length_penalty: float | None,
     max_length_ratio: float | None,
 ) -> SearchConfig:
-    """The search with the options that are not None. Raises InputError in the words of the arguments."""
+    """Returns the search with the options that are not None. Raises InputError in terms of the arguments."""
     options = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
     changes = [Override(f"{key}={value}", f"{key}={value!r}") for key, value in options.items() if value is not None]
     return validate(SearchConfig, parse_document(dump(search), "search", changes))
 
 
 def texts_of(values: Iterable[str], name: str) -> list[str]:
-    """The texts as a list. Raises InputError for what is not text."""
+    """Returns the texts as a list. Raises InputError for values that are not text."""
     if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(f"{name}: expected a text or several of them, found {values!r}")
     texts = list(values)
@@ -73,9 +73,9 @@ def pairs_of(
     targets: str | Iterable[str] | None = None,
     languages: Sequence[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Both sides as lists: of one pair, of several, or, without ``targets``, of the rows of ``sources``: a list, a
-    generator or a data set of Hugging Face, whose fields may have the names of the ``languages``. Raises InputError for
-    what is not text, and for different numbers of sources and targets."""
+    """Returns both sides as lists: of one pair, of several, or, without ``targets``, of the rows of ``sources``, which
+    is a list, a generator or a data set of Hugging Face, whose fields may have the names of the ``languages``. Raises
+    InputError for values that are not text, and for different numbers of sources and targets."""
     if targets is None:
         if isinstance(sources, str | bytes | Mapping) or not isinstance(sources, Iterable):
             raise InputError(f"pairs: expected pairs of a source and a target, found {sources!r}")
@@ -92,7 +92,8 @@ def pairs_of(
 
 
 def _pair(row: Any, index: int, languages: Sequence[str]) -> tuple[str, str]:
-    """The texts of a row: the fields named by the languages or as source and target, else the only two texts."""
+    """Returns the texts of a row: the fields named after the languages or source and target, else the only two
+    texts."""
     texts = row
     if isinstance(row, Mapping):
         fields = row.get("translation", row)

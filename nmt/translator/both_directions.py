@@ -1,4 +1,4 @@
-"""Alignment by two models, one of each direction.
+"""Alignment by two models, one for each direction.
 
 >>> import nmt
 >>> from nmt.alignment.directions import join
@@ -26,7 +26,7 @@ from nmt.translator.translator import Translator
 @dataclass(frozen=True)
 class BothDirections:
     """Aligns sentence pairs with a model that translates source to target and one that translates target to source.
-    Raises InputError where both are of one run and translate into the same language."""
+    Raises InputError if both are from one run and translate into the same language."""
 
     forward: Translator
     backward: Translator
@@ -50,7 +50,7 @@ class BothDirections:
         first_line: int = 1,
         text: bool = False,
     ) -> Results[Alignment]:
-        """One alignment between words for each pair; see `Translator.align`. The subwords of the models may differ."""
+        """Aligns the words of each pair; see `Translator.align`. The subwords of the models may differ."""
         forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
         backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)
         return Results(self.join(one, other) for one, other in zip(forward, backward, strict=True))

@@ -1,4 +1,5 @@
-"""Finds the run or checkpoint that a user names. Imports no torch, so that a wrong name is reported at once."""
+"""Finds the run or checkpoint that a user names. This module does not import torch, so that a wrong name is reported at
+once."""
 
 from __future__ import annotations
 
@@ -13,27 +14,27 @@ from nmt.experiment import Experiment
 from nmt.training import folders
 
 RUNS = Path("runs")
-"""The folder of runs that need not be named."""
+"""Folder of the runs among which the last one is found without a name."""
 
 ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
-"""The files of ``nmt aligner`` in a run directory."""
+"""Files of ``nmt aligner`` in a run directory."""
 
 EXPORTED = "exported"
-"""The folder of ``nmt export`` there, with one for each format."""
+"""Folder of ``nmt export`` in a run directory, with a subfolder for each format."""
 
 ORDER = ".order"
-"""Holds a number; a run that was trained later than another one beside it has a greater number."""
+"""File with a number; a run that was trained later than another one beside it has a larger number."""
 
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
+    """Finds the checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
     path = find(model, overrides)
     return path if is_checkpoint(path) else _of_run(path)
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
-    """The run directory or checkpoint folder that a user names. Raises InputError where there is none, and where
-    a newer release has written it."""
+    """Finds the run directory or checkpoint folder that a user names. Raises InputError if it does not exist, or if a
+    newer release has written it."""
     path = _find(model, overrides)
     checkpoint = path if is_checkpoint(path) else newest(path)
     if checkpoint is not None:
@@ -72,28 +73,30 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
 
 
 def newest(run: Path) -> Path | None:
-    """The newest whole checkpoint of a run, or an average, where it has been handed on with that alone."""
+    """Finds the newest complete checkpoint of a run, or an average if the run was passed on with that only."""
     return folders.latest(run) or next(reversed(folders.averages(run)), None)
 
 
 def is_checkpoint(path: Path) -> bool:
-    """True for a folder, or a link to one, that is a checkpoint or an average of some."""
+    """Returns True for a folder, or a link to one, that is a checkpoint or an average of checkpoints."""
     return (path / folders.MODEL).exists()
 
 
 def run_of(checkpoint: Path) -> Path:
-    """The run directory of a checkpoint."""
+    """Returns the run directory of a checkpoint."""
     return checkpoint.resolve().parent.parent
 
 
 def typed(model: str | None, checkpoint: Path) -> str:
-    """A name of the model for the next command, where ``model``, as the user typed it, has given this checkpoint."""
+    """Returns a name of the model for the next command, as a shell argument; ``model`` is the name from which the user
+    has got this checkpoint."""
     is_model = model is not None and (model.endswith(".zip") or Path(model).expanduser().is_dir())
     return shlex.quote(model if model is not None and is_model else str(run_of(checkpoint)))
 
 
 def note_training(run: Path) -> None:
-    """Marks this run as trained after all runs beside it, by a number greater than theirs. A clock may be set back."""
+    """Marks this run as trained after all runs beside it, by a number larger than theirs. Times are not used, because a
+    clock may be set back."""
     folder = run.absolute()
     others = max((_order(note.parent) for note in folder.parent.glob(f"*/{ORDER}") if note.parent != folder), default=0)
     if _order(run) <= others:
@@ -135,8 +138,8 @@ def _of_run(run: Path) -> Path:
 
 
 def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
-    """Raises InputError for a model that is not there, for faults in its run's config and for a target language that it
-    does not have or, with ``needs_language``, that is not chosen; before torch is imported."""
+    """Raises InputError for a model that does not exist, for faults in the config of its run, and for a target language
+    that it does not have or, with ``needs_language``, that is not chosen. It does so before torch is imported."""
     checkpoint = find_checkpoint(model, overrides)
     experiment = experiments.load(run_of(checkpoint) / experiments.FILE, overrides)
     if needs_language or experiment.search.to is not None:
@@ -144,8 +147,8 @@ def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_lang
 
 
 def target_language(experiment: Experiment, checkpoint: Path) -> str | None:
-    """The language that a model translates into: ``search.to``, or its only one; None for a model whose corpora have
-    no languages. Raises InputError for an unknown language, and where several are possible and none is chosen."""
+    """Returns the language that a model translates into: ``search.to``, or its only one; None for a model whose corpora
+    have no languages. Raises InputError for an unknown language, and if several are possible and none is chosen."""
     to, languages = experiment.search.to, experiment.data.target_languages
     run = checkpoint.parent if checkpoint.name in ("best", "latest", "averaged") else run_of(checkpoint)
     if not languages and to is not None:

@@ -30,14 +30,14 @@ from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import checked_state
 
 TOO_LONG = (EncodedWords((), (), (), ()),) * 2
-"""Stands for a pair that is too long to be scored or aligned. Its words and alignment are as those of a blank pair."""
+"""Replacement of a pair that is too long to be scored or aligned. It has no words, like a blank pair."""
 
 if TYPE_CHECKING:
     from nmt.translator.source_language import SourceLanguageCheck
 
 FREQUENT = 0.05
-"""Share of training lines from which a model has learnt to translate a kind of line. On corpora of one sentence a line
-0.01 % (captions) to 1.1 % (Tatoeba) hold several, on manuals and news 10 to 24 %."""
+"""Share of training lines from which on a model has learnt to translate a kind of line. In corpora with one sentence
+per line, 0.01 % (captions) to 1.1 % (Tatoeba) of the lines hold several sentences; in manuals and news 10 to 24 %."""
 
 
 @dataclass(frozen=True)
@@ -50,43 +50,44 @@ class TrainedModel:
     model: Seq2Seq[Any, Any]
     compute: Compute
     lengths: Lengths
-    """Lengths of the sentences that it was trained on."""
+    """Lengths of the sentences that the model was trained on."""
 
     @property
     def reads_single_sentences(self) -> bool:
-        """True where few lines that it was trained on hold several sentences: of a line with more it would translate
-        one. A run that was made before they were counted is taken for one of single sentences."""
+        """Returns True if few of the training lines hold several sentences: the model would then translate only one
+        sentence of a line with more. If an older run has not counted them, single sentences are assumed."""
         return (self.lengths.several or 0) < FREQUENT
 
     @cached_property
     def copies(self) -> bool:
-        """True where lines without a letter, such as `-` or `42`, are copied: it was trained on few of them, and would
-        invent a sentence. Where they were not counted, as in an older run, most training tokens have a letter."""
+        """Returns True if lines without a letter, such as `-` or `42`, should be copied: the model was trained on few
+        of them, and would invent a sentence. If an older run has not counted them, they are copied if at least half of
+        the training tokens have a letter."""
         if self.lengths.letterless is not None:
             return self.lengths.letterless < FREQUENT
         pieces = self.tokenizers.source.pieces(range(self.tokenizers.source.size))
         has_letter_V = np.array([any(map(str.isalpha, piece)) for piece in pieces])
-        # without a corpus each of the vocabulary counts once, but for <s> or <2de>
+        # without a corpus each entry of the vocabulary counts once, except <s> or <2de>
         count_LV = np.array(self.source_check.counts or [[piece[:1] != "<" for piece in pieces]])
         return bool(count_LV[:, has_letter_V].sum() >= count_LV.sum() / 2)
 
     @cached_property
     def source_check(self) -> SourceLanguageCheck:
-        """Judges if the first texts that it is given are in its source language."""
+        """Check that judges if the first texts are in the source language of the model."""
         from nmt.translator.source_language import SourceLanguageCheck
 
         return SourceLanguageCheck.of(self)
 
     def warn_of_language(self, texts: Iterable[str]) -> str | None:
-        """Warns once where the first texts are not in its source language, and returns the warning."""
+        """Warns once if the first texts are not in the source language of the model, and returns the warning."""
         if (unlike := self.source_check.warning(texts)) is not None:
             log.warning(unlike)
         return unlike
 
     @cached_property
     def source_prefix(self) -> tuple[int, ...]:
-        """The tokens that the model reads before those of every source: that of the target language, where it has
-        languages. Raises InputError where it has several and none is chosen."""
+        """Tokens that the model reads before those of every source: the token of the target language, if the model has
+        languages. Raises InputError if it has several and none is chosen."""
         language = target_language(self.experiment, self.checkpoint)
         if language is None:
             return ()
@@ -97,10 +98,10 @@ class TrainedModel:
         return (token,)
 
     def prefixed(self, sources: Iterable[Sequence[int]], texts: Iterable[str] | None = None) -> list[list[int]]:
-        """The tokens that the model reads of each source: its prefix, those of the sentences before the text (see
-        ``nmt.data.context``), which leave all within the limits of training and search, and its own."""
+        """Returns the tokens that the model reads for each source: its prefix, the tokens of the sentences before the
+        text (see ``nmt.data.context``), as many as the limits of training and search allow, and its own tokens."""
         sources, data, tokenizer = list(sources), self.experiment.data, self.tokenizers.source
-        languages = frozenset(tokenizer.languages.values())  # an imported model's text may begin with its own
+        languages = frozenset(tokenizer.languages.values())  # the text of an imported model may begin with such a token
         end, limit = tokenizer.control(BREAK), min(data.filters.max_length, self.experiment.search.max_source_tokens)
         if data.context and end is None:
             raise InputError(f"{run_of(self.checkpoint)}: its vocabulary has no token {BREAK}; restore its config")
@@ -114,7 +115,8 @@ class TrainedModel:
         ]
 
     def to(self, language: str | None) -> TrainedModel:
-        """The same model with another target language; None: this one. Raises InputError where it does not have it."""
+        """Returns the same model with another target language; None means the current one. Raises InputError if the
+        model does not have the language."""
         if language is None:
             return self
         turned = replace(self, experiment=self.experiment.to(language))
@@ -124,11 +126,11 @@ class TrainedModel:
     def encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | None = None
     ) -> list[tuple[EncodedWords, EncodedWords]]:
-        """The subwords and words of sentence pairs. With ``text`` true or false, lines are read as ordinary or as
-        tokenised text (``nmt.translator.aligner.Aligner.align``); otherwise as they are. A pair with a side of more
-        subwords than ``search.max_source_tokens``, which would take memory by the square, is ``TOO_LONG``, with a
-        warning; ``first_line`` is the first pair's number. Raises InputError for different numbers of sources and
-        targets."""
+        """Encodes sentence pairs as subwords and words. If ``text`` is True, lines are ordinary text; if it is False,
+        tokenised text (``nmt.translator.aligner.Aligner.align``); if it is None, they are encoded unchanged, with
+        white-space words. A pair with more subwords on a side than ``search.max_source_tokens``, whose memory would
+        grow with the square of the length, is ``TOO_LONG``, with a warning; ``first_line`` is the number of the first
+        pair. Raises InputError for different numbers of sources and targets."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         from nmt.data.words import text_words
@@ -159,11 +161,11 @@ def load_trained(
     precision: str = "auto",
     prepare: Callable[[Seq2Seq[Any, Any], Compute], Seq2Seq[Any, Any]] | None = None,
 ) -> TrainedModel:
-    """Loads a model for use, made ready by ``prepare`` (``for_inference``).
+    """Loads a model for use, after ``prepare`` (by default ``for_inference``).
 
     ``model`` is a run directory (its best checkpoint, or the latest before the first validation), a checkpoint folder,
-    or the config that trained it; None is the run under ``runs/`` that trained last. ``overrides`` change the run's
-    config. Raises InputError for files that are missing, damaged or of different models.
+    or the config that trained it; None means the run under ``runs/`` that was trained last. ``overrides`` change the
+    config of the run. Raises InputError for files that are missing, damaged or of different models.
     """
     folder = find_checkpoint(model, overrides)
     run = run_of(folder)
@@ -183,17 +185,17 @@ def load_trained(
     with without_init():
         built = build_model(experiment, tokenizers)
     checkpoints.load_weights(folder, built)
-    most = experiment.data.filters.max_length  # older runs have no record of their lengths
+    most = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
     lengths = lengths or Lengths(usual=most, longest=most)
     trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
     if experiment.search.to is not None:
-        _ = trained.source_prefix  # refuses what it does not have
+        _ = trained.source_prefix  # raises for a language that it does not have
     return trained
 
 
 def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
-    """A new model with the configuration of an experiment and the sizes of its vocabularies."""
+    """Builds a new model with the configuration of an experiment and the sizes of its vocabularies."""
     target = tokenizers.target
     model = build(
         experiment.model, source_tokens=tokenizers.source.size, target_tokens=target.size, pad=PAD, bos=target.begin
@@ -204,7 +206,8 @@ def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[An
 
 @Operation
 def for_inference(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
-    """The model itself, frozen (``Seq2Seq.frozen``), with weights in the compute precision, so that no step casts them.
+    """Returns the model itself, frozen (``Seq2Seq.frozen``), with weights in the compute precision, so that no step
+    casts them.
 
     Another implementation may replace parts of it by faster ones, and round weights to 8-bit integers.
     """

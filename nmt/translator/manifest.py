@@ -1,7 +1,8 @@
-"""The manifest of a checkpoint: what decides, beside its weights and vocabulary, what the trained model computes.
+"""The manifest of a checkpoint: the settings that, together with its weights and vocabulary, determine what the trained
+model computes.
 
-``state.json`` has it from the configuration that trained, and ``SHA256SUMS`` has the hash of that file, so that weights
-are used with the files of a run directory that they were trained with, or not at all. Other keys of the run's
+``state.json`` has the values of the configuration that was trained, and ``SHA256SUMS`` has the hash of that file, so
+that weights are only used with the files of a run directory that they were trained with. Other keys of the run's
 ``config.yaml``, such as those of the search, may be edited.
 """
 
@@ -30,26 +31,26 @@ class Manifest(Structure):
 
     @classmethod
     def of(cls, experiment: Experiment, lengths: Lengths | None) -> Manifest:
-        """That of a training; imported models have no lengths."""
+        """Creates the manifest of a training; imported models have no lengths."""
         data, limit = experiment.data, experiment.data.filters.max_length
         reads = {"context": data.context, "filters.max_length": limit, "train.languages": [*data.target_languages]}
         return cls(model=experiment.model, data=reads, lengths=asdict(lengths) if lengths else None)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values by their dotted keys."""
+        """Returns the values by their dotted keys."""
         return {dotted(place): value for place, value in leaves(self.model_dump(mode="json"))}
 
 
 def checked_state(checkpoint: Path, experiment: Experiment, lengths: Lengths | None) -> dict[str, Any]:
-    """The state of a checkpoint, whose checksums the caller verifies. Raises InputError for a configuration or lengths
-    other than those of its training. Older checkpoints without a manifest are accepted."""
+    """Reads the state of a checkpoint, whose checksums the caller verifies. Raises InputError if the configuration or
+    lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
     state = folders.read_state(checkpoint)
     if state.get("manifest") is not None:
         trained = validate(Manifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})).values
         now = Manifest.of(experiment, lengths).values
         for key, value in trained.items():
-            is_uncounted = value is None and key.startswith("lengths")  # by the version that prepared the corpus then
+            is_uncounted = value is None and key.startswith("lengths")  # by an older version that prepared it
             if now.get(key) != value and decides(key) and not is_uncounted:
                 file = checkpoint.resolve().parents[1] / (folders.LENGTHS if key.startswith("lengths") else FILE)
                 found = f"is {json.dumps(now[key])}" if key in now else "is missing"

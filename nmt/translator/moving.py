@@ -11,8 +11,8 @@ from nmt.translator.translator import Translator
 
 
 def moved(translator: Translator, device: str) -> Translator:
-    """A translator with the same weights, read from the checkpoint again, on a device in the same precision. Raises
-    InputError for a language in place of a device, and for an engine that cannot be moved."""
+    """Creates a translator with the same weights, read from the checkpoint again, on a device in the same precision.
+    Raises InputError if a language is given instead of a device, and for an engine that cannot be moved."""
     trained = translator.trained
     if device in trained.experiment.data.target_languages:
         raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")

@@ -1,4 +1,4 @@
-"""Functions of ``import nmt``, which speak to callers from Python."""
+"""Errors of the functions of ``import nmt`` in the terms of Python."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ R = TypeVar("R")
 
 
 def library(function: Callable[P, R]) -> Callable[P, R]:
-    """Has a function speak to callers from Python: its errors name arguments and not options of the command line,
-    ``device='gpu'`` and not ``--device gpu``, and a name of other libraries is an InputError with the right one."""
+    """Wraps a function for callers from Python: its errors name arguments and not options of the command line,
+    ``device='gpu'`` and not ``--device gpu``, and an argument name of another library raises an InputError with the
+    right one."""
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -31,7 +31,7 @@ class RecordTranslations:
 
 
 def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
-    """Translates texts of records in the form of ``options``."""
+    """Translates the texts of records, into the format of ``options``."""
     malloc_trim()
     candidates = translator.candidates(
         [line.text for line in lines], first_line=lines[0].number, scored=options.format == "jsonl"
@@ -49,7 +49,7 @@ def translate_records(translator: Translator, lines: Sequence[Line], options: Ou
 def json_result(
     source: str, translations: Sequence[Translation], alignments: Sequence[Alignment | None] | None
 ) -> dict[str, Any]:
-    """The JSON object of a text, without its number: all translations and, where given, their alignments."""
+    """Builds the JSON object of a text, without its number: all translations and, if given, their alignments."""
     objects: list[dict[str, Any]] = [
         {
             "text": translation.text,
@@ -68,7 +68,7 @@ def json_result(
 
 
 def aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
-    """The alignment of each translation of each line; None where a side has too many subwords for one."""
+    """Aligns each translation of each line; None if a side has too many subwords for an alignment."""
     from nmt.alignment.formats import side_by_side
 
     limit = translator.search.max_source_tokens

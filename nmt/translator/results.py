@@ -18,7 +18,7 @@ Result = TypeVar("Result", bound=HasHtml)
 
 
 class Results(list[Result]):
-    """A list whose entries a notebook shows one below the other."""
+    """A list whose entries a notebook shows below each other."""
 
     def _repr_html_(self) -> str:
         shown = "".join(result._repr_html_() for result in self[:MOST_SHOWN])

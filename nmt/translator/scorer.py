@@ -22,19 +22,19 @@ class PairScore:
     """The probability of a translation under a model."""
 
     score: float
-    """``log_prob`` over the length penalty."""
+    """``log_prob`` divided by the length penalty."""
     log_prob: float
     """Natural logarithm of the probability, end-of-sentence included."""
     tokens: tuple[str, ...]
     """The subwords of the translation, end-of-sentence included."""
     token_log_probs: tuple[float, ...]
-    """The log-probability of each subword, given those before it."""
+    """The log-probability of each subword, given the preceding ones."""
 
     def __repr__(self) -> str:
         return f"PairScore({self.score:.3f}, log_prob={self.log_prob:.3f}, {len(self.tokens)} tokens)"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the score, and the subwords, the redder the less probable."""
+        """Returns HTML for a notebook: the score, and the subwords, which are redder the less probable they are."""
         from nmt.core import notebook
 
         shares = [1 - math.exp(log_prob) for log_prob in self.token_log_probs]
@@ -55,9 +55,9 @@ class Scorer:
     trained: TrainedModel
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> Results[PairScore]:
-        """The probability of each target given its source, under teacher forcing; NaN, without tokens, of a pair that
-        is too long (``TrainedModel.encode_pairs``). ``first_line`` is the first pair's number. Raises InputError for
-        different numbers of sources and targets."""
+        """Computes the probability of each target given its source, under teacher forcing. A pair that is too long
+        (``TrainedModel.encode_pairs``) has NaN, without tokens. ``first_line`` is the number of the first pair. Raises
+        InputError for different numbers of sources and targets."""
         from nmt.evaluation.rescore import token_log_probs
 
         pairs = self.trained.encode_pairs(sources, targets, first_line)
@@ -80,8 +80,8 @@ class Scorer:
         return scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
-        """Loss, perplexity and accuracy of the model on given translations; one that has learnt with context does
-        not count blank pairs. The decoder reads what ``feed`` chooses; None: teacher forcing."""
+        """Computes loss, perplexity and accuracy of the model on given translations; if it was trained with context,
+        blank pairs do not count. The decoder reads the inputs that ``feed`` chooses; None means teacher forcing."""
         tokenizers = self.trained.tokenizers
         if tokenizers.source.control(BREAK) is not None:
             rows = rows_of_sentences(sources, targets)

@@ -1,9 +1,9 @@
-"""Lines cut into pieces that a model can translate, and the translations of pieces joined to lines.
+"""Segmentation of lines into pieces that a model can translate, and joining of the pieces' translations to lines.
 
-A line has one piece, the line itself, unless it holds several sentences and the model was trained on single ones, or
-is running text (``search.document``), too long (``search.split_longer_than``) or has markup (``search.markup``), which
-is removed before and put back into the translation of the line. A line feed ends a piece. A piece without a letter is
-copied.
+A line has one piece, the line itself, unless it holds several sentences and the model was trained on single ones, or it
+is running text (``search.document``), is too long (``search.split_longer_than``) or has markup (``search.markup``),
+which is removed before and put back into the translation of the line. A line feed ends a piece. A piece without a
+letter is copied.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class PieceTranslation:
     """A piece of a line and its translation.
 
     Attributes:
-        span: The piece's span in the line without markup.
-        begin: The offset of the translation in that of the line.
+        span: The span of the piece in the line without markup.
+        begin: The offset of the translation in the translation of the line.
         text: The translation.
-        is_translated: False where the text is the piece itself.
-        weights: The soft alignment of the piece with its translation; None where there is none.
+        is_translated: False if the text is the piece itself.
+        weights: The soft alignment of the piece with its translation, or None.
     """
 
     span: Span
@@ -50,13 +50,13 @@ class PieceTranslation:
 
 
 class MarkedLine(Protocol):
-    """A line without its markup, which puts the markup into a translation.
+    """A line without its markup, which can put the markup into a translation.
 
     Attributes:
         text: The text for the model.
-        kept: Spans of the text that stay as they are.
-        borders: Offsets in the text that no sentence crosses, in order.
-        has_markup: True where something was removed or is kept.
+        kept: Spans of the text that do not change.
+        borders: Offsets in the text that sentences do not cross, in order.
+        has_markup: True if markup was removed or is kept.
     """
 
     @property
@@ -69,7 +69,7 @@ class MarkedLine(Protocol):
     def has_markup(self) -> bool: ...
 
     def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """The translation of the whole text, which ``pieces`` make up, with the markup."""
+        """Puts the markup into the translation of the whole text, which consists of ``pieces``."""
 
 
 Markup: TypeAlias = Callable[[str, str | None], MarkedLine]
@@ -86,7 +86,7 @@ class PlainLine:
     has_markup: bool = False
 
     def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """The translation itself."""
+        """Returns the translation itself."""
         return translation
 
 
@@ -95,10 +95,10 @@ class Piece:
     """A part of a line.
 
     Attributes:
-        span: Its span in the text without markup.
+        span: The span of the piece in the text without markup.
         text: The text for the model: the part in ordinary case.
         case: The case of the part.
-        is_translated: False where nothing in it needs translation, so that the model does not get it.
+        is_translated: False if nothing in the piece needs translation, so that the model does not get it.
     """
 
     span: Span
@@ -116,7 +116,7 @@ class SegmentedLine:
 
 
 class Segmentation:
-    """Lines as pieces, and translations of the pieces as translations of the lines."""
+    """Divides lines into pieces, and joins the translations of the pieces to translations of the lines."""
 
     def __init__(
         self,
@@ -127,8 +127,8 @@ class Segmentation:
         lines: Sequence[str],
         whole: Sequence[bool],
     ) -> None:
-        """``count`` gives the number of subwords of a text. A line that is to be translated as a ``whole`` has one
-        piece, and keeps its case."""
+        """``count`` returns the number of subwords of a text. A line that should be translated as a ``whole`` has one
+        piece and keeps its case."""
         self._search = search
         self._trained = trained
         self._count = count
@@ -143,7 +143,7 @@ class Segmentation:
         """The texts to translate, line by line."""
 
     def per_piece(self, values: Sequence[T]) -> list[T]:
-        """The value of its line for each of ``texts``."""
+        """Returns for each of ``texts`` the value of its line."""
         return [
             value
             for value, line in zip(values, self._lines, strict=True)
@@ -154,8 +154,9 @@ class Segmentation:
     def join(
         self, translations: Sequence[Sequence[Translation]], aligner: Callable[[], Aligner]
     ) -> list[tuple[Translation, ...]]:
-        """The translations of each line, from those of ``texts``, best first. A line has as many as its piece with the
-        most; a piece with fewer repeats its last one. ``aligner`` gives the aligner that says where markup belongs."""
+        """Joins the translations of ``texts`` to those of each line, best first. A line has as many translations as the
+        piece with the most; a piece with fewer repeats its last one. ``aligner`` returns the aligner that finds the
+        positions of markup."""
         remaining = iter(translations)
         joined: list[list[list[Translation]]] = []
         for line in self._lines:
@@ -182,11 +183,12 @@ class Segmentation:
         ]
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
-        """The line in pieces; those of a sentence with context know the sentences before them, in the line too."""
+        """Divides a line into pieces; those of a sentence with context know the sentences before them, including those
+        in the line."""
         segmented = self._cut(line, is_whole)
         if not isinstance(line, Sentence):
             return segmented
-        # what the model has been given of these lines
+        # the pieces of these lines that the model has read
         before = [piece.text for previous in line.previous for piece in self._cut(previous, False).pieces]
         pieces = []
         for piece in segmented.pieces:
@@ -201,7 +203,7 @@ class Segmentation:
             spans = [(0, len(text))] if is_plain else split_long(text, self._count, None)
             return SegmentedLine(marked, tuple(Piece(span, text[slice(*span)]) for span in spans))
         line_feeds = [match.start() for match in re.finditer("\n", text)]
-        borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # which no sentence crosses
+        borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # sentences do not cross them
         spans = [
             (begin + first, begin + last)
             for begin, end in pairwise(borders)
@@ -215,7 +217,8 @@ class Segmentation:
         begin, end = span
         text = marked.text[begin:end]
         kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
-        # str.isalpha is true of Unicode's categories L: marks are none, but stand on letters, in Devanagari too
+        # str.isalpha is true for Unicode's categories L: marks do not count, but they are always on letters, in
+        # Devanagari too
         if not any(map(str.isalpha, _without(text, kept))) and (kept or (text.strip() and self._trained.copies)):
             return Piece(span, text, is_translated=False)
         if not self._search.markup:
@@ -233,8 +236,9 @@ class Segmentation:
         weights: Mapping[tuple[int, str], PieceWeights],
         aligner: Callable[[], Aligner],
     ) -> Translation:
-        """One translation of a line: the sum of its pieces' log-probabilities, the mean of their scores. LF and
-        CR LF of a record's text are kept; what else some programs take for a line end becomes a space."""
+        """Joins one translation of a line, with the sum of its pieces' log-probabilities and the mean of their scores.
+        LF and CR LF in the text of a record are kept; other characters that some programs take for a line end become
+        spaces."""
         is_plain = not (self._search.markup or self._search.document)
         if is_plain and len(translations) == 1 and line.pieces[0].is_translated:
             return translations[0]
@@ -261,9 +265,9 @@ class Segmentation:
         )
 
     def _together(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
-        """Translations of pieces with the white space that is between the pieces in the source, and the offset of each.
-        Between sentences without it, as in Chinese, there is a space where the language of the translation has it; none
-        between the pieces of a word that was too long, such as an address."""
+        """Joins translations of pieces with the white space between the pieces in the source, and returns the offset of
+        each. Between sentences without white space, as in Chinese, it puts a space if the language of the translation
+        uses spaces; it puts none between the pieces of a word that was too long, such as an address."""
         source, borders = line.marked.text, line.marked.borders
         joined, begins, last = "", [], 0
         for piece, text in zip(line.pieces, texts, strict=True):
@@ -282,7 +286,7 @@ class Segmentation:
 
 
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """The spans, joined where a kept span reaches from one to the next."""
+    """Joins successive spans if a kept span crosses the border between them."""
     whole: list[Span] = []
     for begin, end in spans:
         if whole and any(first < begin < last for first, last in kept):

@@ -4,8 +4,7 @@ The measure is the cost of a text, in bits per character, under the frequencies 
 training corpus, relative to that of the corpus itself; `scripts/source_language.py` prints it. For other text of the
 language and domain it is 1.0, on Multi30k and the shipped corpus; for the target language 1.8 to 1.9 with joint
 subwords and 3.3 with separate ones, for a third language 3 and more, and for the same language in another domain 1.8.
-Of a model that reads several languages, each text is judged by the language that suits it best. One that it translates
-into is not among these.
+If a model reads several languages, each text is judged by the language that suits it best, except the target language.
 """
 
 from __future__ import annotations
@@ -25,24 +24,27 @@ from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 
 COUNTS = "source-counts.json"
-"""The file of a run with the counts of ``count_sources``."""
+"""File of a run with the counts of ``count_sources``."""
 
 LEAST, ENOUGH, MOST = 12, 60, 600
-"""Subwords of a text that is judged at all, that is judged with confidence, and after which no more are read."""
+"""Numbers of subwords of a text from which on it is judged, from which on it is judged with confidence, and after which
+no more are read."""
 
 MOST_PAIRS = 200_000
-"""Pairs of a corpus that are counted, so that a training or a translation with a large one begins as soon."""
+"""Number of pairs of a corpus that are counted, so that a large corpus does not delay a training or a translation."""
 
 SUSPICIOUS, CERTAIN = 1.5, 1.8
-"""Relative costs that are warned about: of a text of ``ENOUGH`` subwords, and of a shorter one. Of single sentences
-of the source language one in a hundred costs more than 1.6 to 1.8, of the target language more than half."""
+"""Relative costs from which on a text causes a warning: a text of ``ENOUGH`` subwords, and a shorter one. One in a
+hundred single sentences of the source language costs more than 1.6 to 1.8, but more than half of those of the target
+language."""
 
 
 def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list[int]]:
-    """Number of times that each of ``tokens`` tokens occurs in the training sources of each language, by its name,
-    which is "" in a configuration without languages; in the first ``MOST_PAIRS`` pairs of each corpus."""
+    """Counts how often each of ``tokens`` tokens occurs in the training sources of each language, in the first
+    ``MOST_PAIRS`` pairs of each corpus. Keys are the names of the languages, or "" in a configuration without
+    languages."""
     counts: dict[str, list[int]] = {}
-    ends = np.searchsorted(store.corpus, range(len(store.corpora)), side="right").tolist()  # corpora follow each other
+    ends = np.searchsorted(store.corpus, range(len(store.corpora)), side="right").tolist()  # corpora are contiguous
     for corpus, begin, end in zip(data.train_corpora, [0, *ends[:-1]], ends, strict=True):
         name = corpus.languages[0] if corpus.languages else ""
         count_V = store.token_counts("source", tokens, begin, min(end, begin + MOST_PAIRS)) + np.array(
@@ -53,7 +55,7 @@ def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list
 
 
 def write_counts(run: Path, counts: Mapping[str, Sequence[int]]) -> None:
-    """Keeps the counts in a run, which may be copied without its prepared corpus."""
+    """Writes the counts into a run, which may be copied without its prepared corpus."""
     replace_file(run / COUNTS, json.dumps(counts, separators=(",", ":")) + "\n")
 
 
@@ -62,8 +64,8 @@ class SourceLanguageCheck:
 
     @classmethod
     def of(cls, trained: TrainedModel) -> SourceLanguageCheck:
-        """The check for a model, by the counts in its run or, in an older one, by its prepared corpus; without either,
-        and with those of other subwords, nothing is judged."""
+        """Creates the check for a model, by the counts in its run or, in an older run, by its prepared corpus. If it
+        has neither, or the counts are of other subwords, nothing is judged."""
         run, data, tokenizer = run_of(trained.checkpoint), trained.experiment.data, trained.tokenizers.source
         targets = data.target_languages
         to = trained.experiment.search.to or (targets[0] if len(targets) == 1 else None)
@@ -76,13 +78,13 @@ class SourceLanguageCheck:
             return cls(tokenizer, {})
 
     def __init__(self, tokenizer: Tokenizer, counts: Mapping[str, Sequence[int]], to: str | None = None) -> None:
-        """``counts`` as of ``count_sources``; texts are not to be in the language ``to``."""
+        """``counts`` are those of ``count_sources``; texts should not be in the language ``to``."""
         self._tokenizer = tokenizer
         self._cost, self._characters, self._subwords = 0.0, 0, 0
         self.counts = list(counts.values())
         """The counts of each language."""
         self._relative_bits: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
-        """Of each language the bits of each token, over the bits per character of its training text."""
+        """Bits of each token, divided by the bits per character of the training text, for each language."""
         characters_V = np.array([len(piece) for piece in tokenizer.pieces(range(tokenizer.size))])
         for language, each in counts.items():
             count_V = np.array(each, np.float64)
@@ -92,19 +94,19 @@ class SourceLanguageCheck:
             if language != to and count_V.any():
                 self._relative_bits.append(bits_V * (count_V @ characters_V) / (count_V @ bits_V))
         self.is_over = not self._relative_bits
-        """True when no more texts need be judged."""
+        """True if no more texts need to be judged."""
 
     @property
     def relative_cost(self) -> float:
-        """The cost of all texts so far, relative to that of the training corpus; 0 without any."""
+        """Cost of all texts so far, relative to the cost of the training corpus; 0 if there are no texts."""
         return self._cost / self._characters if self._characters else 0.0
 
     def warning(self, texts: Iterable[str]) -> str | None:
-        """A warning about all texts so far, once; None where there is nothing to say."""
+        """Returns a warning about all texts so far, once, or None."""
         if self.is_over:
             return None
         for text in texts:
-            if self._subwords < MOST and any(map(str.isalpha, text)):  # numbers and signs are of every language
+            if self._subwords < MOST and any(map(str.isalpha, text)):  # numbers and signs belong to every language
                 tokens = self._tokenizer.encode(text)
                 self._subwords += len(tokens)
                 self._cost += min(float(bits_V[tokens].sum()) for bits_V in self._relative_bits)

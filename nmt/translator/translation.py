@@ -11,28 +11,28 @@ class Translation:
 
     text: str
     score: float
-    """Rank: ``log_prob`` over the length penalty, with coverage where the search counts it; with ``search.consensus``
-    its similarity to all draws, from 0 to 1; 0 for a blank source."""
+    """Score by which translations are ranked: ``log_prob`` divided by the length penalty, plus coverage if the search
+    counts it; with ``search.consensus`` the similarity to all draws, from 0 to 1; 0 for a blank source."""
     log_prob: float
     """Natural logarithm of its probability under the model; 0 for a blank source."""
     cut: int = 0
-    """Number of source tokens beyond ``search.max_source_tokens``, which the model did not see."""
+    """Number of source tokens beyond ``search.max_source_tokens``, which the model did not read."""
     tokens: tuple[str, ...] = ()
     """The subwords of the translation."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Source and target of each piece that the model translated."""
+    """Source and target of each piece that the model has translated."""
     longest: int = 0
     """Number of subwords of the longest of these targets."""
 
     alternatives: tuple[Translation, ...] = ()
-    """Further translations, the best first, where ``n_best`` asks for them."""
+    """Further translations, best first, if ``n_best`` is above 1."""
 
     def __repr__(self) -> str:
         more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
         return f"Translation({self.text!r}, score={self.score:.3f}{more})"
 
     def _repr_html_(self) -> str:
-        """The text and its score, for a notebook."""
+        """Returns HTML of the text and its score for a notebook."""
         from nmt.core import notebook
 
         return notebook.table([("translation", notebook.text(self.text)), ("score", notebook.figure(self.score))])

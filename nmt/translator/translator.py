@@ -1,4 +1,4 @@
-"""A trained model as an object: what the commands and a Python program use.
+"""A trained model as an object, which the commands and Python programs use.
 
 >>> import nmt
 >>> translator = nmt.load("runs/de-en")
@@ -53,28 +53,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WIDEST = 4
-"""Where texts of an n-best list repeat each other, up to so many times as many hypotheses and beams are tried."""
+"""Maximum factor by which the numbers of hypotheses and beams are increased if texts of an n-best list repeat each
+other."""
 
 USUAL_CHARACTERS = 1000
-"""A longer line is not split into subwords with the others of its window before it is known to be one piece: the
-subwords of many such lines take memory."""
+"""Number of characters above which a line is not split into subwords together with its window, but only when it is
+known to be one piece, because the subwords of many such lines take much memory."""
 
 Candidate: TypeAlias = tuple[str, Hypothesis]
-"""A translation of a sentence: its text and its tokens."""
+"""A translation of a sentence: its text and its hypothesis."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences for a search, with what their translations begin with and contain."""
+    """Sentences for a search, with the prefixes and constraints of their translations."""
 
     texts: Sequence[str]
     ids: Sequence[Sequence[int]]
-    """The tokens that the model reads, the token for a language included."""
+    """The tokens that the model reads, including the token for a language."""
     prefixes: Sequence[Sequence[int]] | None
     constraints: Sequence[Sequence[Constraint]] | None
 
     def only(self, rows: Sequence[int]) -> Sentences:
-        """Some of them, by number."""
+        """Selects some of the sentences by their indices."""
         values = (self.texts, self.ids, self.prefixes, self.constraints)
         return Sentences(*(None if each is None else [each[row] for row in rows] for each in values))  # type: ignore[arg-type]
 
@@ -85,7 +86,7 @@ class Terminology(Protocol):
     def revised(
         self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
-        """The translations of each sentence, with the terms where ``found`` lacks them."""
+        """Revises the translations ``found`` for each sentence, so that they contain the terms."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Translator:
     threads: int = 1
     """Threads that split texts into subwords."""
     heads: str | None = None
-    """Heads to align by, a pattern over their names; None: those of the configuration."""
+    """Pattern over the names of the heads that alignments use; None means the heads of the configuration."""
     terminology: Terminology | None = None
     """Puts terms into translations."""
 
@@ -117,7 +118,7 @@ class Translator:
 
     @cached_property
     def aligner(self) -> Aligner:
-        """Aligns with the same model."""
+        """Aligner with the same model."""
         from nmt.translator.aligner import Aligner
 
         extraction = self.trained.experiment.alignment
@@ -132,15 +133,16 @@ class Translator:
 
     @property
     def model(self) -> Seq2Seq[Any, Any]:
-        """The model, a ``torch.nn.Module``, as it translates: frozen, in eval mode, and in the precision of
-        ``nmt.load``, where parts may have been replaced by faster ones."""
+        """The model, a ``torch.nn.Module``, in the state in which it translates: frozen, in eval mode, and in the
+        precision of ``nmt.load``. Some of its parts may have been replaced by faster ones."""
         return self.trained.model
 
     @library
     def to(self, device: str | Device | None = None, *, target_language: str | None = None) -> Translator:
-        """A translator with the same weights, read from the checkpoint again, on another device in the same precision,
-        or into another target language of the model, or both; this one stays as it is. None: as it is. Raises
-        InputError for a device or a language that is not there, and for an engine that cannot be moved."""
+        """Returns a translator with the same weights, read from the checkpoint again, on another device in the same
+        precision, or into another target language of the model, or both; None means no change. This translator does not
+        change. Raises InputError for a device or a language that does not exist, and for an engine that cannot be
+        moved."""
         translator = self
         if device is not None:
             from nmt.translator.moving import moved
@@ -159,8 +161,9 @@ class Translator:
         save(self.trained, Path(output))
 
     def document(self) -> Document:
-        """Reads lines in document order: its ``sentences`` are the lines, of which ``translate``, ``align``, ``score``
-        and ``predict`` know those before each, up to a blank one. Raises InputError for a model without context."""
+        """Creates a reader of lines in document order. Its ``sentences`` are the lines, and ``translate``, ``align``,
+        ``score`` and ``predict`` know the lines before each of them, up to a blank one. Raises InputError for a model
+        without context."""
         from nmt.data.context import Document
 
         if self.trained.experiment.data.context == 0:
@@ -169,7 +172,7 @@ class Translator:
         return Document()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
-        """The same translator, whose search calls a function with the number of sentences of each batch."""
+        """Returns the same translator, whose search calls a function with the number of sentences of each batch."""
         if not isinstance(self.engine, OwnEngine):
             return self
         return replace(self, engine=replace(self.engine, on_batch=on_batch))
@@ -197,13 +200,13 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Sequence[str]] | None = None,
     ) -> Translation | Results[Translation]:
-        """The translation of a text; of several texts one for each, in order. A blank text gives a blank one. Others in
-        the list do not change a text's translation, but for rounding in bfloat16 on a CPU with AMX.
+        """Translates a text, or several texts, in order. A blank text gives a blank translation. The translation of a
+        text does not depend on the others in the list, except for rounding in bfloat16 on a CPU with AMX.
 
-        ``beam``, ``n_best``, ``length_penalty`` and ``max_length_ratio`` stand for those keys of ``search``; with
-        ``n_best`` a translation has ``alternatives``. ``target_language`` is one of a model of several. A translation
-        begins with the text's prefix, where there is one that is not blank, and contains its constraints; see
-        ``candidates``. Raises InputError for values that cannot be, and for what is not text."""
+        ``beam``, ``n_best``, ``length_penalty`` and ``max_length_ratio`` are the keys of ``search`` with these names;
+        with ``n_best`` a translation has ``alternatives``. ``target_language`` is for a model of several. A translation
+        begins with the text's prefix, unless that is blank, and contains its constraints; see ``candidates``. Raises
+        InputError for invalid values, and for values that are not text."""
         options = (beam, n_best, length_penalty, max_length_ratio)
         from nmt.translator.arguments import searching, texts_of
 
@@ -224,18 +227,19 @@ class Translator:
         first_line: int = 1,
         scored: bool = True,
     ) -> list[tuple[Translation, ...]]:
-        """Up to ``search.n_best`` translations of each text, the best first or, from sampling, in the order of the
-        draws; one blank translation of a blank text. Each contains the words and phrases of the text's ``constraints``.
-        Raises InputError for a prefix or phrase that the vocabulary cannot spell, with its line, ``first_line`` being
-        the first text's, and for a search that does not support constraints. Without ``scored``, another engine may
-        leave scores out, which are NaN then.
+        """Finds up to ``search.n_best`` translations of each text, best first or, with sampling, in the order of the
+        draws; a blank text has one blank translation. Each contains the words and phrases of the text's
+        ``constraints``. Raises InputError for a prefix or phrase that the vocabulary cannot spell, with its line, and
+        for a search that does not support constraints; ``first_line`` is the line of the first text. Without
+        ``scored``, another engine may omit scores, which are then NaN.
 
-        Each text is in an n-best list once, in the best of its spellings: where several of its hypotheses read alike,
-        a wider search looks for others. A list is shorter where that finds too few. Draws may repeat each other.
+        Each text is in an n-best list once, with the best of its segmentations: if several hypotheses have the same
+        text, a wider search looks for others. The list is shorter if this finds too few. Draws may repeat each other.
 
-        A text of several lines is translated line by line, and a line that is too long for the model
-        (``search.split_longer_than``) or holds several sentences where it was trained on single ones in pieces, unless
-        it has a prefix or constraints. What has no letter is copied; see ``nmt.translator.segmentation``."""
+        A text of several lines is translated line by line. A line that is too long for the model
+        (``search.split_longer_than``), or that holds several sentences if the model was trained on single ones, is
+        translated in pieces, unless it has a prefix or constraints. A piece without a letter is copied; see
+        ``nmt.translator.segmentation``."""
         phrases = None if constraints is None else self._phrases(constraints, first_line)
         prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes or (), first_line)]
         whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
@@ -245,7 +249,7 @@ class Translator:
 
         def count(text: str) -> int:
             tokens = subwords[text] if text in subwords else encode(text)
-            if len(tokens) <= longest:  # it may be a piece: not all parts of a long line
+            if len(tokens) <= longest:  # it may be a piece; other parts of long lines are not kept
                 subwords[text] = tokens
             return len(tokens)
 
@@ -274,18 +278,18 @@ class Translator:
         joined = segmentation.join(translations, lambda: self.aligner)
         if self.search.n_best == 1 or self.search.sampling is not None:
             return joined
-        # capitals and tags that are put back may make texts alike
+        # capitals and tags that are put back may make texts equal
         return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined]
 
     def _found(self, sentences: Sentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
-        """The translations of each sentence; see ``candidates``."""
+        """Finds the translations of each sentence; see ``candidates``."""
         given, most = {"prefixes": sentences.prefixes, "constraints": sentences.constraints}, self.search.n_best
         hypotheses = self.engine.translate_ids(sentences.ids, search, **given, scored=scored)  # type: ignore[arg-type]
         found = self.with_texts(sentences, hypotheses)
-        if most == 1 or search.sampling is not None or search.consensus is not None:  # which counts equal draws
+        if most == 1 or search.sampling is not None or search.consensus is not None:  # consensus counts equal draws
             return found
         best = [distinct(ranked, itemgetter(0)) for ranked in found]
-        # a list that is not full has all there is
+        # a list that is not full cannot be extended
         short = [row for row, ranked in enumerate(found) if len(ranked) == search.n_best and len(best[row]) < most]
         if short and search.n_best < WIDEST * most:
             wider = search.model_copy(update={"n_best": 2 * search.n_best, "beam": 2 * search.beam})
@@ -295,12 +299,12 @@ class Translator:
         return [ranked[:most] for ranked in best]
 
     def with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
-        """The hypotheses of each sentence with their texts."""
+        """Returns the hypotheses of each sentence with their texts."""
         texts = self._texts(sentences.texts, hypotheses)
         return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
-        """Translations as ``candidates`` gives them, of texts that are neither running text nor have markup."""
+        """Finds translations, like ``candidates``, of texts that are neither running text nor have markup."""
         plain = {"markup": False, "document": False}
         return replace(self, search=self.search.model_copy(update=plain)).candidates(texts)
 
@@ -321,7 +325,7 @@ class Translator:
         first_line: int = 1,
         text: bool = False,
     ) -> Alignment | Results[Alignment]:
-        """The alignment of a pair, or of each pair, by one method; see ``nmt.translator.aligner.Aligner.align``."""
+        """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.views import View
         from nmt.translator.arguments import pairs_of
 
@@ -337,7 +341,8 @@ class Translator:
     def score(
         self, sources: str | Iterable[str], targets: str | Iterable[str], *, first_line: int = 1
     ) -> PairScore | Results[PairScore]:
-        """The probability of a given translation, or of several; see ``nmt.translator.scorer.Scorer.score``."""
+        """Computes the probability of a given translation, or of several; see
+        ``nmt.translator.scorer.Scorer.score``."""
         from nmt.translator.arguments import pairs_of
         from nmt.translator.scorer import Scorer
 
@@ -345,14 +350,15 @@ class Translator:
         return scores[0] if isinstance(sources, str) else scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
-        """Loss, perplexity and accuracy on given translations; see ``nmt.translator.scorer.Scorer.predict``."""
+        """Computes loss, perplexity and accuracy on given translations; see
+        ``nmt.translator.scorer.Scorer.predict``."""
         from nmt.translator.scorer import Scorer
 
         return Scorer(self.trained).predict(sources, targets, feed)
 
     def cut_warnings(self, translations: Sequence[Translation], *, first_line: int = 1) -> list[str]:
-        """A warning for each line whose source was too long and was cut, and one for those of several sentences that
-        were translated as one, for a prefix, constraints or ``--wait``."""
+        """Returns a warning for each line whose source was too long and was cut, and one warning for all lines of
+        several sentences that were translated as one because of a prefix, constraints or ``--wait``."""
         from nmt.data.sentences import sentence_spans
 
         warnings, whole = [], []
@@ -376,11 +382,11 @@ class Translator:
         return warnings
 
     def _subwords(self, texts: Sequence[str]) -> dict[str, list[int]]:
-        """The source subwords of each text."""
+        """Encodes each text as source subwords."""
         return dict(zip(texts, self.trained.tokenizers.source.encode_batch(texts, threads=self.threads), strict=True))
 
     def _translations(self, source: str, cut: int, ranked: Sequence[Candidate]) -> tuple[Translation, ...]:
-        """The translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
+        """Builds the translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
         candidates = [
             Translation(
                 text,
@@ -397,13 +403,13 @@ class Translator:
             from nmt.evaluation.consensus import consensus
 
             utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
-            best_of = {one.text: one for one in sorted(candidates, key=lambda one: one.log_prob)}  # of its spellings
+            best_of = {one.text: one for one in sorted(candidates, key=lambda one: one.log_prob)}  # best of equal texts
             best = utilities[: self.search.n_best]
             candidates = [replace(best_of[candidates[rank].text], score=utility) for rank, utility in best]
         return tuple(candidates)
 
     def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Constraint]]:
-        """The subwords of each phrase that is not blank."""
+        """Encodes each phrase that is not blank."""
         if (key := constrains(self.search)) is not None:
             raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
         encoded: list[list[Constraint]] = []
@@ -413,15 +419,16 @@ class Translator:
         return encoded
 
     def _spelt(self, given: str, line: int) -> list[int]:
-        """The target subwords of what a translation is to contain. Raises InputError for text that the model cannot
-        write."""
+        """Encodes text that a translation must contain as target subwords. Raises InputError for text that the model
+        cannot write."""
         tokens = self.trained.tokenizers.target.encode(given)
         if UNK in tokens:
             raise InputError(f"line {line}: {given!r} cannot be spelt in the model's subwords; leave it out")
         return tokens
 
     def _texts(self, sources: Sequence[str], hypotheses: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
-        """The text of each hypothesis, source by source; ``search.replace_unknown`` copies source words."""
+        """Yields the text of each hypothesis, source by source; with ``search.replace_unknown`` it copies source
+        words."""
         tokenizers = self.trained.tokenizers
         pairs = [
             (source, hypothesis.tokens)
@@ -446,7 +453,7 @@ class Translator:
 
 
 def distinct(ranked: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """The entries whose text none before them has."""
+    """Returns the entries without those whose text an earlier entry has."""
     first: dict[str, T] = {}
     for each in ranked:
         first.setdefault(text(each), each)

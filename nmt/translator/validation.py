@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Validation:
-    """Loss, perplexity and accuracy, and BLEU and chrF where configured, as ``nmt evaluate`` measures them. Of several
-    directions between languages, BLEU and chrF are the mean over directions, each of which is there as well.
+    """Measures loss, perplexity and accuracy, and if configured BLEU and chrF, like ``nmt evaluate``. With several
+    directions between languages, BLEU and chrF are the means over directions; the figures of each direction are
+    included as well.
 
-    What translates and aligns is loaded by the first validation, not by the start of training.
+    The code that translates and aligns is loaded by the first validation, not at the start of training.
     """
 
     experiment: Experiment
@@ -41,14 +42,14 @@ class Validation:
     """Shows the sentence of middle length, as the model translates it."""
 
     def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
-        """Figures by name. The attention between the first valid pairs goes to ``snapshot``, if the configuration asks
-        for any and it is not None."""
+        """Measures the figures, by name. The attention between the first valid pairs is written to ``snapshot``, if the
+        configuration requests it and ``snapshot`` is not None."""
         from nmt.evaluation.perplexity import predict
         from nmt.models.feed import TeacherForcing
         from nmt.translator.loading import TrainedModel, for_inference
 
         if snapshot is not None and self.experiment.training.snapshots:
-            snapshot.parent.mkdir(exist_ok=True)  # not later, when another may have replaced the run directory
+            snapshot.parent.mkdir(exist_ok=True)  # now, before another run may take its place
         used = for_inference(model, self.compute)
         trained = TrainedModel(
             self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
@@ -74,7 +75,7 @@ class Validation:
     def _translated(
         self, trained: TrainedModel, sources: Sequence[str], references: Sequence[str]
     ) -> Mapping[str, float]:
-        """BLEU and chrF of the model's translations; the table gets an example."""
+        """Computes BLEU and chrF of the model's translations, and gives the table an example."""
         from nmt.data.corpus import read_blocks
         from nmt.evaluation.translation import scores
         from nmt.search.config import SearchConfig
@@ -114,7 +115,7 @@ class Validation:
         return figures
 
     def _rows_of_directions(self, rows: Iterable[int]) -> dict[tuple[str, str] | None, list[int]]:
-        """Some pairs by the languages of their corpus."""
+        """Groups some pairs by the languages of their corpus."""
         corpora = self.experiment.data.valid_corpora
         found: dict[tuple[str, str] | None, list[int]] = {}
         for row in rows:

@@ -13,7 +13,7 @@ BOLD, FAINT, GREEN, YELLOW = 1, 2, 32, 33
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence of the valid corpus, as it is translated now."""
+    """A sentence of the valid corpus with its current translation."""
 
     source: str
     reference: str
@@ -21,7 +21,8 @@ class Example:
 
 
 class Table:
-    """Rows of a table, the first one under the names of its columns; under each the example, where there is one."""
+    """Formats the rows of a table, the first one below the names of the columns; each is followed by the example, if
+    there is one."""
 
     def __init__(self, *, width: int, colour: bool) -> None:
         self.example: Example | None = None
@@ -29,7 +30,7 @@ class Table:
         self._begun = False
 
     def __call__(self, validated: Validated) -> str:
-        """A row, and what belongs around it."""
+        """Returns a row, with the head before it and the example after it, if they are due."""
         parts = [] if self._begun else [_head(validated)]
         self._begun = True
         parts.append(self._row(validated))
@@ -43,7 +44,8 @@ class Table:
         return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
 
     def _sentences(self, example: Example) -> list[str]:
-        """A sentence, its reference and its translation; words of it that the reference has too are green."""
+        """Returns a sentence, its reference and its translation; words of the translation that are in the reference,
+        too, are green."""
         gold = set(example.reference.split())
         words = [
             self._painted(word, GREEN if word in gold else YELLOW) for word in self._cut(example.translation).split()

@@ -1,6 +1,6 @@
 """Several alignments of the same sentence pairs, by one direction or two.
 
-A `PairAligner` may be a model, two models, or links from files. ``one_view("name", aligner)`` makes `Views` of it,
+A `PairAligner` may be a model, two models, or links from files. ``one_view("name", aligner)`` turns it into `Views`,
 which `nmt.workflows.align.write_alignments` writes in any format, draws, scores and reports on.
 """
 
@@ -16,10 +16,10 @@ from nmt.alignment.views import Side, View
 
 
 class PairAligner(Protocol):
-    """Aligns sentence pairs: all pairs once, in order, some of them in each call."""
+    """Aligns sentence pairs, in order; each call gets the next ones."""
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
-        """One alignment, source to target, for each pair; ``first_line`` is the first pair's number, from 1."""
+        """Aligns each pair, source to target; ``first_line`` is the number of the first pair, from 1."""
 
 
 class Direction(Protocol):
@@ -28,7 +28,7 @@ class Direction(Protocol):
     def by_views(
         self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> Mapping[View, list[Alignment]]:
-        """One alignment for each pair by each view; no view occurs twice."""
+        """Aligns each pair by each view; no view occurs twice."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ class Views:
     """One or several alignments of each pair."""
 
     shown: Sequence[View]
-    """Distinct views. The first is written where a format has one alignment for a pair."""
+    """Distinct views. The first one is written if a format has a single alignment for a pair."""
     directions: Mapping[Side, Direction]
     """The forward direction, and optionally a backward one, which aligns target to source."""
     join: Join | None = None
-    """Joins the alignments of two directions."""
+    """Rule that joins the alignments of two directions; None with one direction."""
 
     @property
     def names(self) -> list[str]:
         return [view.name for view in self.shown]
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[list[Alignment]]:
-        """The alignments of all pairs by each view."""
+        """Aligns all pairs by each view."""
         by_side: dict[View, list[Alignment]] = {}
         for side, direction in self.directions.items():
             views = dict.fromkeys(replace(view, side=side) for view in self.shown if view.side in (None, side))
@@ -79,5 +79,5 @@ class Views:
 
 
 def one_view(name: str, aligner: PairAligner) -> Views:
-    """The alignments of one aligner as a view of this name."""
+    """Creates views with one view of this name, whose alignments come from one aligner."""
     return Views([View(name)], {"forward": OneWay(aligner)})

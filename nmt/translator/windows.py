@@ -17,7 +17,7 @@ OutputFormat = Literal["text", "tsv", "jsonl"]
 
 @dataclass(frozen=True)
 class Window:
-    """Lines that are translated together, with what their translations begin with and contain."""
+    """Lines that are translated together, with the prefixes and constraints of their translations."""
 
     lines: Sequence[Line]
     prefixes: Sequence[str] | None = None
@@ -47,7 +47,7 @@ class OutputOptions:
     alignment: bool = False
 
     def check(self, n_best: int) -> None:
-        """Raises InputError where one line would hold several translations."""
+        """Raises InputError if one line would hold several translations."""
         if self.format == "text" and n_best > 1:
             raise InputError(
                 "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"
@@ -72,7 +72,7 @@ class OutputOptions:
                 json_line({"line": line.number, **json_result(line.text, of_line, their_alignments)}) + "\n"
                 for line, of_line, their_alignments in zip(window.lines, candidates, alignments, strict=True)
             ]
-        elif self.format == "tsv":  # a TAB of a paragraph or a tag would begin another cell
+        elif self.format == "tsv":  # a TAB in a paragraph or a tag would begin another cell
             texts = [
                 f"{line.number}\t{rank}\t{translation.score:.6f}\t" + translation.text.replace("\t", " ") + "\n"
                 for line, of_line in zip(window.lines, candidates, strict=True)
@@ -92,11 +92,11 @@ class OutputOptions:
 def warnings_of(
     translator: Translator, lines: Sequence[Line], candidates: Sequence[Sequence[Translation]]
 ) -> tuple[str, ...]:
-    """Warnings about lines and their translations."""
+    """Collects the warnings about lines and their translations."""
     of_lines = [line.warning for line in lines if line.warning is not None]
     return (*of_lines, *translator.cut_warnings([best for best, *_ in candidates], first_line=lines[0].number))
 
 
 def count_subwords(candidates: Sequence[Sequence[Translation]]) -> int:
-    """The number of subwords in all translations."""
+    """Counts the subwords in all translations."""
     return sum(len(one.tokens) for of_line in candidates for one in of_line)

@@ -18,7 +18,7 @@ _state: tuple[Translator, OutputOptions] | None = None
 def initialize(loading: LoadOptions, options: OutputOptions) -> None:
     """Loads the translator of this process, which has one thread."""
     global _state
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the process that started this one ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process ends this one
     log.set_verbosity(log.Verbosity.SILENT)
     torch.set_num_threads(1)
     translator = loading.load(
@@ -33,7 +33,7 @@ def initialize(loading: LoadOptions, options: OutputOptions) -> None:
 
 
 def translate(window: Window) -> WindowTranslation:
-    """The translation of a window."""
+    """Translates a window."""
     assert _state is not None
     translator, options = _state
     return options.translate(translator, window)

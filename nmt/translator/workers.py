@@ -1,8 +1,8 @@
 """Translates several windows of lines at once.
 
-Processes have the model and one thread each: two threads of one process share every matrix product and wait for each
-other at each; two processes share nothing. For an engine that computes outside Python's lock, threads of this process
-serve: the engine translates while Python reads and writes the text of other windows.
+Each process has its own model and one thread: two threads of one process would share every matrix product and wait for
+each other, but two processes share nothing. For an engine that computes outside Python's lock, threads of this process
+are enough: the engine translates while Python reads and writes the text of other windows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nmt.translator.translator import Loader, Translator
 from nmt.translator.windows import OutputOptions, Window, WindowTranslation
 
 AHEAD = 2
-"""Windows for each process or thread that are read before the first of them is written."""
+"""Number of windows for each process or thread that are read before the first of them is written."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LoadOptions:
 
 
 class Workers:
-    """Translates windows in order: one by one, until starting processes or threads is worth its time.
+    """Translates windows in order, one by one until it is worth the time to start processes or threads.
 
     Processes take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row
     of ``full`` lines, and end with the context.
@@ -55,7 +55,8 @@ class Workers:
         full: int,
         after: int,
     ) -> None:
-        """``count`` 1: this process translates. ``loading`` None: threads of it, all with ``translator``."""
+        """If ``count`` is 1, this process translates. If ``loading`` is None, threads of this process translate, all
+        with ``translator``."""
         self._translator = translator
         self._options = options
         self._loading = loading
@@ -74,8 +75,9 @@ class Workers:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
     def translate(self, windows: Iterable[Window]) -> Iterator[tuple[Window, Callable[[], WindowTranslation]]]:
-        """Each window, in order, with the function that translates it here, or waits for its translation. Call it
-        before the next. Raises InputError where a process was ended from outside, and so does the function."""
+        """Yields each window, in order, with a function that translates it in this process, or waits for its
+        translation; it must be called before the next window is taken. This method and the function raise InputError if
+        a process was ended from outside."""
         waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
@@ -88,7 +90,7 @@ class Workers:
                 continue
             with self._reporting():
                 waiting.append((window, self._submitted(self._executor, window)))
-            # a writer of less than a window may wait for the translation
+            # whoever wrote less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self._count):
                 window, future = waiting.popleft()
                 yield window, partial(self._result, future)
@@ -117,7 +119,8 @@ class Workers:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Reports a process that is gone, which shows when a window is submitted or its translation awaited."""
+        """Raises InputError for a process that is gone, which is noticed when a window is submitted or its translation
+        awaited."""
         try:
             yield
         except BrokenProcessPool:

@@ -1,1 +1,1 @@
-"""One plain function per command: builds the objects and calls them."""
+"""Plain functions, one per command, that build the objects and call them."""

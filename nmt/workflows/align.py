@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nmt.translator.translator import Translator
 
 WINDOW_PAIRS = 1000
-"""Pairs that are held in memory and aligned together."""
+"""Number of pairs that are held in memory and aligned together."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class AlignmentInputs:
     """The target text; None for a model's own translations."""
     gold: Path | None = None
     gold_base: int = 0
-    """The index of the first word in ``gold``."""
+    """Index of the first word in ``gold``."""
     text: bool = False
-    """Words are those of ordinary text, and not parted by white space only."""
+    """If True, the words are those of ordinary text, which are not only separated by white space."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +54,36 @@ class Header:
 
     views: Sequence[str]
     facts: Sequence[str] = ()
-    """The files, and what aligned them."""
+    """The files, and the models that aligned them."""
     gold: Sequence[Gold] | None = None
     """The gold links of each pair."""
     explanations: Mapping[str, str] = field(default_factory=dict)
-    """The rule that makes the links, in a sentence, by the name of the view."""
+    """The rule that gives the links, in a sentence, by the name of the view."""
     languages: tuple[str, str] | None = None
-    """Those of source and target, where the names of the files tell them."""
+    """Languages of source and target, if the names of the files contain them."""
 
 
 WritePair: TypeAlias = Callable[[Sequence[Alignment]], None]
-"""Writes the alignments of the next sentence pair, one by each view."""
+"""Function that writes the alignments of the next sentence pair, one by each view."""
 
 OpenWriter: TypeAlias = Callable[[Path | None, Header], AbstractContextManager[WritePair]]
-"""Opens a file, or stdout for None, for alignments in some format. Leaving the block completes the file."""
+"""Function that opens a file, or stdout for None, for alignments in some format. Leaving the context completes the
+file."""
 
 Nlls: TypeAlias = Callable[[Sequence[str], Sequence[str], int], list[float]]
-"""Gives the negative log-probability per token of sentence pairs, the first of which has the given number."""
+"""Function that returns the negative log-probability per token of sentence pairs, the first of which has the given
+number."""
 
 
 class AlignmentReport(Protocol):
     """Collects a table from the alignments of all pairs."""
 
     def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
-        """Takes the next sentence pairs; ``first`` is the number of the first one."""
+        """Adds the next sentence pairs; ``first`` is the number of the first one."""
 
 
 class ReportOptions(Protocol):
-    """A table to make of all pairs, its file, and the option that named the file."""
+    """A table of all pairs, its file, and the option that names the file."""
 
     @property
     def option(self) -> str: ...
@@ -90,7 +92,7 @@ class ReportOptions(Protocol):
     def path(self) -> Path: ...
 
     def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
-        """Begins the table; leaving the block without an error writes it."""
+        """Begins the table; leaving the context without an error writes it."""
 
 
 @contextmanager
@@ -101,7 +103,7 @@ def first_view(writer: AlignmentWriter) -> Iterator[WritePair]:
 
 
 def lines(writer: Callable[[TextIO], AlignmentWriter]) -> OpenWriter:
-    """Makes a format of text, which may go to stdout."""
+    """Creates a format of text, which may go to stdout."""
 
     @contextmanager
     def open_lines(path: Path | None, _: Header) -> Iterator[WritePair]:
@@ -112,7 +114,7 @@ def lines(writer: Callable[[TextIO], AlignmentWriter]) -> OpenWriter:
 
 
 def file(writer: Callable[[Path, Header], AlignmentWriter]) -> OpenWriter:
-    """Makes a format of a file or folder."""
+    """Creates a format of a file or folder."""
 
     def open_file(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
         assert path is not None
@@ -126,15 +128,15 @@ PHARAOH = lines(lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair
 
 @dataclass(frozen=True)
 class AlignmentOutputs:
-    """The files that alignments and reports go to."""
+    """The files to which alignments and reports are written."""
 
     path: Path | None = None
-    """The file to write; None for stdout, which takes formats of text."""
+    """The file to write; None means stdout, for formats of text."""
     writer: OpenWriter | None = PHARAOH
-    """The format; None for no alignments, only reports."""
+    """The format; None means that only reports are written."""
     reports: Sequence[ReportOptions] = ()
     pictures: bool = False
-    """``path`` is a folder, to be made if it is missing."""
+    """If True, ``path`` is a folder, which is created if it is missing."""
 
     @property
     def files(self) -> dict[str, Path]:
@@ -144,8 +146,8 @@ class AlignmentOutputs:
 
 
 def check_files(inputs: AlignmentInputs, outputs: AlignmentOutputs, *others: Path | None) -> None:
-    """Finds before any work a file that cannot be read, and one that would be read and written; ``others`` are read,
-    too."""
+    """Raises InputError, before any work, for a file that cannot be read, and for one that would be both read and
+    written; ``others`` are read, too."""
     read = (inputs.source, inputs.target, inputs.gold)
     check_readable(*read)
     for option, path in outputs.files.items():
@@ -163,13 +165,12 @@ def write_alignments(
     nlls: Nlls | None = None,
 ) -> Mapping[str, AlignmentScore]:
     """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page holds all views,
-    names ``facts`` about them, and has ``explanations`` of the links by the names of views; all else goes by the first
-    view. The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does not need a
-    ``target``.
+    ``facts`` about them, and ``explanations`` of the links by the names of views; everything else uses the first view.
+    The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does not need a ``target``.
 
-    With gold links prints AER, precision and recall of each view on stderr, and returns them by its name. Raises
-    InputError for files that cannot be read or written, do not have the same lines, or hold links outside their
-    sentences.
+    With gold links it prints AER, precision and recall of each view on stderr, and returns the scores by the names of
+    views. Raises InputError for files that cannot be read or written, do not have the same lines, or hold links outside
+    their sentences.
     """
     gold = gold_of(inputs)
     totals = dict.fromkeys(views.names, AlignmentScore())
@@ -203,14 +204,14 @@ def write_alignments(
 
 
 def check_readable(*paths: Path | None) -> None:
-    """Finds a file that cannot be read before any work."""
+    """Raises InputError, before any work, for a file that cannot be read."""
     for path in filter(None, paths):
         open_bytes(path).close()
 
 
 def gold_of(inputs: AlignmentInputs) -> tuple[Gold, ...] | None:
-    """Reads the gold links of each pair of lines and checks them against the sentences; None without gold links, or
-    without target sentences."""
+    """Reads the gold links of each pair of lines and checks them against the sentences; returns None without gold
+    links, or without target sentences."""
     if inputs.gold is None or inputs.target is None:
         return None
     words = text_words if inputs.text else white_space_words
@@ -222,7 +223,7 @@ class Window(NamedTuple):
     """Sentence pairs that are aligned together."""
 
     first: int
-    """Number of the pairs before."""
+    """Number of preceding pairs."""
     sources: list[str]
     targets: list[str]
 
@@ -235,10 +236,10 @@ def windows(
     description: str = "align",
     size: int | None = None,
 ) -> Generator[Window, None, None]:
-    """Cuts all pairs of lines into windows of ``size`` pairs; None: ``WINDOW_PAIRS``. Without ``target`` the pairs are
-    source lines and their translations by the model, which is not needed otherwise. Close it, so that its progress bar
-    goes. Raises InputError without a pair."""
-    first, in_source, in_target = 0, Document(), Document()  # a model may read the sentences before
+    """Divides all pairs of lines into windows of ``size`` pairs; None means ``WINDOW_PAIRS``. Without ``target`` the
+    pairs are source lines and their translations by the model, which is not needed otherwise. The generator must be
+    closed, so that its progress bar disappears. Raises InputError if there is no pair."""
+    first, in_source, in_target = 0, Document(), Document()  # a model may read previous sentences
     with log.progress(description=description, unit="pair") as bar:
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
@@ -260,8 +261,8 @@ def windows(
 
 
 def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
-    """Reads the lines of both files, which may be one file of pairs; without ``target`` those of the source with blank
-    targets."""
+    """Reads the lines of both files, which may be one file of pairs; without ``target`` it reads the lines of the
+    source, with blank targets."""
     if source is target:
         for block in read_blocks(corpus_of(source, target)):
             yield from zip(block.sources, block.targets, strict=True)
@@ -270,7 +271,7 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
         for line in read_lines(source, longest=None):
             yield line, ""
         return
-    both = (read_lines(path, longest=None) for path in (source, target))  # those too long are left blank later
+    both = (read_lines(path, longest=None) for path in (source, target))  # pairs that are too long are left blank later
     for count, (one, other) in enumerate(zip_longest(*both)):
         if one is None or other is None:
             longer, shorter = (target, source) if one is None else (source, target)
@@ -279,9 +280,9 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def corpus_of(source: Path, target: Path) -> CorpusConfig:
-    """The corpus of two files. One object as both is a file of pairs, and two that are equal are a file that is its own
-    translation."""
-    # Constructed without validation: these paths hold no variables.
+    """Creates the corpus of two files. If both are the same object, it is a file of pairs; two equal paths are a file
+    that is its own translation."""
+    # constructed without validation, because these paths contain no variables
     if source is target:
         return CorpusConfig.model_construct(pairs=source)
     return CorpusConfig.model_construct(source=source, target=target)

@@ -1,6 +1,6 @@
-"""Links from files, of any aligner: joined, written in another format, drawn and judged, without a model.
+"""Links from files of any aligner, which are joined, written in another format, drawn and scored without a model.
 
-This is the work of fast_align's `atools`, but with the sentences, so that a link outside of them is noticed.
+This does the work of fast_align's `atools`, but with the sentences, so that a link outside of them is noticed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nmt.translator.views import OneWay, Views
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, Window, check_files, windows, write_alignments
 
 WINDOW_PAIRS = 20
-"""Pairs that are read together. With 1000, Python's garbage collector takes a quarter of the time."""
+"""Number of pairs that are read together. With 1000, Python's garbage collector takes a quarter of the time."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class LinkFile:
 
     path: Path
     base: int | None = None
-    """The index of the first word; None: 0."""
+    """Index of the first word; None means 0."""
     target_first: bool = False
-    """Each link has the target first, as with a model of the other direction."""
+    """If True, each link has the target first, as from a model of the other direction."""
 
 
 @dataclass(frozen=True)
 class ReverseLinks:
-    """Links of the other direction, and how both are joined."""
+    """Links of the other direction, and the rule that joins both."""
 
     file: LinkFile
     join: Join
@@ -56,7 +56,7 @@ def align_links(
     """Writes one alignment for each pair of lines and each of ``views``, of links from files.
 
     Raises InputError for what ``nmt.workflows.align.write_alignments`` raises it for, for a file that is not of these
-    sentences or holds links outside of them, and where matrices are to be joined but a file has none.
+    sentences or holds links outside of them, and if matrices should be joined but a file has none.
     """
     assert inputs.target is not None
     join = None if reverse is None else reverse.join
@@ -67,7 +67,7 @@ def align_links(
         readers["backward"] = LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True)
 
     def pairs_in_windows() -> Generator[Window, None, None]:
-        """Raises InputError for a file that goes on after the last pair."""
+        """Yields the windows; raises InputError for a file that continues after the last pair."""
         yield from windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS)
         for reader in readers.values():
             reader.end()
@@ -83,12 +83,12 @@ def align_links(
 
 
 class LinkReader:
-    """The links of a file, as an `Aligner` of the pairs that they are of; a backward one aligns target to source."""
+    """The links of a file as a `PairAligner` of its pairs; a backward reader aligns target to source."""
 
     def __init__(
         self, file: LinkFile, inputs: AlignmentInputs, *, needs_matrices: bool = False, backward: bool = False
     ) -> None:
-        """Finds a fault of the file's beginning before another one is written."""
+        """Reads the beginning of the file, so that a fault there is found before another file is written."""
         self.file = file
         self._source = inputs.source
         self._words = text_words if inputs.text else white_space_words
@@ -104,7 +104,7 @@ class LinkReader:
         return self._next(sources, targets)
 
     def end(self) -> None:
-        """Raises InputError where the file goes on after the last pair."""
+        """Raises InputError if the file continues after the last pair."""
         if self._count and next(self._records, None) is not None:
             self._refuse_count(self._source, self.file.path)
 
@@ -121,8 +121,8 @@ class LinkReader:
         raise InputError(f"{fewer} has {self._count} pairs, but {more} has more: they must go together one by one")
 
     def _linked(self, source: str, target: str, found: PairLinks) -> Alignment:
-        """Joins the sentences with the links of a file, and its matrix. A file without matrices gives the score of each
-        link, 1 without scores, and 0 elsewhere."""
+        """Joins the sentences with the links and the matrix of a file. Without a matrix, a link has its score as
+        weight, or 1 if it has no score, and other cells have 0."""
         if self._needs_matrices and (found.alignment is None or found.alignment.level != "word"):
             raise InputError(
                 f"{found.place}: holds no matrix between words, as soft-mean and soft-product need; "
@@ -151,7 +151,7 @@ class LinkReader:
 
 
 def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:
-    """Raises InputError for links outside of the sentences, and for words that are not theirs."""
+    """Raises InputError for links outside of the sentences, and for words that differ from those of the sentences."""
     words = (sentences.source_words, sentences.target_words)
     if found.alignment is not None and (found.alignment.source_words, found.alignment.target_words) != words:
         _refuse_words(found.place)

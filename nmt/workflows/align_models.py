@@ -1,4 +1,4 @@
-"""Alignments by models: by attention or gradients, of one or of both directions, by one view or several; the choice of
+"""Alignments by models: by attention or gradients, in one or in both directions, by one view or several; the choice of
 heads, and the comparison of a model's methods (Jain & Wallace 2019, "Attention is not Explanation")."""
 
 from __future__ import annotations
@@ -51,46 +51,46 @@ if TYPE_CHECKING:
     from nmt.translator.translator import Loader, Translator
 
 Criterion: TypeAlias = Literal["entropy", "gold"]
-"""The least entropy of the weights, or the least error rate of the links."""
+"""Criterion of the choice of heads: the lowest entropy of the weights, or the lowest error rate of the links."""
 
 ENTROPY_PAIRS = 200
-"""Number of the first pairs that heads are chosen on by entropy."""
+"""Number of the first pairs on which heads are chosen by entropy."""
 
 
 @dataclass(frozen=True)
 class Reverse:
-    """A model that translates the target to the source, and how its alignment is joined to the forward one's."""
+    """A model that translates the target to the source, and the rule that joins its alignment with the forward one."""
 
     model: str
     join: Join
     to: str | None = None
-    """The model's target language, where it has several."""
+    """The model's target language, if it has several."""
 
     def changes(self, overrides: Sequence[str]) -> list[str]:
-        """The changes of its configuration, of those of the forward model's."""
+        """Returns the changes of its configuration, derived from those of the forward model's."""
         shared = [change for change in overrides if not change.startswith("search.to=")]
         return shared if self.to is None else [*shared, Override.text("search.to", "--to", self.to)]
 
 
 @dataclass(frozen=True)
 class AlignmentModels:
-    """One model or two, and how they are run."""
+    """One or two models, and the settings with which they run."""
 
     model: str | None
-    """The model; None for the run that trained last."""
+    """The model; None means the run that was trained last."""
     overrides: Sequence[str] = ()
-    """Changes of the configurations of both."""
+    """Changes of the configurations of both models."""
     reverse: Reverse | None = None
     device: str = "auto"
     precision: str = "auto"
     choose_heads: Criterion | None = None
-    """The criterion for the heads that views without heads of their own go by; None: the configured heads."""
+    """The criterion by which heads are chosen for views without heads of their own; None means the configured heads."""
     level: Level = "word"
 
 
 @dataclass(frozen=True)
 class ByModel:
-    """The direction in which a model translates."""
+    """A direction whose alignments come from a model."""
 
     aligner: Aligner
     level: Level = "word"
@@ -106,7 +106,7 @@ def align(
     models: AlignmentModels, views: Sequence[View], inputs: AlignmentInputs, outputs: AlignmentOutputs, load: Loader
 ) -> Mapping[str, AlignmentScore]:
     """Writes alignments of the input pairs, or of source lines and their translations by the model, by each of
-    ``views``; of two models only between words.
+    ``views``; two models are joined only between words.
 
     Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
     """
@@ -130,7 +130,7 @@ def align(
         explanations={view.name: _explanation(view, translators, join) for view in all_views},
         nlls=partial(pair_nlls, forward, backward),
     )
-    if outputs.path is not None and not totals:  # else the scores are the last word
+    if outputs.path is not None and not totals:  # otherwise the scores are the last output
         checkpoint = forward.trained.checkpoint
         log.info(f"alignments: {outputs.path}")
         if (run_of(checkpoint) / metrics.FILE).exists():
@@ -139,7 +139,7 @@ def align(
 
 
 def _explanation(view: View, models: Mapping[Side, Translator], join: Join | None) -> str:
-    """The rule that makes the links of a view, and the heads that it is the mean of, in sentences."""
+    """Describes in sentences the rule that gives the links of a view, and the heads whose mean it is."""
     if join is not None and view.side is None:
         return join.explanation
     if plugins.has("methods", view.method):
@@ -161,8 +161,9 @@ def pair_nlls(
     targets: Sequence[str],
     first_line: int = 1,
 ) -> list[float]:
-    """Computes the negative log-probability per token of each target given its source; with a model that translates the
-    other way, the mean of that and of the source given the target. NaN for a pair that is too long."""
+    """Computes the negative log-probability per token of each target given its source. With a model that translates in
+    the other direction, it is the mean of this and of the source given the target. It is NaN for a pair that is too
+    long."""
     scores = [forward.score(sources, targets, first_line=first_line)]
     if backward is not None:
         scores.append(backward.score(targets, sources, first_line=first_line))
@@ -171,14 +172,14 @@ def pair_nlls(
 
 
 def _loaded(models: AlignmentModels, load: Loader) -> dict[Side, Translator]:
-    from nmt.translator.both_directions import BothDirections  # only now: torch takes a second to import
+    from nmt.translator.both_directions import BothDirections  # imported late, because torch takes a second
 
     forward = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
     if models.reverse is None:
         return {"forward": forward}
     changes = models.reverse.changes(models.overrides)
     backward = load(models.reverse.model, device=models.device, precision=models.precision, overrides=changes)
-    both = BothDirections(forward, backward, models.reverse.join)  # refuses two of one run
+    both = BothDirections(forward, backward, models.reverse.join)  # raises for two models of one run
     return {"forward": both.forward, "backward": both.backward}
 
 
@@ -190,7 +191,7 @@ def _with_heads(model: Translator, heads: str) -> Translator:
 
 
 def _choosing(translators: Mapping[Side, Translator], by: Criterion, inputs: AlignmentInputs) -> dict[Side, Translator]:
-    """Gives each model the heads that suit the first pairs best."""
+    """Gives each model the heads that are best on the first pairs."""
     all_gold = gold_of(inputs) if by == "gold" else None
     with closing(
         windows(translators["forward"], inputs.source, inputs.target, description="choose heads")
@@ -238,8 +239,8 @@ def choose_heads(
 
 
 def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[View]:
-    """Lists the views, each once; in place of a view of each head one for each. Raises InputError for a method or heads
-    that a model does not have."""
+    """Lists the views, each once; a view of ``each`` head is replaced by one view for every head. Raises InputError for
+    a method or heads that a model does not have."""
     found: dict[View, None] = {}
     for view in views:
         viewed = [model for side, model in models.items() if view.side in (None, side)]
@@ -249,7 +250,7 @@ def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[V
         if view.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]
             if len(common) == 1 and replace(view, heads=None, each=False) in found:
-                continue  # the only head is what attention shows
+                continue  # the only head is the same as the view of attention
             if not common:
                 raise InputError(
                     f"--view {view.name}: the two models have no such head in common; ask for those of one, "
@@ -262,7 +263,7 @@ def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[V
 
 
 def _heads(view: View, model: Translator) -> list[str]:
-    """Finds the heads of a model that fit a view's pattern."""
+    """Finds the heads of a model that match a view's pattern."""
     names = model.trained.model.decoder.head_names
     assert view.heads is not None
     found = [name for name in names if fnmatchcase(name, view.heads)]
@@ -282,16 +283,16 @@ class Comparison:
     sentences: int
     methods: tuple[Method, ...]
     scores: Mapping[Method, AlignmentScore] | None
-    """The scores of each method's links; None without gold links."""
+    """Scores of each method's links; None without gold links."""
     agreements: Mapping[tuple[Method, Method], Agreement]
-    """The agreement of each two methods' soft alignments between words."""
+    """Agreement of the soft alignments between words of each two methods."""
     erasures: Mapping[Method, Erasure]
-    """The effect of source words left out, by the weights of each method."""
+    """Effect of leaving out source words, by the weights of each method."""
     distances: Sequence[float] | None
-    """The distance that permuted attention makes for each target subword; None without attention."""
+    """Distance of the output distribution with permuted attention for each target subword; None without attention."""
 
     def lines(self) -> list[str]:
-        """Formats one table or two for people; error rates in per cent."""
+        """Formats one or two tables, with error rates in per cent."""
         width = max(len(f"{one} - {other}") for one, other in self.agreements)
         lines = []
         if self.scores is not None:
@@ -320,7 +321,7 @@ class Comparison:
         return median(self.distances) if self.distances else None
 
     def tree(self) -> dict[str, Any]:
-        """Makes a tree for JSON, not rounded, with stable keys; null for an unknown figure."""
+        """Returns a tree for JSON, not rounded, with stable keys; an unknown figure is null."""
         return {
             "sentences": self.sentences,
             "methods": {method: self.scores and self.scores[method].as_dict() for method in self.methods},
@@ -337,12 +338,12 @@ class Comparison:
 
 def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
-    one model admits. Prints how far the methods' soft alignments agree, what is lost without the source words that
-    they weigh most and with permuted attention and, with gold links, the error rates of theirs.
+    model supports. Prints the agreement of the methods' soft alignments, the effect of leaving out the source words
+    with the highest weights, the effect of permuted attention and, with gold links, the error rates of their links.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
-    from nmt.alignment.permuted import permuted_distances  # only now: torch takes a second to import
+    from nmt.alignment.permuted import permuted_distances  # imported late, because torch takes a second
 
     check_readable(inputs.source, inputs.target, inputs.gold)
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
@@ -396,8 +397,8 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
 def probability_falls(
     translator: Translator, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
 ) -> list[NDArray[np.float64]]:
-    """The fall of each target word's probability, under teacher forcing, without each source word, (I, J) for each
-    pair. The probability of a word is that of its subwords."""
+    """Computes the fall of each target word's probability, under teacher forcing, without each source word, (I, J) for
+    each pair. The probability of a word is that of its subwords."""
     versions = [
         [
             line,

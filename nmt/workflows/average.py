@@ -1,4 +1,4 @@
-"""Averages of checkpoints, to use in place of the last one."""
+"""Averages of checkpoints, which are used instead of the last one."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Selection:
     """The checkpoints of a run to average: all of them, unless ``last`` or ``best`` is a number."""
 
     last: int | None = None
-    """Number of the newest ones."""
+    """Number of the newest checkpoints."""
     best: int | None = None
-    """Number of those with the best validation."""
+    """Number of the checkpoints with the best validations."""
     metric: Metric | None = None
-    """The measure for ``best``; None: the run's ``training.validation.metric``."""
+    """The measure for ``best``; None means the run's ``training.validation.metric``."""
 
 
 def average(
     models: Sequence[str | Path] = (), overrides: Sequence[str] = (), *, selection: Selection | None = None
 ) -> Path:
-    """Averages the weights of checkpoints (Vaswani et al. 2017, section 6.1) into a new checkpoint of their run and has
-    the run's link ``averaged`` lead there; returns the link.
+    """Averages the weights of checkpoints (Vaswani et al. 2017, section 6.1) into a new checkpoint of their run, points
+    the run's link ``averaged`` at it, and returns the link.
 
-    ``models`` is a run directory or the config that trained it, of whose checkpoints ``selection`` chooses, or nothing,
-    for the run that trained last; or it is two or more checkpoint folders, and the average goes to the run of the
-    first. ``overrides`` change the config of the run.
+    ``models`` is a run directory or the config that trained it, or empty for the run that was trained last;
+    ``selection`` then chooses among its checkpoints. Or it is two or more checkpoint folders, and the average is
+    written to the run of the first. ``overrides`` change the config of the run.
 
-    Raises InputError for fewer than two checkpoints, for what is missing, damaged or an average itself, and for
-    checkpoints of different models or vocabularies.
+    Raises InputError for fewer than two checkpoints, for checkpoints that are missing, damaged or averages themselves,
+    and for checkpoints of different models or vocabularies.
     """
     found = [find(model, overrides) for model in models or (None,)]
     if len(found) == 1 and not is_checkpoint(found[0]):
@@ -56,7 +56,7 @@ def average(
             raise InputError("--last and --best choose among the checkpoints of a run; name one run directory")
         members = _by_name(found)
         run = run_of(members[0])
-    # by rising update, so that the sum does not depend on the order of their names
+    # sorted by update, so that the sum does not depend on the order of their names
     members = sorted(members, key=lambda member: (_update(member), member))
     _refuse_strangers(members)
     names = [_name(member, run) for member in members]
@@ -66,7 +66,7 @@ def average(
     from nmt.training.more.averaging import average_weights, same_weights
 
     weights = average_weights(members)
-    if not (folder.exists() and same_weights(folder, weights)):  # it may be there, and measured, from training
+    if not (folder.exists() and same_weights(folder, weights)):  # training may have written and measured it already
         first = folders.read_state(members[0])
         state = {"averaged": names, **{key: first.get(key) for key in ("vocabulary", "manifest")}}
         checkpoint.write(folder, {folders.MODEL: weights}, state)
@@ -98,7 +98,7 @@ def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[P
 
 
 def _by_name(found: Sequence[Path]) -> list[Path]:
-    """Checks the named checkpoints, and follows links."""
+    """Checks the named checkpoints and follows links."""
     if len(found) == 1:
         raise InputError(f"{found[0]}: is one checkpoint, and an average needs two or more; or name its run directory")
     for path in found:
@@ -124,7 +124,8 @@ def _update(member: Path) -> int:
 
 
 def _refuse_strangers(members: Sequence[Path]) -> None:
-    """Checkpoints must be whole, and agree in vocabulary and model; dropout, which has no weights, may differ."""
+    """Raises InputError unless checkpoints are complete and agree in vocabulary and model; dropout, which has no
+    weights, may differ."""
     first, *others = members
     vocabulary = folders.read_state(first).get("vocabulary")
     for other in others:
@@ -132,7 +133,7 @@ def _refuse_strangers(members: Sequence[Path]) -> None:
             raise InputError(f"{other}: was trained with another vocabulary than {first}")
     runs = {run: experiments.load(run / experiments.FILE) for run in dict.fromkeys(map(run_of, members))}
     for member in members:
-        folders.verify(member, [folders.STATE])  # the weights are verified when they are averaged
+        folders.verify(member, [folders.STATE])  # the checksums of weights are verified when they are averaged
         checked_state(member, runs[run_of(member)], folders.read_lengths(run_of(member)))
     for other in others:
         changed = differences(runs[run_of(first)].model, runs[run_of(other)].model)
@@ -141,6 +142,6 @@ def _refuse_strangers(members: Sequence[Path]) -> None:
 
 
 def _name(member: Path, run: Path) -> str:
-    """The folder's name, or for one of another run its path."""
+    """Returns the name of a folder, or its path if it is in another run."""
     member = member.resolve()
     return member.name if run_of(member) == run.resolve() else str(member)

@@ -1,6 +1,5 @@
-"""Corpora to subword models, stores of train and valid, and a report, with bounded memory: training pairs are read
-twice, for filters and subwords, and to be tokenised.
-"""
+"""Processing of corpora to subword models, stores of train and valid, and a report, in bounded memory: training pairs
+are read twice, first for filters and subwords, then to be tokenised."""
 
 from __future__ import annotations
 
@@ -36,10 +35,10 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
 
 _AHEAD = 3
-"""Blocks for each core of a cluster that are tokenised before the first of them is written."""
+"""Number of blocks for each core of a cluster that are tokenised before the first of them is written."""
 
 _PROBE = 5000
-"""Pairs of a corpus that are looked at for what a person should know."""
+"""Number of pairs of a corpus that are examined for suspicious properties."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -53,7 +52,7 @@ class BlockRunner(Protocol):
     def cores(self) -> int: ...
 
     def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
-        """Gives the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are begun
+        """Yields the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are started
         before the first result is taken."""
 
 
@@ -61,8 +60,8 @@ OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
 
 
 class PairSample:
-    """A bounded sample of a stream: the `limit` different pairs of smallest hash, which is a uniform sample without
-    replacement of the different pairs seen.
+    """A bounded sample of a stream: the `limit` different pairs with the smallest hashes, which are a uniform sample
+    without replacement of all different pairs.
 
     It depends only on the pairs and on the hash's seed: not on their order, nor on how often each one occurs (bottom-k
     sampling: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"). Memory holds at most twice `limit`.
@@ -74,7 +73,7 @@ class PairSample:
         self._below = 1 << 64
 
     def offer(self, hashes: npt.NDArray[np.uint64], sources: list[str], targets: list[str]) -> None:
-        """Add pairs with their hashes."""
+        """Adds pairs with their hashes."""
         candidates = (
             range(len(hashes)) if self._below >> 64 else np.flatnonzero(hashes < np.uint64(self._below)).tolist()
         )
@@ -84,7 +83,7 @@ class PairSample:
             self._shrink()
 
     def pairs(self) -> list[tuple[str, str]]:
-        """The sample, in the order of the hashes."""
+        """Returns the sample, in the order of the hashes."""
         self._shrink()
         return [self._pairs[key] for key in sorted(self._pairs)]
 
@@ -95,7 +94,7 @@ class PairSample:
 
 
 def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:
-    """Fills the folder but for report and state."""
+    """Fills the folder, except for report and state."""
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:
         scratch = Path(name)
         sample = _survey(config, seed, scratch)
@@ -131,7 +130,8 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
 
 
 def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str]]:
-    """Reads all once: the text filters' verdict and the hash of every pair, to files, and the pairs to learn from."""
+    """Reads all pairs once, writes the verdict of the text filters and the hash of every pair to files, and returns the
+    pairs to learn subwords from."""
     counts = np.zeros(len(Verdict), np.int64)
     text_filter = TextFilter(config.filters, _held_out(config))
     sample = PairSample(config.subwords.training_sentences if config.subwords.model is None else 0)
@@ -142,9 +142,9 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
     ):
         for corpus in config.train_corpora:
             probe = PairSample(_PROBE)
-            mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # the same text in two is two
+            mark = "" if corpus.languages is None else f"\n{'-'.join(corpus.languages)}"  # keeps directions apart
             for block in _progress(corpus, "reading", config.faulty):
-                _links(corpus, block, range(len(block.sources)))  # all, so that a fault is known before the work
+                _links(corpus, block, range(len(block.sources)))  # all of it, to find faults before the work
                 sources = [source.strip() for source in block.sources]
                 targets = [target.strip() for target in block.targets]
                 verdicts = bytearray(map(text_filter, sources, targets))
@@ -172,8 +172,8 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
 
 
 def _held_out(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Reads the pairs of valid and test; of a model of several languages, which may learn the other direction, each
-    turned as well."""
+    """Reads the pairs of valid and test; for a model of several languages, which may learn the other direction, also
+    with the sides exchanged."""
     for corpus in (*config.valid_corpora, *config.test_corpora):
         for block in read_blocks(corpus, faulty=config.faulty):
             yield from zip(block.sources, block.targets, strict=True)
@@ -190,7 +190,7 @@ class _Encoded(NamedTuple):
     source_words: npt.NDArray[np.int64]
     target_words: npt.NDArray[np.int64]
     words: tuple[Ragged, Ragged] | None
-    """The word of each source and each target token; None: not needed."""
+    """The word of each source and each target token; None if not needed."""
 
 
 class _Texts(NamedTuple):
@@ -204,12 +204,12 @@ class _Texts(NamedTuple):
 
 
 _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Encoded]]
-"""Tokenises texts, a bounded number of blocks ahead, in order."""
+"""Function that tokenises texts in order, a bounded number of blocks ahead."""
 
 
 @contextlib.contextmanager
 def tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
-    """Tokenises in threads, or on a cluster."""
+    """Context manager of a function that tokenises in threads, or on a cluster."""
     if cluster is None:
         with ThreadPoolExecutor(config.workers or _cores()) as executor:
             try:
@@ -225,7 +225,7 @@ def tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Toke
 def _in_threads(
     executor: ThreadPoolExecutor, ahead: int, tokenizers: TokenizerPair, blocks: Iterator[_Texts]
 ) -> Iterator[_Encoded]:
-    """Tokenises in threads, as SentencePiece runs outside Python's lock."""
+    """Tokenises in threads, because SentencePiece runs outside Python's lock."""
     waiting: deque[Future[_Encoded]] = deque()
     for block in blocks:
         waiting.append(executor.submit(_encode, tokenizers, block))
@@ -246,7 +246,7 @@ def _encode_with(models: tuple[bytes, ...], block: _Texts) -> _Encoded:
 
 @functools.lru_cache(maxsize=1)
 def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
-    """Loads the subword models once in a process, which gets many blocks."""
+    """Loads the subword models, once in each process, which gets many blocks."""
     source, target = Tokenizer(models[0]), Tokenizer(models[-1])
     return TokenizerPair(source, source if len(models) == 1 else target)
 
@@ -264,7 +264,7 @@ def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
 
 
 def _contexts(tokenizer: Tokenizer, block: _Texts, sources: Ragged) -> Ragged:
-    """The tokens of the sentences before each source, which leave a source with them within `max_length`."""
+    """Returns the tokens of the sentences before each source, as many as keep it within `max_length`."""
     if block.context == 0:
         return Ragged.blank(len(block.sources))
     encode, end = functools.cache(tokenizer.encode), tokenizer.control(BREAK)
@@ -306,21 +306,23 @@ class _Encoder:
 
 
 class _Rows(NamedTuple):
-    """The pairs of a block that passed so far. `verdicts`, `near` and `first_line` are those of the whole block."""
+    """The pairs of a block that have passed the filters so far. `verdicts`, `near` and `first_line` are those of the
+    whole block."""
 
     first_line: int
     verdicts: npt.NDArray[np.uint8]
     sources: list[str]
     targets: list[str]
     near: npt.NDArray[np.bool_]
-    """True for near-duplicates that pass."""
+    """Mask of the near-duplicates that pass."""
     links: Ragged | None = None
-    """Two numbers for each link; None: the corpus has no links."""
+    """Two numbers for each link; None means that the corpus has no links."""
     wants_words: bool = False
 
 
 def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) -> Ragged | None:
-    """Parses the links of some pairs of a block. Raises InputError for a link that is none, or points at no word."""
+    """Parses the links of some pairs of a block. Raises InputError for an invalid link, or a link to a word that does
+    not exist."""
     if block.links is None:
         return None
     found: list[npt.NDArray[np.int64]] = []
@@ -340,7 +342,7 @@ def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) 
 def _store_train(
     config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path, lines: LineTally
 ) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
-    """Reads all again and writes the pairs that pass. `verdicts`: the file of the survey."""
+    """Reads all pairs again and writes those that pass. `verdicts` is the file of the survey."""
     corpora = config.train_corpora
     keep_text, keep_links = config.subwords.sampling > 0, any(corpus.links is not None for corpus in corpora)
     tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
@@ -458,7 +460,7 @@ def _progress(corpus: TrainingCorpusConfig, description: str, faulty: Faulty) ->
 
 
 def _in_document(config: DataConfig, blocks: Iterator[PairBlock]) -> Iterator[PairBlock]:
-    """The blocks of a corpus; for a model with context each source knows the lines before it."""
+    """Yields the blocks of a corpus; for a model with context each source knows the lines before it."""
     document = Document()
     for block in blocks:
         yield replace(block, sources=[*document.sentences(block.sources)]) if config.context else block
@@ -469,7 +471,7 @@ def _count_words(texts: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
-    """Raises InputError where no training pair is left, naming the filters that took them."""
+    """Raises InputError, which names the filters that dropped the pairs, if no training pair is left."""
     if kept == 0:
         reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items() if count)
         pairs = sum(dropped.values())

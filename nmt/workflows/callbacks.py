@@ -1,4 +1,4 @@
-"""Objects that watch a training, and may stop it."""
+"""Objects that observe a training and may stop it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ EVENTS = ("on_update", "on_validation", "on_checkpoint")
 
 
 def check(callbacks: Sequence[object], processes: Processes) -> None:
-    """Raises InputError for an object with a method that would never be called, and for several processes, which would
-    have to stop together."""
+    """Raises InputError for an object with a method that would never be called, and for callbacks in several processes,
+    which would have to stop together."""
     for callback in callbacks:
         for name in [name for name in dir(callback) if name.startswith("on_")] or ["none of them"]:
             if name not in EVENTS:

@@ -37,9 +37,9 @@ class Scoring:
     metrics: Sequence[str] = ()
     """Further metrics, of plug-ins."""
     wait_scores: Callable[[Translator, Sequence[str], Callable[[Sequence[str]], float]], list[WaitScore]] | None = None
-    """Translates sources simultaneously, and has the texts scored by a function."""
+    """Function that translates sources simultaneously and scores the texts by a function."""
     term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
-    """Counts the terms of a glossary in sources and translations."""
+    """Function that counts the terms of a glossary in sources and translations."""
 
     def lengths(
         self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
@@ -75,9 +75,10 @@ def evaluate(
     precision: str,
     load: Loader,
 ) -> None:
-    """Prints BLEU, chrF and TER of a file of translations, or of the model's own beside its perplexity and token
-    accuracy on the references; without any file, of each of ``data.test`` in the model's config. ``plot`` draws the
-    scores by source length, one line for each corpus; a file of translations then needs its ``source``.
+    """Prints BLEU, chrF and TER of a file of translations, or of the model's own translations, together with its
+    perplexity and token accuracy on the references; without any file, it does so for each of ``data.test`` in the
+    model's config. ``plot`` draws the scores by source length, one line for each corpus; a file of translations then
+    needs its ``source``.
 
     Raises InputError for files that cannot be read or do not have the same lines.
     """
@@ -122,11 +123,11 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
 
 
 def of_model(translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring) -> Evaluation:
-    """Scores of a model's translations, and of its predictions of the references."""
+    """Computes the scores of a model's translations, and its predictions of the references."""
     from nmt.evaluation.feeds import FEEDS
 
     translator.trained.warn_of_language(sources)
-    sources = Document().sentences(sources)  # a model may read the sentences before
+    sources = Document().sentences(sources)  # a model may read previous sentences
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
         waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
@@ -146,7 +147,8 @@ def of_model(translator: Translator, sources: Sequence[str], references: Sequenc
 
 
 def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:
-    """Scores of each of ``data.test``, translated into its own language; with ``search.to`` of those into that one."""
+    """Computes the scores of each corpus of ``data.test``, translated into its own language; with ``search.to`` only of
+    those into that language."""
     experiment = translator.trained.experiment
     corpora = experiment.data.test_corpora
     if not corpora:
@@ -155,7 +157,7 @@ def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evalu
     if to is not None and not (corpora := tuple(corpus for corpus in corpora if corpus.target_language == to)):
         raise InputError(f"--to {to}: no corpus of data.test is into it; give --source and --reference")
     lines = {}
-    for corpus in corpora:  # all are read before minutes of translation
+    for corpus in corpora:  # all corpora are read before minutes of translation
         direction = "" if corpus.languages is None else f"{'-'.join(corpus.languages)} "
         own = translator.to(target_language=corpus.target_language)
         try:
@@ -166,8 +168,8 @@ def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evalu
 
 
 def _sides(source: Path | None, reference: Path) -> tuple[list[str], list[str]]:
-    """Reads the lines of two text files, or of one that holds both sides; without a source only the references. Raises
-    InputError where one cannot be read or they differ in number."""
+    """Reads the lines of two text files, or of one that holds both sides; without a source it reads only the
+    references. Raises InputError if a file cannot be read or their numbers of lines differ."""
     if source is reference:
         return _lines(corpus_of(source, reference))
     references = list(read_lines(reference))

@@ -33,10 +33,10 @@ class AlignmentEvaluation:
 
     score: AlignmentScore
     estimates: Mapping[str, Estimate]
-    """By `aer`, `precision`, `recall` and `f1`: fractions, with 95 % intervals."""
+    """Estimates by `aer`, `precision`, `recall` and `f1`, as fractions with 95 % intervals."""
 
     def lines(self) -> list[str]:
-        """Formats a table for people, in per cent."""
+        """Formats a table in per cent."""
         rows = [("", "rate", "95% interval")]
         for key, each in self.estimates.items():
             rows.append((_NAMES[key], f"{100 * each.value:.1f}", f"{100 * each.low:.1f} to {100 * each.high:.1f}"))
@@ -44,7 +44,7 @@ class AlignmentEvaluation:
         return [*lines, f"{self.score.sentences} sentences, {self.score.predicted} links, {self.score.sure} sure"]
 
     def tree(self) -> dict[str, Any]:
-        """Makes a tree for JSON, not rounded, with stable keys: the counts, and each rate's `value`, `low` and
+        """Returns a tree for JSON, not rounded, with stable keys: the counts, and each rate's `value`, `low` and
         `high`."""
         return self.score.as_dict() | {key: asdict(each) for key, each in self.estimates.items()}
 
@@ -52,8 +52,8 @@ class AlignmentEvaluation:
 def evaluate_alignment(
     hypothesis: Path, gold: Path, *, gold_base: int, json: bool, base: int | None = None
 ) -> AlignmentEvaluation:
-    """Prints the scores of the links of a file in any format; ``base`` as in ``read_links``. Possible links count as
-    the others.
+    """Prints the scores of the links of a file in any format; ``base`` is that of ``read_links``. Possible links of the
+    file count like sure ones.
 
     Raises InputError for files that cannot be read, hold invalid links, are empty or differ in their number of
     lines."""

@@ -28,7 +28,7 @@ LINKS = ("best", "latest", "averaged")
 """The links of a run to its checkpoints."""
 
 BAR = 20
-"""Characters that stand for all parameters of a model."""
+"""Number of characters of the bar for all parameters of a model."""
 
 _MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trained"}
 
@@ -44,10 +44,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The subwords of both sides, the special ones among them."""
+    """The subwords of both sides, including the special ones."""
 
     kind: str | None
-    """The kind of segmentation; None where the subwords were taken from ``given``."""
+    """The kind of segmentation; None if the subwords were taken from ``given``."""
     given: str | None
     joint: bool
     source: int
@@ -56,13 +56,13 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The training corpus. Counts are those of nmt prepare; None where its report is gone."""
+    """The training corpus. Counts are those of nmt prepare; they are None if its report is missing."""
 
     files: tuple[str, ...]
     languages: tuple[str, str] | None
-    """Those of the first corpus by ``languages``, or by the names of its files; None where neither tells."""
+    """Languages of the first corpus, by ``languages`` or by the names of its files; None if neither gives them."""
     directions: tuple[tuple[str, str], ...]
-    """The source and target languages of a model of several."""
+    """Source and target languages of a model of several languages."""
     pairs: int | None
     kept: int | None
     valid: int | None
@@ -70,7 +70,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Training:
-    """The training of a checkpoint so far; None where unknown, as for an average of others."""
+    """The training of a checkpoint so far; values are None if they are unknown, as for an average of checkpoints."""
 
     updates: int
     epoch: int | None
@@ -78,7 +78,7 @@ class Training:
     seconds: float | None
     precision: str | None
     written: str
-    """The file's time: ISO 8601, UTC."""
+    """Time of the file in ISO 8601, UTC."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Exported:
-    """The model in another format, and the checkpoint that it was made of."""
+    """The model in another format, and the checkpoint that it was exported from."""
 
     format: str
     checkpoint: str
@@ -105,26 +105,26 @@ class Info:
 
     run: str
     checkpoint: str
-    """The folder, by the user's name for it."""
+    """Folder, by the user's name for it."""
     name: str
-    """The name of the folder itself, where ``checkpoint`` is a link."""
+    """Name of the folder itself, if ``checkpoint`` is a link."""
     corpus: Corpus
     vocabulary: Vocabulary
     parts: tuple[Part, ...]
     parameters: int
     format: str
-    """The number format of the weights, as safetensors calls it."""
+    """Number format of the weights, by its name in safetensors."""
     bytes: int
-    """The size of the file of weights."""
+    """Size of the file of weights."""
     training: Training
     metric: str
-    """The metric that chooses the best checkpoint."""
+    """Metric that chooses the best checkpoint."""
     best: Checkpoint | None
-    """The checkpoint that ``best`` leads to; None where nothing was validated."""
+    """The checkpoint that ``best`` links to; None if nothing was validated."""
     checkpoints: tuple[Checkpoint, ...]
-    """Oldest first, averages last."""
+    """Checkpoints of the run, oldest first and averages last."""
     files: tuple[str, ...]
-    """Files that further commands have left in the run."""
+    """Files that other commands have written into the run."""
     exported: tuple[Exported, ...]
     model: dict[str, Any]
     """The model section of the configuration."""
@@ -132,7 +132,7 @@ class Info:
 
 
 def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
-    """Describes a run or a checkpoint of it. Raises InputError for what is missing or damaged."""
+    """Describes a run or a checkpoint of it. Raises InputError if it is missing or damaged."""
     named = find(model, overrides)
     folder = find_checkpoint(named, overrides)
     run = run_of(folder) if is_checkpoint(named) else named
@@ -176,7 +176,7 @@ def _header(path: Path) -> tuple[dict[str, tuple[int, ...]], str]:
 
 
 def _vocabulary(experiment: Experiment, shapes: dict[str, tuple[int, ...]], path: Path) -> Vocabulary:
-    """Takes the sizes from the encoder's embedding, and from the output layer."""
+    """Describes the vocabulary, with sizes from the encoder's embedding and from the output layer."""
     subwords = experiment.data.subwords
     try:
         source, target = shapes["encoder.embedding.table.weight"][0], shapes["output.bias_V"][0]
@@ -290,7 +290,7 @@ def _exported(run: Path) -> tuple[Exported, ...]:
 
 
 def text(info: Info) -> str:
-    """Formats a page: the run, the parts of the model, its training, the files, and the commands to go on with."""
+    """Formats a page: the run, the parts of the model, its training, the files, and the commands to continue with."""
     sections = [
         _head_lines(info),
         _model_lines(info),
@@ -311,7 +311,7 @@ def _head_lines(info: Info) -> list[str]:
 
 
 def _model_lines(info: Info) -> list[str]:
-    """Lists the parts in the order of a sentence's way through them, each with its share of the parameters."""
+    """Lists the parts in the order in which a sentence goes through them, each with its share of the parameters."""
     names = ["source", *(part.name for part in info.parts), "target"]
     rows = [
         (
@@ -396,7 +396,7 @@ def _command_lines(info: Info) -> list[str]:
 
 
 def _used(info: Info) -> tuple[str, ...]:
-    """Finds the checkpoint that the run directory stands for."""
+    """Finds the checkpoint that is used for the run directory."""
     for link in ("best", "latest"):
         for each in info.checkpoints:
             if link in each.links:
@@ -405,7 +405,7 @@ def _used(info: Info) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
-    """Aligns rows in columns; ``right`` are those of numbers."""
+    """Aligns rows in columns; the columns ``right`` are right-aligned, for numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         indent

@@ -1,8 +1,8 @@
-"""A configuration for a user's own files, and the pairs that are held out of them for validation and test.
+"""A configuration for the user's own files, and the pairs that are held out of them for validation and test.
 
-Its sizes suit the corpus and the machine, each with its reason. The smallest two are of the models that README.md and
-docs/results.md measure; the others follow Vaswani et al. 2017, table 3 (base), on CUDA, and on a CPU what trains there
-in a day or so.
+Its sizes depend on the corpus and the machine, and comments give the reasons. The smallest two are the models that
+README.md and docs/results.md measure. The others follow Vaswani et al. 2017, table 3 (base), on CUDA; on a CPU they are
+models that train in about a day.
 """
 
 from __future__ import annotations
@@ -33,26 +33,27 @@ from nmt.experiment import Experiment
 from nmt.translator.find_run import find_checkpoint, run_of
 
 VALIDATING = 0.1
-"""Share of the time of a training that is left for its validations."""
+"""Share of the time of a training that is reserved for its validations."""
 
 ENOUGH, TOO_FEW = 2, 8
-"""A smaller model is trained where --minutes pay for less than one part in the first of the usual updates; less than
-one in the second teaches hardly anything."""
+"""Divisors of the usual number of updates. If --minutes allow for fewer than the usual number divided by the first, a
+smaller model is trained; fewer than the usual number divided by the second teach hardly anything."""
 
 VALIDATIONS = 10
-"""Usual number of a training."""
+"""Usual number of validations of a training."""
 
 MOST_HELD_OUT = 1000
-"""Pairs of a part without a number of the user's; a twentieth of a small corpus."""
+"""Number of pairs of a part for which the user gives no number; in a small corpus it is a twentieth of the pairs."""
 
 UNFINISHED = ".unfinished"
-"""File in the folder of the parts until the configuration is written, so that the same command can be given again after
-a kill."""
+"""File in the folder of the parts until the configuration is written, so that the same command can be repeated after it
+was killed."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The user's corpora, and the numbers of pairs to hold out for the others; None: as many as suit the corpus."""
+    """The user's corpora, and the numbers of pairs to hold out for the others; None means a number that suits the
+    corpus."""
 
     train: CorpusConfig
     valid: CorpusConfig | None
@@ -62,13 +63,13 @@ class Parts:
 
     @property
     def corpora(self) -> dict[str, CorpusConfig]:
-        """The parts that are files of the user's."""
+        """Returns the parts that are files of the user."""
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
         return {name: corpus for name, corpus in parts.items() if corpus is not None}
 
     @property
     def held_out(self) -> dict[str, int | None]:
-        """The parts to hold out of the training pairs."""
+        """Returns the parts to hold out of the training pairs."""
         both = (("valid", self.valid, self.valid_pairs), ("test", self.test, self.test_pairs))
         return {name: count for name, corpus, count in both if corpus is None and count != 0}
 
@@ -81,13 +82,14 @@ class Speed:
     """Seconds of an update, without validations."""
     machine: str
     validation: float = 0.0
-    """Seconds of a validation for each of its pairs, by a model that has learnt little and writes much."""
+    """Seconds of a validation per pair, by a model that has learnt little and writes long translations."""
     alone: float | None = None
-    """Seconds of an update without the other programs that kept the machine busy; None: it was idle."""
+    """Seconds of an update without the other programs that kept the machine busy; None means that it was idle."""
 
 
 Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
-"""Measures the training of a configuration on some of its pairs, as ``nmt.workflows.training_time`` does."""
+"""Function that measures the training of a configuration on some of its pairs, such as the one in
+``nmt.workflows.training_time``."""
 
 
 def init_config(
@@ -121,7 +123,7 @@ def init_config(
         corpora |= written
     ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
-    size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also by a run to fine-tune
+    size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also in fine-tuning
     size = size if tuned is None else replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
     text_for = partial(text_for, corpora=ordered, links=links, cuda=cuda, seed=seed)
@@ -144,7 +146,7 @@ def init_config(
         if updates * TOO_FEW < updates_for(size, tokens):
             enough = updates_for(size, tokens) // ENOUGH
             seconds = enough * speed.seconds
-            needed = max(seconds / (1 - VALIDATING), seconds + pairs * speed.validation)  # with one validation at least
+            needed = max(seconds / (1 - VALIDATING), seconds + pairs * speed.validation)  # at least one validation
             log.warning(
                 f"--minutes {minutes:g}: {updates:,} updates teach hardly anything; --minutes {math.ceil(needed / 60)} "
                 f"would pay for {enough:,}, which do"
@@ -179,8 +181,8 @@ def init_config(
 
 
 def updates_in(minutes: float, speed: Speed, pairs: int) -> tuple[int, int]:
-    """The updates of so many minutes, and the validations of so many pairs among them: one, and as many more as their
-    share of the time allows."""
+    """Computes the number of updates in a number of minutes, and the number of validations of ``pairs`` pairs among
+    them: at least one, and as many more as their share of the time allows."""
     seconds, validation = minutes * 60, max(pairs * speed.validation, 1e-9)
     validations = max(1, min(VALIDATIONS, int(seconds * VALIDATING / validation)))
     left = seconds - max(validations * validation, seconds * VALIDATING)
@@ -222,7 +224,7 @@ def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Hel
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A new folder for the parts, to fill. It may replace what a killed ``nmt init`` has left, and nothing else."""
+    """Yields a new folder for the parts, to fill. It may only replace a folder that a killed ``nmt init`` has left."""
     with locked(folder):
         if folder.exists() and not (folder / UNFINISHED).exists():
             raise InputError(f"{folder}: is there already; give another NAME, or delete it")
@@ -232,7 +234,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def places(name: str) -> tuple[Path, Path, Path]:
-    """Names the configuration, the run and the folder of the parts. Raises InputError where the first two exist."""
+    """Names the configuration, the run and the folder of the parts. Raises InputError if the first two exist, or the
+    name is invalid."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
     if stem[:1] in (" ", ".") or not stem.isprintable():
@@ -261,7 +264,8 @@ def _files(corpus: CorpusConfig, folder: Path, part: str) -> tuple[Path, ...]:
 # -------------------------------------------------------------------------------------- the model and the configuration
 
 SMALL, MIDDLE, BASE = 80_000, 800_000, 1_600_000
-"""The least target subwords of larger corpora: 5,000, 50,000 and 100,000 pairs as long as those of Multi30k."""
+"""Numbers of target subwords from which on larger models are chosen: 5,000, 50,000 and 100,000 pairs with the length of
+those of Multi30k."""
 
 
 @dataclass(frozen=True)
@@ -270,23 +274,23 @@ class Size:
 
     name: str
     reason: str
-    """Comment lines."""
+    """Comment lines with the reasons for this model."""
     model: str
-    """The lines of the section."""
+    """Lines of the model section."""
     subwords: int
     batch_tokens: int
     learning_rate: float
     epochs: float
     first_validation: int = 50
-    """Updates before the first validation: a minute or so, to see a translation soon."""
+    """Number of updates before the first validation, about a minute, to see a translation soon."""
     start_from: str | None = None
     """The run to fine-tune."""
     joint: bool = True
     """One vocabulary for both languages."""
     search: str = ""
-    """The section of the run to fine-tune."""
+    """Search section of the run to fine-tune."""
     is_guided: bool = False
-    """Attention also learns from the links of the text aligner."""
+    """If True, attention also learns from the links of the text aligner."""
     smaller: Size | None = None
     """The next smaller size, for a training of few minutes."""
 
@@ -343,7 +347,7 @@ MEDIUM_CPU = Size(
     learning_rate=2e-3,
     epochs=15,
     first_validation=30,
-    # many pairs take long to align
+    # aligning many pairs takes long
     smaller=replace(SMALL_TRANSFORMER, is_guided=False, smaller=replace(TINY, is_guided=False)),
 )
 
@@ -362,7 +366,7 @@ BASE_CUDA = Size(
 
 
 def size_of_run(model: str) -> Size:
-    """The model of a run, and settings to fine-tune it. Raises InputError where there is none."""
+    """Returns the model of a run, and settings to fine-tune it. Raises InputError if there is no such run."""
     run = run_of(find_checkpoint(model))
     experiment = experiments.load(run / experiments.FILE)
     if experiment.data.target_languages or experiment.data.context:
@@ -384,7 +388,7 @@ def size_of_run(model: str) -> Size:
 
 
 def target_tokens(found: Survey, pairs: int) -> int:
-    """Estimates the target subwords, end tokens included, of some pairs of a corpus: a subword is some four bytes."""
+    """Estimates the target subwords, end tokens included, of some pairs of a corpus: a subword has about four bytes."""
     return round((found.target_bytes / 4 + found.pairs) * pairs / max(found.pairs, 1))
 
 
@@ -397,7 +401,8 @@ def size_for(tokens: int, *, cuda: bool) -> Size:
 
 
 def is_guided(size: Size, found: Survey) -> bool:
-    """True where attention shall learn from word links: few pairs, whose words stand between spaces on both sides."""
+    """Returns True if attention should learn from word links: for few pairs, whose words are separated by spaces on
+    both sides."""
     for side in zip(*found.sample, strict=True):
         if 3 * sum(len(white_space_words(line)) for line in side) < sum(len(text_words(line)) for line in side):
             return False
@@ -405,14 +410,15 @@ def is_guided(size: Size, found: Survey) -> bool:
 
 
 def subwords_for(size: Size, found: Survey) -> int:
-    """Chooses the entries of the vocabulary: no more than the text has words, with room for all its characters."""
+    """Chooses the number of entries of the vocabulary: not more than the text has words, with room for all its
+    characters."""
     least = found.characters + 8
     return max(least, min(max(size.subwords, 2 * least), least + found.words * 4 // 5))
 
 
 def updates_for(size: Size, tokens: int) -> int:
-    """Chooses the updates of a size's epochs over so many target subwords: fewer epochs the larger the corpus is, and
-    more where it is small (docs/measurements/few-pairs.md)."""
+    """Chooses the number of updates for the epochs of a size over ``tokens`` target subwords: fewer epochs the larger
+    the corpus is, and more if it is small (docs/measurements/few-pairs.md)."""
     corpus = tokens / BASE
     epochs = max(3.0, size.epochs * (math.pow(corpus, -0.4) if corpus > 1 else max(1.0, math.pow(4 * corpus, -0.6))))
     updates = epochs * tokens / size.batch_tokens
@@ -433,7 +439,8 @@ def config_text(
     seed: int,
     validations: int = VALIDATIONS,
 ) -> str:
-    """Writes the configuration, with comments. ``corpora``: train, and maybe valid and test; ``links``: of train."""
+    """Writes the configuration, with comments. ``corpora`` are train, and possibly valid and test; ``links`` are the
+    links of train."""
     guidance = ""
     if is_guided(size, found):
         corpora = {**corpora, "train": TrainingCorpusConfig(**corpora["train"].model_dump(), links=links)}

@@ -14,12 +14,12 @@ class LinesBeside:
     """A file that has a line for each line of the input."""
 
     def __init__(self, name: str, lines: LineReader) -> None:
-        """``name`` is that of the file in messages."""
+        """``name`` is the name of the file in messages."""
         self._name = name
         self._lines = lines
 
     def of(self, window: Sequence[Line]) -> list[str]:
-        """Reads the lines for those of the next window."""
+        """Reads the lines that belong to those of the next window."""
         lines = list(islice(self._lines, len(window)))
         for line in lines:
             if line.warning is not None:
@@ -32,6 +32,6 @@ class LinesBeside:
         return [line.text for line in lines]
 
     def end(self, lines: int) -> None:
-        """Raises InputError where there is a line too many."""
+        """Raises InputError if the file has more lines."""
         if next(self._lines, None) is not None:
             raise InputError(f"{self._name}: has more than the {lines} lines of the input")

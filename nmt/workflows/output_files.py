@@ -1,4 +1,4 @@
-"""Results of a command: stdout, or the file of `--output`, which replaces an older one only when it is whole."""
+"""Output of a command: stdout, or the file of `--output`, which replaces an older one only when it is complete."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nmt.core.files import whole_file
 
 @contextmanager
 def output_file(path: Path | None) -> Iterator[BinaryIO]:
-    """Write to a file beside ``path`` that gets its name at the end; devices and pipes, and for None stdout, are
-    written directly.
+    """Opens a file beside ``path`` that gets its name at the end; devices and pipes, and stdout for None, are written
+    directly.
 
-    After an error or Ctrl-C the old file is as it was, and a warning says where the part is. Raises InputError where no
-    file can be written."""
+    After an error or Ctrl-C the old file is unchanged, and a warning says where the incomplete one is. Raises
+    InputError if no file can be written."""
     if path is None:
         yield sys.stdout.buffer
         return
@@ -35,7 +35,7 @@ def output_file(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def text_file(path: Path | None) -> Iterator[TextIO]:
-    """The same for lines of text."""
+    """Opens a file for lines of text, like ``output_file``."""
     if path is None:
         yield log.results()
         return
@@ -44,4 +44,4 @@ def text_file(path: Path | None) -> Iterator[TextIO]:
         try:
             yield text
         finally:
-            text.detach()  # flushes
+            text.detach()  # also flushes

@@ -1,6 +1,6 @@
-"""Makes the prepared folder of a corpus, or finds that it is up to date.
+"""Creates the prepared folder of a corpus, or finds that it is up to date.
 
-The folder is made beside its place, brought to disk and renamed: it is there whole or not at all.
+The folder is created beside its path, synced to disk and renamed, so it is complete or does not exist.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 def prepare(
     config: DataConfig, *, run: Path, seed: int, force: bool = False, cluster: OpenRunner | None = None
 ) -> PreparedData:
-    """Makes the prepared folder, or finds that it is up to date: made from the same bytes with the same config.
+    """Creates the prepared folder, or finds that it is up to date: created from the same bytes with the same config.
 
     Any number of processes may call this for the same folder at once; one does the work.
 
     Args:
-        config: What to read and how.
+        config: The corpora, and the settings of their preparation.
         run: Run directory, whose `prepared` is the folder unless the config names one.
-        seed: Draws the pairs that subwords are learned from. At least 0.
-        force: Make it again in any case.
-        cluster: Connects to machines that tokenise; None: threads of this process do. The result is the same.
+        seed: Seed of the draw of pairs from which subwords are learned, at least 0.
+        force: Create it again in any case.
+        cluster: Function that connects to machines that tokenise; None means threads of this process. The result is the
+            same.
 
     Raises:
-        InputError: A fault of the corpora or the config; the folder is then as it was.
+        InputError: The corpora or the config have a fault; the folder is then unchanged.
     """
     if config.imported is not None:
         raise InputError(
@@ -42,7 +43,7 @@ def prepare(
             f"it on one with: nmt init NAME --from {run}"
         )
     folder = config.prepared or run / "prepared"
-    folder = folder.resolve() if folder.is_symlink() else folder  # what it points to is replaced, not the link
+    folder = folder.resolve() if folder.is_symlink() else folder  # a link itself is not replaced
     key = corpus_key(config, seed)
     with locked(folder) as writable:
         if not force and (found := find(folder, key)):
@@ -58,7 +59,7 @@ def prepare(
                 report = build(config, seed, partial, tokenise)
                 (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
-        except OSError as error:  # those of reading are InputErrors by now
+        except OSError as error:  # errors of reading are InputErrors by now
             raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
         from nmt.data.report_table import report_table
 
@@ -69,7 +70,7 @@ def prepare(
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raises InputError where the folder to be replaced is not a prepared corpus."""
+    """Raises InputError if the folder to be replaced is not a prepared corpus."""
     if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             f"data.prepared: {folder} exists and is not a prepared corpus; name another folder or remove it"

@@ -29,7 +29,7 @@ def score(
     precision: str,
     load: Loader,
 ) -> None:
-    """Writes how probable the model finds each pair of lines, a line for each, in order; None stands for stdout."""
+    """Writes the score of each pair of lines under the model, one line for each, in order; None means stdout."""
     refuse_overwriting(output, source, target)
     check_readable(source, target)
     translator = load(model, device=device, precision=precision, overrides=overrides)
@@ -42,7 +42,7 @@ def score(
 
 
 def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
-    if not score.tokens:  # too long
+    if not score.tokens:  # the pair is too long
         blank = {"line": number, "score": None, "log_prob": None, "tokens": (), "token_log_probs": ()}
         return {"text": "", "tsv": "\t\t", "jsonl": json_line(blank)}[format]
     if format == "text":

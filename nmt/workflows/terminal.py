@@ -1,4 +1,4 @@
-"""What `nmt translate` has for a person at a terminal: a prompt, and the number of lines that a file has."""
+"""Features of `nmt translate` at a terminal: a prompt, and the number of lines of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.data.corpus import open_bytes, unpacking
 
 
 def count_lines(path: Path) -> int | None:
-    """The line ends in a plain or compressed file; None for what is not a file."""
+    """Counts the line ends in a plain or compressed file; returns None if it is not a file."""
     if not path.is_file():
         return None
     with open_bytes(path) as file, unpacking(path):
@@ -23,7 +23,7 @@ def count_lines(path: Path) -> int | None:
 
 
 def typed_lines() -> Iterator[list[Line]]:
-    """The lines typed at a prompt, each by itself, until the end of the input. Where Python has GNU Readline or
+    """Yields the lines typed at a prompt, one by one, until the end of the input. If Python has GNU Readline or
     libedit, lines can be edited and recalled."""
     with suppress(ImportError):
         import readline  # noqa: F401
@@ -32,7 +32,7 @@ def typed_lines() -> Iterator[list[Line]]:
         sys.stdin.reconfigure(errors="replace")
     for number in count(1):
         try:
-            # `input` edits lines only where stdout is a terminal, too; else its prompt would be among the results
+            # `input` edits lines only if stdout is a terminal, too; otherwise its prompt would be part of the results
             if sys.stdout.isatty():
                 text = input("> ")
             else:

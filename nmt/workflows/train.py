@@ -59,7 +59,8 @@ def train(
     callbacks: Sequence[object] = (),
     threads: Callable[[int | None], AbstractContextManager[object]] | None = None,
 ) -> Path:
-    """Trains what the experiment describes, from the newest checkpoint of its run directory on; returns that directory.
+    """Trains the model of an experiment, from the newest checkpoint of its run directory on, and returns that
+    directory.
 
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
@@ -102,9 +103,10 @@ def train(
 
 
 def _begun_with(run: Path) -> int | None:
-    """The threads of the newest checkpoint; None where there is none, and for one of an older release."""
+    """Returns the number of threads of the newest checkpoint; None if there is no checkpoint, or it is from an older
+    release."""
     newest = folders.latest(run)
-    with suppress(folders.Damaged):  # told when it is restored
+    with suppress(folders.Damaged):  # reported when it is restored
         return None if newest is None else folders.read_state(newest).get("threads")
     return None
 
@@ -117,7 +119,8 @@ def _trainer(
     skip_damaged: bool,
     callbacks: Sequence[object],
 ) -> Trainer:
-    """The trainer of a run, with its corpus prepared and its newest checkpoint restored; reports what it will train."""
+    """Creates the trainer of a run, with its corpus prepared and its newest checkpoint restored; logs a summary of the
+    training."""
     run = experiment.folder
     with processes.main_process_first():
         if skip_damaged and processes.is_first:
@@ -177,7 +180,7 @@ def _trainer(
         }
     )
     if processes.is_first:
-        # only now: a training that is refused leaves the run as it was
+        # only now, so that a training that is refused does not change the run
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
         folders.write_lengths(run, lengths)
@@ -215,7 +218,7 @@ def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
 
         def directory() -> Path:
             with suppress(OSError):
-                # rm -r leaves a directory without these where a checkpoint was written meanwhile
+                # rm -r leaves a directory without these files if a checkpoint was written meanwhile
                 has_files = (run / LOCK).exists() or (run / experiments.FILE).exists()
                 if has_files and os.path.samestat(run.stat(), os.fstat(folder)):
                     return run
@@ -227,20 +230,20 @@ def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
             yield directory
         except Exception as error:
             if isinstance(error.__context__ or error, FileNotFoundError):
-                time.sleep(1.0)  # rm -r may be at work still
-            directory()  # else its absence is the reason
+                time.sleep(1.0)  # rm -r may still be running
+            directory()  # if it is missing, that is the reason
             raise
         finally:
             lock.truncate(0)
 
 
 def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> None:
-    """A run that holds a checkpoint goes on with its own configuration only."""
+    """Raises InputError if a run with a checkpoint would resume with another configuration."""
     path, newest = run / experiments.FILE, folders.latest(run)
     if newest is None or not path.exists():
         return
     folders.refuse_newer(newest)
-    if not any(run.glob(f"checkpoints/*/{folders.TRAINING}")):  # it was handed on, or imported
+    if not any(run.glob(f"checkpoints/*/{folders.TRAINING}")):  # it was passed on, or imported
         raise InputError(
             f"{newest}: has no {folders.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from {run}"
         )
@@ -273,7 +276,7 @@ def _observe(
 
 
 def _data(experiment: Experiment) -> DataConfig:
-    """The corpus to prepare. A run that has begun keeps its own copy of a configured subword model."""
+    """Returns the corpus to prepare. A run that has started keeps its own copy of a configured subword model."""
     data = experiment.data
     if data.subwords.model is None or folders.latest(experiment.folder) is None:
         return data
@@ -281,7 +284,8 @@ def _data(experiment: Experiment) -> DataConfig:
 
 
 def _origin(experiment: Experiment) -> Path | None:
-    """The checkpoint that a new run starts from; None where it starts from random weights, or has its own by now."""
+    """Finds the checkpoint that a new run starts from; returns None if it starts from random weights, or has a
+    checkpoint of its own already."""
     named = experiment.training.start_from
     if named is None or folders.latest(experiment.folder) is not None:
         return None
@@ -304,7 +308,7 @@ def _origin(experiment: Experiment) -> Path | None:
 def _model(
     experiment: Experiment, data: PreparedData, chosen: Compute, *, origin: Path | None, has_vectors: bool
 ) -> Seq2Seq[Any, Any]:
-    """A new model, with the weights that training starts from; those that it does not train are frozen."""
+    """Builds a new model with the weights that training starts from; those that are not trained are frozen."""
     model = build_model(experiment, data.tokenizers).to(chosen.device)
     if origin is not None:
         _start_from(origin, model, data)
@@ -324,7 +328,7 @@ def _model(
 
 
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
-    """Gives a new model the weights of a checkpoint; of another vocabulary, those of the pieces that both have."""
+    """Gives a new model the weights of a checkpoint; if its vocabulary differs, those of the pieces that both have."""
     vocabulary = folders.read_state(origin).get("vocabulary")
     if vocabulary == data.tokenizers.fingerprint:
         checkpoints.load_weights(origin, model)
@@ -341,7 +345,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
 def _summary(
     experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> list[str]:
-    """A summary of the training, for the person who started it."""
+    """Returns a summary of the training, for the user."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     frozen = "" if trained == sum(parts.values()) else f"; trained {trained:,}, {trained / sum(parts.values()):.1%}"

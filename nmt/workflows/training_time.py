@@ -1,4 +1,4 @@
-"""Measures how long the updates of a training take, before there is a corpus to train on."""
+"""Measures the time of the updates of a training before its corpus is prepared."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from nmt.translator.loading import for_inference
 from nmt.workflows.init_config import Speed
 
 SECONDS, UPDATES = 6.0, 40
-"""Measuring ends with the first of these that is reached."""
+"""Limits of the measurement, which ends when the first of them is reached."""
 
 SENTENCES = 50
-"""Pairs that are translated."""
+"""Number of pairs that are translated."""
 
 WARM_UP = 3
-"""First updates that do not count, for they allocate memory and choose kernels; fewer of a slow training."""
+"""Number of first updates that do not count, because they allocate memory and choose kernels; in a slow training there
+are fewer."""
 
 
 def measure_training(
@@ -48,9 +49,9 @@ def measure_training(
     device: str,
     threads: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(False),
 ) -> Speed:
-    """Trains a model of the configuration for some seconds, on random tokens of the lengths of ``pairs``, which are of
-    its corpus, translates some with it as a validation does, and throws it away. Raises InputError where these are too
-    few or the device's memory is too small. ``threads`` gives True where other programs keep cores busy."""
+    """Trains a model of the configuration for some seconds, on random tokens with the lengths of ``pairs`` of its
+    corpus; then translates some pairs with it, as in a validation, and discards it. Raises InputError if these pairs
+    are too few or the device's memory is too small. ``threads`` yields True if other programs keep cores busy."""
     chosen = compute(device, "auto")
     seed_everything(experiment.seed)
     config, subwords = experiment.training, experiment.data.subwords
@@ -91,7 +92,7 @@ def measure_training(
         validation = (time.monotonic() - begun) / len(sources)
     warm_up = min(WARM_UP, (len(ends) - 1) // 4)
     seconds, alone = (float(np.diff(times)[warm_up:].mean()) for times in (ends, processor_s))
-    alone /= cores  # an idle machine takes this and little more
+    alone /= cores  # an idle machine takes little more than this
     machine = f"{cores} CPU core{'s' if cores > 1 else ''}"
     if not on_cpu:
         machine = torch.cuda.get_device_name(chosen.device)
@@ -99,7 +100,8 @@ def measure_training(
 
 
 def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
-    """Loads the configured subwords, or learns them from the pairs: fewer than configured where so few have fewer."""
+    """Loads the configured subwords, or learns them from the pairs; there are fewer than configured if the pairs do not
+    have that many."""
     if config.model is not None:
         return load_tokenizers(config.model, config)
     for halvings in range(8):
@@ -109,7 +111,7 @@ def _tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> Tok
 
 
 def _store(folder: Path, pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, tokens: int) -> Store:
-    """Stores pairs of random tokens, as many as the pairs have, of a vocabulary of the size of the model's."""
+    """Stores pairs of random tokens, with the lengths of the pairs, from a vocabulary with the size of the model's."""
     random = np.random.default_rng(1)
     sides = []
     for tokenizer, texts in zip((tokenizers.source, tokenizers.target), zip(*pairs, strict=True), strict=True):

@@ -1,4 +1,4 @@
-"""Translation of text as it comes, line by line."""
+"""Translation of text line by line, as it is read."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ if TYPE_CHECKING:
     from nmt.workflows.lines_beside import LinesBeside
 
 WINDOW_LINES = 2000
-"""Lines that are sorted by length and translated together: more lines are faster, and take more memory."""
+"""Number of lines that are sorted by length and translated together; more lines are faster, and take more memory."""
 
 SHARED_LINES = 500
-"""The same for a given number of processes, so that all have work sooner."""
+"""Number of lines that are translated together with a given number of processes, so that all have work sooner."""
 
 AFTER = 3
-"""Full windows in a row after which several processes are started by default: less work is done before they are up."""
+"""Number of successive full windows after which several processes are started by default; less work is done before they
+are ready."""
 
 BESIDE = 2
-"""Windows at once where another engine translates: it computes for one while Python reads and writes the other's."""
+"""Number of simultaneous windows with another engine, which translates one while Python reads and writes the text of
+the other."""
 
 JUDGED_CHARACTERS = 40
 """Length of the text after which it is judged if it is in the source language."""
 
 LIMIT_BYTES = 1 << 16
-"""The longest line; the rest of a longer one is left out, with a warning."""
+"""Maximum length of a line; the rest of a longer line is left out, with a warning."""
 
 
 def translate(
@@ -64,14 +66,13 @@ def translate(
     load: Loader,
     context: bool = False,
 ) -> None:
-    """Writes one line for each line read, in order, or one for each translation of it in ``format`` tsv; None stands
-    for stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: what its translation
-    begins with, and words or phrases, with tabs between, that it contains. ``alignment`` adds to each translation in
-    jsonl how it is aligned. ``workers`` processes translate; None: several, where there is much to translate. With
-    ``context`` lines are sentences, read with those before them in their document, which a blank line ends. A blank
-    line gives a blank line. Whatever in a line cannot be translated as it stands is warned about with its line number,
-    and the line is translated as far as it goes.
-    """
+    """Writes one line for each line read, in order, or with ``format`` tsv one for each of its translations. None means
+    stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of its
+    translation, and words or phrases, separated by tabs, that the translation must contain. ``alignment`` adds the
+    alignment of each translation in jsonl. ``workers`` processes translate; None means several if there is much to
+    translate. With ``context`` lines are sentences, which are read with the preceding ones in their document; a blank
+    line ends a document. A blank line gives a blank line. If a part of a line cannot be translated, a warning names the
+    line, and the rest of it is translated."""
     refuse_overwriting(output, input, prefix, constraints)
     translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
     document = translator.document() if context else None
@@ -150,7 +151,8 @@ def _windows(stream: BinaryIO, size: int, document: Document | None, *, interact
 
 
 def in_document(lines: Sequence[Line], document: Document | None) -> list[Line]:
-    """The next lines of a document; each knows those before it. The lines themselves, where there is none."""
+    """Returns the next lines of a document, each of which knows those before it; without a document, the lines
+    themselves."""
     texts = [line.text for line in lines] if document is None else document.sentences(line.text for line in lines)
     return [replace(line, text=text) for line, text in zip(lines, texts, strict=True)]
 
@@ -179,7 +181,7 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     from nmt.data.corpus import open_text, unpacking
 
     try:
-        file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read once, and cannot be unpacked
+        file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read only once, not unpacked
     except OSError as error:
         raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from None
     with file, unpacking(path):

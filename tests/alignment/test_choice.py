@@ -1,4 +1,4 @@
-"""Which heads to align by."""
+"""Choice of the heads to align by."""
 
 from __future__ import annotations
 

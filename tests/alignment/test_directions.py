@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 
 
 def alignment(weights: np.ndarray, links: Links, sides: str = "st") -> Alignment:
-    """Of a pair whose source words are s0 s1 …, target words t0 t1 …, or the other way round."""
+    """Creates the alignment of a pair whose source words are s0 s1 …, target words t0 t1 …, or the other way round."""
     targets, sources = weights.shape
     words = [tuple(f"{side}{number}" for number in range(n)) for side, n in zip(sides, (sources, targets), strict=True)]
     return Alignment(words[0], words[1], links, weights)

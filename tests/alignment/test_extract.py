@@ -87,7 +87,7 @@ def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
 
 
 def test_grow_joins_row_maxima_and_column_maxima() -> None:
-    """As the two directions of an aligner are joined, for each of several matrices."""
+    """Checks, for each of several matrices, that they are joined like the two directions of an aligner."""
     random = np.random.default_rng(4)
     matrices = [random.dirichlet(np.ones(shape[1]), size=shape[0]) for shape in [(4, 3), (4, 3), (2, 6), (5, 5)] * 5]
     best = Argmax(threshold=0.3)

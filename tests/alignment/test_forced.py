@@ -1,4 +1,4 @@
-"""Which heads' weights become an alignment."""
+"""Heads whose weights become an alignment."""
 
 from __future__ import annotations
 

@@ -107,11 +107,11 @@ SCORE_ORACLES: dict[str, Callable[[Attention, Tensor, Tensor, int], Tensor]] = {
 
 
 class Asking(NamedTuple):
-    """What a weighting's oracle knows of one query beside its scores."""
+    """The knowledge of a weighting's oracle about one query, in addition to its scores."""
 
     query: Floats
     position: int
-    """Of the target, from 0."""
+    """Position in the target, from 0."""
 
 
 def softmax(scores: Floats) -> Floats:
@@ -187,7 +187,7 @@ WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], lis
     "softmax": lambda _, __, scores, ___: [softmax(scores)],
     "sparsemax": lambda _, __, scores, ___: [simplex_projection(scores)],
 }
-"""When decoding: what draws its position in training takes the best-scored one."""
+"""Oracles of decoding: a normalizer that draws its position in training takes the best-scored one."""
 
 WEIGHTINGS = [
     "softmax",

@@ -61,7 +61,7 @@ def inputs(rows: int = B) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Plain(NamedTuple):
-    """What one query gets."""
+    """The result for one query."""
 
     weights_HS: list[Floats]
     context_Q: Floats
@@ -285,7 +285,7 @@ def test_keys_are_projected_where_the_score_reads_them(score: str) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
 def test_dropout_drops_weights_and_scales_the_others(apart: bool) -> None:
-    """With the unit vectors for values the context shows the weights."""
+    """Uses the unit vectors as values, so that the context shows the weights."""
     size, rate = 24, 0.25
     torch.manual_seed(0)
     config = attention_config("scaled_dot")

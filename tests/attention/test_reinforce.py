@@ -44,7 +44,8 @@ def logits(heads: int = 1) -> Tensor:
 
 
 def log_p(sentence: int, first: Sequence[int], second: Sequence[int]) -> tuple[float, float]:
-    """What the gold tokens of the two steps get after the draws of all heads; the second depends on both steps'."""
+    """Returns the log-probability of the gold tokens of the two steps after the draws of all heads; the second depends
+    on both steps' draws."""
     now = -1.0 - 0.7 * sentence + sum(0.3 * each - 0.2 * each**2 for each in first)
     return now, -0.5 - sum(0.4 * abs(b - a) + 0.25 * b for a, b in zip(first, second, strict=True))
 
@@ -52,7 +53,7 @@ def log_p(sentence: int, first: Sequence[int], second: Sequence[int]) -> tuple[f
 def choices_of(
     made_by: HardAttention, scores_CTS: Tensor, draws_CBT: Any, baseline_BT: Tensor | None = None
 ) -> tuple[SampledPositions, ...]:
-    """As if the draws had come from softmax(scores), the same for all sentences."""
+    """Returns the draws as if they had come from softmax(scores), the same for all sentences."""
     log_p_CTS = scores_CTS.log_softmax(-1)
     made = []
     for log_p_TS, draws_BT in zip(log_p_CTS, draws_CBT, strict=True):
@@ -139,7 +140,7 @@ def test_the_loss_equals_plain_loops(normalized: bool, is_drawn_BT: Tensor, disc
 
 @pytest.mark.parametrize("normalized", [False, True])
 def test_parts_that_know_each_others_sums_are_one_batch(normalized: bool) -> None:
-    """As several processes are, each with its share of the sentences."""
+    """The parts are like several processes, each of which has its share of the sentences."""
     made_by = rule(variance_normalization=normalized)
     choice, log_p_BT = random_choice(made_by, SOME_DRAWN)
     whole = torch.autograd.grad(reinforce_loss([choice], log_p_BT, PADDED), choice.log_prob_BT)[0]

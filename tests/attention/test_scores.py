@@ -99,7 +99,7 @@ def test_weights_and_context_equal_plain_loops(score: str, sizes: tuple[int, int
 @every_size
 @every_score
 def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int, int]) -> None:
-    """Of queries, keys, values and every parameter."""
+    """Compares the gradients of queries, keys, values and every parameter."""
     attention = make(score, sizes)
     query_BTQ, keys_BSK, values_BSV = inputs(sizes)
     back_BTV = torch.randn(B, T, sizes[2], dtype=torch.float64)

@@ -224,7 +224,7 @@ def test_a_local_window_moves_with_the_target_and_stops_at_the_end() -> None:
 
 
 def test_a_predicted_window_is_gaussian_round_its_centre() -> None:
-    """Of equal scores the weights are the Gaussian alone: their logarithms fall by the square of the distance."""
+    """With equal scores the weights are the Gaussian alone: their logarithms fall by the square of the distance."""
     rule, width, length = normalizer("{kind: local_p, width: 4}"), 4, 30
     parameters = parameters_of(rule)
     query_1TQ = torch.randn(1, 50, Q, generator=torch.Generator().manual_seed(6)) * torch.linspace(0, 2, 50)[:, None]
@@ -378,7 +378,8 @@ def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:
 
 
 def test_argmaxs_gradient_is_that_of_softmax() -> None:
-    """By hand: d softmax(z)_i / d z_j = p_i ((i = j) - p_j), while all weight is on the best score."""
+    """Computes the gradient by hand: d softmax(z)_i / d z_j = p_i ((i = j) - p_j), while all weight is on the best
+    score."""
     scores_BHTS, context = batch(training=True)
     scores_BHTS.requires_grad_()
     back_BHTS = torch.randn(scores_BHTS.shape)
@@ -400,7 +401,8 @@ def test_argmaxs_gradient_is_that_of_softmax() -> None:
 
 @pytest.mark.parametrize("update", [0, 500, 2000])
 def test_gumbels_gradient_is_that_of_the_relaxed_draw(update: int) -> None:
-    """By hand from the same noise: d softmax((z + g) / tau)_i / d z_j = p_i ((i = j) - p_j) / tau."""
+    """Computes the gradient by hand from the same noise: d softmax((z + g) / tau)_i / d z_j = p_i ((i = j) - p_j) /
+    tau."""
     tau = 2.0 * (0.25 / 2.0) ** (min(update, 1000) / 1000)
     text = "{kind: gumbel, start: 2, end: 0.25, updates: 1000}"
     scores_BHTS, context = batch(training=True, update=update)

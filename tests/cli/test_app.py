@@ -420,7 +420,7 @@ def test_a_full_disk_is_one_line() -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_disk_that_takes_a_part_of_the_output_is_an_error(tmp_path: Path, unbuffered: str) -> None:
-    """Also with ``python -u``, whose stdout writes once: the limit makes that one short, without an error."""
+    """This includes ``python -u``, whose stdout writes once: the limit makes that write short, without an error."""
     workflow = (
         "import resource, signal, sys\n"
         "def translate(*a, **k):\n"

@@ -1,4 +1,4 @@
-"""What holds for tests on a device; see ``on_device.py`` for how they run without a GPU."""
+"""Settings of tests on a device; see ``on_device.py`` to run them without a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATIONS = [each for each in vars(ops).values() if isinstance(each, Operation)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With NMT_TEST_DEVICE the tests here run on that device instead of being skipped."""
+    """Runs the tests of this folder on the device of NMT_TEST_DEVICE instead of skipping them."""
     if "NMT_TEST_DEVICE" in os.environ:
         for item in items:
             if item.path.parent == Path(__file__).parent:

@@ -54,7 +54,7 @@ def nmt(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 
 
 def on_both(nmt: Command, *arguments: str | Path) -> list[str]:
-    """What a command prints on the CPU and on the device."""
+    """Returns the output of a command on the CPU and on the device."""
     return [nmt(*arguments, "--device", device, "--precision", "float32").stdout for device in ("cpu", DEVICE)]
 
 

@@ -37,7 +37,7 @@ TEACHER = TeacherForcing()
 
 
 def losses_and_gradients(model: Any, feed: Any = TEACHER, *, precision: Any = "float32") -> dict[str, Tensor]:
-    """Those of a batch with padding, by name."""
+    """Computes the losses and gradients of a batch with padding, by name."""
     device = next(model.parameters()).device
     torch.manual_seed(1)
     model.zero_grad()
@@ -56,7 +56,7 @@ def all_close(there: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 
 @pytest.mark.parametrize("config", [*variants(), *PRODUCT])
 def test_a_model_learns_what_it_learns_on_the_cpu(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same dropout, and the same draws where attention draws a position."""
+    """Both have the same dropout, and the same draws if attention draws a position."""
     draw_on_the_host(monkeypatch)
     model, there = pair_of(make(config).train())
     all_close(losses_and_gradients(there), losses_and_gradients(model))

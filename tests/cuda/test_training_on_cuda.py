@@ -94,7 +94,7 @@ UNFIT = {("transformer", "hard attention"), ("transformer", "gumbel attention")}
     ("kind", "name"), [(kind, name) for kind in SIDES for name in OBJECTIVES if (kind, name) not in UNFIT]
 )
 def test_two_updates_are_those_of_the_cpu(kind: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the draws of the same generator."""
+    """Both sides use the draws of the same generator."""
     draw_on_the_host(monkeypatch)
     monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
     settings = [*SIDES[kind], *OBJECTIVES[name]]

@@ -50,7 +50,7 @@ from tests.training.test_guided_attention import TOTALS, batch_of
 from tests.workflows.runs import CONFIG, write_corpus
 
 graphs_of = Graphs.of
-"""As it is: on the pretended device no graph is recorded."""
+"""The original function: on the pretended device no graph is recorded."""
 
 CPU = Compute(torch.device("cpu"), "float32")
 ON_CUDA = Compute(CUDA, "float32")
@@ -287,7 +287,8 @@ def test_the_rows_of_a_loss_follow_the_memory_of_the_device(rows: int) -> None:
 
 
 def test_graphs_are_recorded_the_second_time_and_the_oldest_go_where_memory_is_short() -> None:
-    """Of 80 bytes an eighth is theirs: two graphs of 4 fit, and of 3 the one that was used last longest ago goes."""
+    """Graphs may use an eighth of 80 bytes: two graphs of 4 bytes fit, and of three the least recently used one is
+    deleted."""
     recorded: list[str] = []
     with pretended(memory=80):
         graphs: Graphs[str] = Graphs(CUDA)

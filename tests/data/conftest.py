@@ -37,7 +37,7 @@ def pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def tokenizers(pairs: list[tuple[str, str]]) -> dict[str, TokenizerPair]:
-    """By kind; BPE is one per side, char does not normalise, `bytes` is unigram with byte_fallback."""
+    """Tokenizers by kind; BPE has one per side, char does not normalise, `bytes` is unigram with byte_fallback."""
     configs = {
         "unigram": SubwordsConfig(kind="unigram", size=120),
         "bpe": SubwordsConfig(kind="bpe", size=100, joint=False, normalization="nmt_nfkc_cf"),

@@ -198,7 +198,7 @@ def test_a_temperature_makes_shares_by_the_formula(trees: dict[str, dict[str, An
 
 
 def test_corpora_of_a_direction_share_its_temperature(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    """Which is why two corpora of one direction keep their weights."""
+    """Therefore two corpora of one direction keep their weights."""
     parts = [trees["de-en"], {**trees["en-de"], "languages": ["de", "en"]}]
     made = prepare(config_of(train=parts, temperature=10), run=tmp_path, seed=1)
     assert [corpus.weight for corpus in made.train.corpora] == pytest.approx([1.0, 2.0])

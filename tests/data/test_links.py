@@ -31,7 +31,7 @@ Link = tuple[int, int]
 
 
 def any_links(pairs: list[Pair]) -> list[list[Link]]:
-    """Of one sentence in four none, else up to six."""
+    """Draws up to six links for each sentence pair, and none for one in four."""
     draw = random.Random(4)
     found = []
     for source, target in pairs:
@@ -85,7 +85,7 @@ def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[list[dict[str, Any]], di
 
 
 def checked(store: Store, expected: dict[tuple[str, int], list[Link]]) -> int:
-    """That each pair has the links of its line; how many pairs have some."""
+    """Checks that each pair has the links of its line; returns the number of pairs with links."""
     linked = 0
     for index in range(len(store)):
         links = [tuple(each) for each in store.links(index).tolist()]
@@ -186,7 +186,7 @@ TWO = [("der Hund läuft", "the dog runs"), ("eine Katze", "a cat")]
     ],
 )
 def test_wrong_links_are_one_line_with_the_place(lines: list[str], says: str, tmp_path: Path) -> None:
-    """Also those of a pair that no filter would let pass."""
+    """The links of a pair that no filter would let pass are checked, too."""
     train = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in TWO])
     links = write(tmp_path / "train.align", lines)
     config = config_of({"pairs": train, "links": links}, filters={"max_length": 1}, subwords={"kind": "char"})

@@ -48,7 +48,7 @@ def learn(texts: list[str], kind: str, **options: Any) -> sentencepiece.Sentence
 
 @pytest.fixture(scope="module")
 def processors(pairs: list[tuple[str, str]]) -> dict[tuple[str, str], sentencepiece.SentencePieceProcessor]:
-    """By kind and option, learned with SentencePiece alone."""
+    """Processors by kind and option, learned with SentencePiece alone."""
     texts = [source for source, _ in pairs]
     return {(kind, name): learn(texts, kind, **OPTIONS[name]) for kind in ("unigram", "bpe") for name in OPTIONS}
 
@@ -60,7 +60,7 @@ def sampler_of(processor: sentencepiece.SentencePieceProcessor) -> SegmentationS
 
 
 def scores_of(processor: sentencepiece.SentencePieceProcessor) -> dict[str, float]:
-    """What SentencePiece says of the pieces that stand for text, none of them user-defined."""
+    """Returns SentencePiece's scores of the pieces that represent text, none of which is user-defined."""
     special = (processor.is_control, processor.is_unknown, processor.is_unused, processor.is_byte)
     ids = [index for index in range(processor.get_piece_size()) if not any(test(index) for test in special)]
     return {processor.id_to_piece(index): processor.get_score(index) for index in ids}

@@ -30,7 +30,8 @@ OLD, NEW = ({"a": text, "sub/b": text} for text in ("old", "new"))
 
 @pytest.mark.parametrize("exchanges", [True, False], ids=["exchanged", "renamed twice"])
 def test_killed_before_each_step(tmp_path: Path, exchanges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where two names cannot be exchanged in one step, nothing may be there until the next call, which restores it."""
+    """If two names cannot be exchanged in one step, the folder may be missing until the next call, which restores
+    it."""
     if not exchanges:
         monkeypatch.setattr(whole_folder, "_exchange", lambda first, second: False)
     gone = 0

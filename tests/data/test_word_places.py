@@ -1,5 +1,5 @@
-"""From the pieces of a line to the user's words, exactly, in any script: each word's pieces are those that it has when
-it is encoded alone."""
+"""The exact mapping from the pieces of a line to the user's words, in any script: each word's pieces are those that it
+has when it is encoded alone."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ _COMMAND = re.compile(
 )
 
 _SAID = re.compile(r" +# .*| {3,}.*")
-"""What a page says of a command, on its line."""
+"""Pattern of a page's explanation of a command, on the same line."""
 
 
 def commands(page: Path) -> list[str]:
-    """What a page has one type, in order, after a prompt or without one, whole or in outline."""
+    """Returns the commands that a page shows, in order, after a prompt or without one, whole or in outline."""
     found = map(_COMMAND.fullmatch, code_lines(page.read_text("utf-8")))
     return [_SAID.sub("", (each["typed"] or each["bare"]).rstrip()) for each in found if each]
 

@@ -1,4 +1,4 @@
-"""What pages have the reader type is there, and works."""
+"""Commands, files and targets that the pages name exist, and work."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ OUTLINES = {
     r"--view VIEW": "--view attention",
     r"\[(--[^]]+)\]": r"\1",
 }
-"""What pages leave open, and what it is here; what is in brackets is always given."""
+"""Patterns of the parts that pages leave open, and their replacements here; optional parts in brackets are always
+given."""
 
 SHORTER = {
     "make demo": f"touch installed && make demo INSTALLED=installed BIN={Path(sys.executable).parent}",
@@ -126,7 +127,8 @@ SHORTER = {
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
     "digit_reader.py": "digit_reader.py --updates 2",
 }
-"""What is done otherwise than a page has it: less, or on one machine; tests are looked for, not run twice."""
+"""Parts of commands that are run in another form than on the page: shorter, or on one machine; tests are collected, not
+run again."""
 
 FRESH = {
     "README.md": ["runs"],
@@ -137,32 +139,32 @@ FRESH = {
     "prepare.md": ["runs"],
     "recipes.md": ["runs/mine"],
 }
-"""What a page makes itself, and which is therefore not there."""
+"""Folders that a page makes itself, which therefore do not exist before it."""
 
 
 def is_run(command: str) -> bool:
-    """Whether it is one that tests run here."""
+    """Returns True if tests run the command here."""
     return not any(part in command for part in NOT_RUN)
 
 
 def comments(config: str) -> list[str]:
-    """What the comments of a configuration that ships have one type before it is trained."""
+    """Returns the commands in the comments of a shipped configuration that are run before its training."""
     text = re.sub(r" \\\n# *", " ", (ROOT / config).read_text(encoding="utf-8"))
     typed = re.findall(r"^#   (\S.*?)(?: {2,}#.*)?$", text, flags=re.MULTILINE)
     return typed[: typed.index(f"nmt train {config}")]
 
 
 BEFORE = {"nmt train configs/multi30k-en-de-distilled.yaml": comments("configs/multi30k-en-de-distilled.yaml")}
-"""What comes before a command, and is not on its page."""
+"""Commands to run before a command, which are not on its page."""
 
 
 def lines_to_run(page: Path) -> list[str]:
-    """What is run of a page, in order."""
+    """Returns the lines of a page that are run, in order."""
     return concrete([line for each in commands(page) if is_run(each) for line in (*BEFORE.get(each, []), each)])
 
 
 def concrete(lines: list[str]) -> list[str]:
-    """What stands for commands and outlines as pages show them."""
+    """Replaces commands and outlines of pages by those that are run."""
     text = "\n".join(lines)
     for pattern, choice in OUTLINES.items():
         text = re.sub(pattern, choice, text, flags=re.MULTILINE)
@@ -183,7 +185,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the pages name, made once; to be copied."""
+    """Folder with everything that the pages name, made once; tests copy it."""
     folder = tmp_path_factory.mktemp("workshop")
     make_workshop(folder)
     return folder
@@ -241,7 +243,7 @@ def test_no_outline_is_left_open() -> None:
 
 
 def test_every_target_of_make_is_there() -> None:
-    """Those that are not run, as well: what they would do is printed."""
+    """Targets that are not run are checked as well, by printing their commands."""
     targets = sorted({command for page in PAGES for command in commands(page) if command.startswith("make ")})
     assert len(targets) > 8
     for target in targets:

@@ -1,4 +1,4 @@
-"""What the documentation says of names and tables is what the code has."""
+"""Names and tables in the documentation are those of the code."""
 
 from __future__ import annotations
 

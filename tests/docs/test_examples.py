@@ -58,7 +58,7 @@ def test_docstrings(path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_pages(page: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the models of the pages say is not what these say, but the code is what a reader copies."""
+    """Runs the code that a reader copies; the translations on the pages are by other models."""
     monkeypatch.chdir(runs)
     for code in re.findall(r"```python\n(import nmt\n.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(code, {"sources": ["eins zwei"], "references": ["one two"]})

@@ -58,7 +58,7 @@ def triples(sentence: str) -> set[tuple[str, ...]]:
 
 
 def repeated(text: str) -> list[bool]:
-    """Of each sentence that follows another in its paragraph: whether it has three words in a row of that."""
+    """Tells, for each sentence that follows another in its paragraph, if both have the same three words in a row."""
     return [
         bool(triples(before) & triples(sentence))
         for paragraph in paragraphs_of(text)

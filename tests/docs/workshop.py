@@ -21,7 +21,7 @@ KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
 
 SHORT = ("training.stopping.updates=3", "training.validation.every=1", "search.max_length_ratio=1.0")
-"""What keeps a training short, whatever its configuration and the command say."""
+"""Overrides that keep a training short, for any configuration and command."""
 
 SMALLER = (
     (r"(subwords: .*size: )\d+", r"\g<1>400"),
@@ -31,7 +31,7 @@ SMALLER = (
     (r"\bwarmup: \d+", "warmup: 1"),
     (r"^search: \{", "search: {max_length_ratio: 1.0, "),
 )
-"""What makes the configurations that ship small, sizes in proportion: patterns, and what takes their place."""
+"""Patterns in the shipped configurations, and replacements that make them small with sizes in proportion."""
 
 MADE = {
     "runs/de-en": ("de-en", ["old"], False),
@@ -47,7 +47,8 @@ TURNED = " ".join(
 
 
 def make_workshop(folder: Path) -> None:
-    """Like a clone of the repository, with small corpora by the names of great ones, runs and the reader's files."""
+    """Creates a folder like a clone of the repository, with small corpora under the names of large ones, runs and the
+    reader's files."""
     for name in ("scripts", "examples", "tests", "nmt", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copytree(ROOT / "docs", folder / "docs")
@@ -99,7 +100,7 @@ def _add_corpora(folder: Path) -> None:
 
 
 def _add_configs(folder: Path) -> None:
-    """Those that ship, and the reader's own."""
+    """Adds the shipped configurations and the reader's own."""
     (folder / "configs").mkdir()
     for path in (ROOT / "configs").iterdir():
         text = path.read_text(encoding="utf-8")

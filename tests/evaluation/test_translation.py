@@ -96,7 +96,7 @@ def test_lowercase_and_tokenizer_equal_the_command(tmp_path: Path) -> None:
 def test_the_tokenizer_is_that_of_the_references(
     hypothesis: str, reference: str, tokenizer: str, tmp_path: Path
 ) -> None:
-    """Of them alone: a translation into another language is cut likewise."""
+    """The references alone decide: a translation into another language is segmented in the same way."""
     expected = command(tmp_path, text([hypothesis]), [text([reference])], "-w", "12", "--tokenize", tokenizer)
     assert ours(text([hypothesis]), [text([reference])], 12) == expected
     assert f"tok:{tokenizer}|" in scores(["He has a dog"], [reference])[0].signature

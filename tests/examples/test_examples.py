@@ -33,7 +33,7 @@ PROGRAMS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
 def run(*arguments: str) -> str:
-    """What a program prints, its errors too."""
+    """Runs a program and returns its output, errors included."""
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / arguments[0], *arguments[1:]],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "OMP_NUM_THREADS": "1"},
@@ -224,7 +224,7 @@ def shown(cell: str, names: dict[str, Any]) -> Any:
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fewer pairs and updates, in a folder beside the corpus."""
+    """Runs with fewer pairs and updates, in a folder beside the corpus."""
     notebook = json.loads((ROOT / "examples" / "attention.ipynb").read_text(encoding="utf-8"))
     assert not any(cell.get("outputs") for cell in notebook["cells"])
     (tmp_path / "examples").mkdir()

@@ -52,17 +52,17 @@ class Opened:
 
 @dataclass(frozen=True)
 class Reader:
-    """What is tried, and how it is made ready in an empty folder."""
+    """A reader under test, and its preparation in an empty folder."""
 
     name: str
     open: Callable[[Path], Opened]
     cost: int = 1
-    """How many times fewer cases it gets in a quick run."""
+    """Factor by which it gets fewer cases in a quick run."""
 
 
 @dataclass
 class Verdict:
-    """What came of the cases of a reader."""
+    """The results of the cases of a reader."""
 
     reader: str
     cases: int = 0
@@ -74,7 +74,7 @@ class Verdict:
 
 
 def judge(read: Callable[[bytes], object], data: bytes) -> tuple[bool, str | None]:
-    """Whether the data were refused, and how the law was broken; None: it was not."""
+    """Returns True if the data were refused, and a description of the broken rule; None if no rule was broken."""
     signal.signal(signal.SIGALRM, _too_slow)
     signal.setitimer(signal.ITIMER_REAL, CASE_S)
     try:
@@ -217,5 +217,5 @@ def _limit_memory() -> None:
 
 
 def described(verdict: Verdict) -> dict[str, Any]:
-    """For a report."""
+    """Formats a verdict for a report."""
     return {key: value for key, value in asdict(verdict).items() if key != "faults"} | {"faults": len(verdict.faults)}

@@ -193,7 +193,7 @@ ALIGNMENTS = [
 
 
 def _use(alignment: Alignment) -> None:
-    """As the commands use it."""
+    """Uses an alignment in the same way as the commands."""
     jsonl_line(alignment)
     TsvWriter(io.StringIO()).write(alignment)
     json_line(json_tree(alignment.turned()))

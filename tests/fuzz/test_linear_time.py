@@ -183,7 +183,7 @@ def seconds(pattern: re.Pattern[Any], method: str, text: str) -> float:
 
 
 def slow_texts(use: Use, most: int = 6) -> Iterator[str]:
-    """Of the short texts that take longest those on which the time grows too fast, whenever it is measured."""
+    """Yields those of the slowest short texts on which the time grows too fast, in every measurement."""
     for method in sorted(use.methods):
         timed = [
             (seconds(use.pattern, method, text(SHORT)), order, text) for order, text in enumerate(texts(use.pattern))

@@ -47,13 +47,13 @@ class Case:
     weights: str = "softmax"
     key_size: str = "null"
     positions: str = ""
-    """Of an encoder of embeddings; else it is of the cells of the decoder."""
+    """Positions of an encoder of embeddings; empty for an encoder with the cells of the decoder."""
     cell: str = "lstm"
-    """Of both sides; or ``transformer``."""
+    """Cell of both sides; or ``transformer``."""
     query: str = "current"
     feeding: bool = True
     decoder: str = "kind: rnn, size: 64"
-    """More keys of a recurrent decoder."""
+    """Kind and size, and other keys of a recurrent decoder."""
     updates: int = 700
     rate: float = 5e-3
     dropout: float = 0.1

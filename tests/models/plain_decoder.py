@@ -29,7 +29,7 @@ def padded(sentences: list[list[int]]) -> Tensor:
 
 
 class Plain(NamedTuple):
-    """What the loop finds."""
+    """The results of the loop."""
 
     readout_TR: Tensor
     weights_HTS: list[list[list[float]]]
@@ -58,7 +58,7 @@ def _start(decoder: RNNDecoder, summary_D: Tensor) -> list[Tensor]:
 
 
 def _added(decoder: RNNDecoder, summary_D: Tensor, step: int) -> list[Tensor]:
-    """What a step reads of the sentence beside the word."""
+    """Returns the vectors of the sentence that a step reads in addition to the word."""
     context = decoder.handover.config.context
     if context.enters == "every_step" or (context.enters == "first_step" and step == 0):
         return [summary_D]

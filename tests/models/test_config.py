@@ -354,7 +354,7 @@ def test_a_transformer_by_name_is_one_with_nothing_set() -> None:
     ],
 )
 def test_a_shorthand_is_what_it_stands_for(shorthand: str, keys: str, score: str) -> None:
-    """By name, with its settings, and beside the keys that say the same."""
+    """A shorthand may be a name, have settings, and be given beside the keys with the same meaning."""
     rest = f"attention: {{score: {score}}}\nencoder: {{size: 6}}\n"
     for summary in ("last", "mean"):
         expected = read(f"{rest}decoder: {{size: 12, {keys}, summary: {summary}}}")

@@ -95,7 +95,8 @@ def test_a_placeholder_stands_for_the_sentence_after_the_first_step() -> None:
 
 @pytest.mark.parametrize("score", ["none", "dot"])
 def test_the_gradient_passes_a_raw_start_to_the_encoder(score: str) -> None:
-    """By the start alone: attention and all inputs of the cell are cut off from the encoder's states."""
+    """The gradient passes only by the start: attention and all inputs of the cell are cut off from the encoder's
+    states."""
     model = make(tree(score=score, decoder={"size": 10, "start": "raw", "layers": 2}))
     memory = model.encode(padded(SOURCES))
     hidden = model.start(memory).stack.hidden

@@ -1,4 +1,4 @@
-"""What every model must keep, whatever its parts."""
+"""Properties that every model must have."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ each_kind = pytest.mark.parametrize("config", list(kinds()))
 def log_probs(
     model: Seq2Seq[Any, Any], source_S: torch.Tensor, hypotheses: Iterable[tuple[int, ...]]
 ) -> dict[tuple[int, ...], float]:
-    """Of each hypothesis under teacher forcing, end-of-sentence included."""
+    """Computes the log-probability of each hypothesis under teacher forcing, end-of-sentence included."""
     found: dict[tuple[int, ...], float] = {}
     source_1S = source_S[source_S != 0][None]
     for _, group in itertools.groupby(sorted(hypotheses, key=len), key=len):

@@ -72,7 +72,7 @@ def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
 @pytest.mark.parametrize("score", SCORES)
 def test_a_query_that_holds_the_word(score: str, wiring: dict[str, Any]) -> None:
-    """Of all scores, those that project the key to the query's width and those that project both."""
+    """The scores are those that project the key to the query's width and those that project both."""
     check(tree(score=score, decoder={"query_embedding": True, "layers": 2, **wiring}))
 
 

@@ -1,4 +1,4 @@
-"""Which tokens the decoder reads: the coins' rate and structure, and that what was chosen is what enters."""
+"""The tokens that the decoder reads: the rate and structure of the coins, and that the chosen token is the input."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Giving:
 
 
 def coins(feed: Feed, *, rows: int, steps: int) -> Tensor:
-    """Whether each of B x T choices was the gold token: gold is 1, the guess 0."""
+    """Draws B x T choices: 1 if the gold token was chosen, 0 if the guess."""
     logits_BV = torch.tensor([5.0, -200.0]).expand(rows, 2)
     gold_B = torch.ones(rows, dtype=torch.int64)
     chooser = feed.begin(rows, CPU)
@@ -88,7 +88,7 @@ def coins(feed: Feed, *, rows: int, steps: int) -> Tensor:
 
 
 def gradients(model: Seq2Seq[Any, Any], decoded: Decoded) -> dict[str, Tensor | None]:
-    """Of the readouts' squares by each parameter."""
+    """Computes the gradients of the sum of the readouts' squares by each parameter."""
     names, parameters = zip(*model.named_parameters(), strict=True)
     squares = decoded.readout_BTR.square().sum()
     return dict(zip(names, torch.autograd.grad(squares, parameters, allow_unused=True), strict=True))

@@ -30,7 +30,7 @@ MODELS = {
     "rnn-transformer": tree(score="dot", decoder=TRANSFORMER),
 }
 LINKS = {(0, 0): [0, 1], (0, 2): [1], (1, 0): [1, 0], (2, 1): [0]}
-"""By sentence and target token, the source tokens that belong to it."""
+"""Source tokens that are linked to each target token, by sentence and target token."""
 PATTERNS = {"rnn": ["*"], "transformer": ["*", "layer2.head1", "layer1.*", "*.head2"]}
 CASES = [(kind, heads) for kind in MODELS for heads in PATTERNS["rnn" if kind.split("-")[-1] in
          (*WIRINGS, "local_p") else "transformer"]]  # fmt: skip
@@ -41,7 +41,7 @@ def model_of(kind: str) -> Seq2Seq[Any, Any]:
 
 
 def guide_of(model: Seq2Seq[Any, Any], pattern: str) -> Guide:
-    """As training makes it."""
+    """Creates the guide in the same way as training."""
     heads = model.decoder.return_weights_of(matching(model.decoder.head_names, pattern))
     links = [(b, t, s, 1 / len(sources)) for (b, t), sources in LINKS.items() for s in sources]
     sentences, targets, sources, shares = zip(*links, strict=True)

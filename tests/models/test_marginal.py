@@ -43,8 +43,9 @@ def tops(model: Seq2Seq[Any, Any], target: list[int], summary_D: Tensor) -> tupl
 def enumerated(
     model: Seq2Seq[Any, Any], source: list[int], target: list[int], *, smoothing: float = 0.0
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """Of each target token -log of the sum over s of a_s p~(token | s), with p~ smoothed and not, and how many tokens
-    are the best guess at the heaviest position; one sentence without padding, one source position after the other."""
+    """Computes for each target token -log of the sum over s of a_s p~(token | s), with p~ smoothed and not, and the
+    number of tokens that are the best guess at the heaviest position; for one sentence without padding, one source
+    position after the other."""
     decoder = model.decoder
     assert isinstance(decoder, RNNDecoder)
     assert decoder.attention is not None
@@ -139,7 +140,7 @@ def test_more_padding_changes_nothing() -> None:
 
 
 def test_without_training_the_best_position_alone_counts() -> None:
-    """As in decoding: the loss of a validation is that of the model that translates."""
+    """Decoding does the same: the loss of a validation is that of the model that translates."""
     model = model_of().eval()
     loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
     found: list[float] = []

@@ -69,7 +69,7 @@ def test_without_dropout_both_passes_agree(kind: str) -> None:
 
 
 def test_the_trainer_goes_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With dropout the passes disagree from the start, which the first loss that is logged shows."""
+    """The passes disagree from the start because of dropout, which the first loss in the log shows."""
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")

@@ -52,7 +52,8 @@ def read_again(reader: Any, states_SD: Tensor, query_D: Tensor) -> Tensor:
 
 
 def glimpse(sensor: Any, states_SD: Tensor, query_D: Tensor) -> tuple[Tensor, list[float]]:
-    """What is seen from the mean place, and the mean weights of its windows, by the windows of the words beside it."""
+    """Computes the glimpse from the mean place, and the mean weights of its windows, by the windows of the neighbouring
+    words."""
     words, scales = len(states_SD), sensor.config.scales
     logit = float(sensor.policy_2Q[0] @ query_D + sensor.policy_offset_2[0])
     place = min(words / (1.0 + math.exp(-logit)), words - 1.0)
@@ -143,7 +144,7 @@ def test_a_place_outside_the_sentence_is_its_first_or_last_word(offset: float, w
 def test_over_all_places_the_gradient_is_unbiased(
     count: int, target: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With rewards of all words that follow, the objective's gradient, integrated over two draws, is that of the
+    """The objective's gradient with rewards of all words that follow, integrated over two draws, is that of the
     expected log-likelihood for each parameter but the baseline's. A sum of a density over points not much further apart
     than its deviation is its integral to six digits."""
     model = glimpses(count=count, deviation=0.8, discount=1.0).train()

@@ -63,5 +63,5 @@ def test_in_free_running_too(kind: str) -> None:
     ],
 )
 def test_less_is_kept(config: dict[str, Any], share: float) -> None:
-    """Of a long batch, in which weights do not count."""
+    """The batch is long, so that weights do not count."""
     assert learnt(config, True, long=12)[1] < share * learnt(config, False, long=12)[1]

@@ -257,7 +257,8 @@ def test_rotary_turns_queries_and_keys_and_not_values(causal: bool) -> None:
 
 
 def moves(score: str) -> float:
-    """By how much rotary self-attention changes where a sentence stands seven positions further on."""
+    """Returns the largest change of the weights of rotary self-attention when a sentence stands seven positions further
+    on."""
     torch.manual_seed(2)
     attention = MultiHead(
         attention_config(score), heads=2, query_size=8, key_size=8, dropout=0.0, causal=False, rotary=True
@@ -420,7 +421,7 @@ SITES: dict[str, dict[str, tuple[int, int]]] = {
 
 
 def outputs(model: Seq2Seq[Any, Any], side: str) -> Tensor:
-    """What the one side gives, in the model's mode; the other is left out."""
+    """Returns the output of one side, in the model's mode, without the other side."""
     if side == "encoder":
         states_BSD: Tensor = model.encoder(model.encoder.embed(SOURCE_BS), IS_PAD_BS).states_BSD
         return states_BSD
@@ -460,7 +461,7 @@ def test_each_rate_drops_at_its_own_places(site: str, side: str, score: str, mon
 
 @torch.no_grad()
 def test_dropout_in_a_layer_is_on_what_a_block_adds() -> None:
-    """With all of it dropped, pre-norm layers pass on what they read."""
+    """If all of it is dropped, pre-norm layers pass on their input."""
     model = make(settings()).double().train()
     for module in encoder_of(model).layers.modules():
         if module.__class__.__name__ == "Residual":

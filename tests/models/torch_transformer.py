@@ -83,11 +83,11 @@ def encode(config: TransformerConfig, encoder: TransformerEncoder, embedded_BSE:
 
 
 class Decoded(NamedTuple):
-    """What torch's decoder gives."""
+    """The results of torch's decoder."""
 
     states_BTD: Tensor
     weights_BHTS: Tensor
-    """Of attention to the source: all heads of the bottom layer, then those of the next."""
+    """Weights of attention to the source: all heads of the bottom layer, then those of the next."""
 
 
 def decode(

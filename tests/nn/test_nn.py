@@ -75,7 +75,8 @@ def test_in_float16_rare_tokens_leave_no_range(spread: float) -> None:
 
 
 def test_in_float16_a_scaled_loss_has_gradients_for_improbable_tokens() -> None:
-    """Of probabilities down to 1e-8 and below, which in float16 are 0 before the loss is scaled and not after."""
+    """The tokens have probabilities down to 1e-8 and below, which in float16 are 0 before the loss is scaled and not
+    after."""
     torch.manual_seed(0)
     layer = OutputLayer(4, 12)
     layer.weight_VD.data = torch.randint(-2, 3, (12, 4)).float() / 8
@@ -130,8 +131,8 @@ def test_divergence_is_that_of_the_softmaxes(chunk: int, shift: float) -> None:
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 60.0], ids=["small logits", "large logits", "logits that overflow"])
 def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding(size: float) -> None:
-    """Of readouts that are near each other, as two draws of dropout make them: no further away than a softmax in
-    float32 is whose logits are rounded."""
+    """The readouts are near each other, as after two draws of dropout: the error must not exceed that of a softmax in
+    float32 whose logits are rounded."""
     torch.manual_seed(0)
     layer = OutputLayer(32, 700)
     nn.init.normal_(layer.bias_V)
@@ -238,7 +239,7 @@ def assert_gives(
 
 
 def layer_by_layer(stack: RecurrentStack, x_BTE: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-    """What the top layer gives out, from torch's own one-layer modules; each but the lowest adds what it reads."""
+    """Computes the output of the top layer by torch's own one-layer modules; each but the lowest adds its input."""
     for layer in range(stack.layers):
         module = CELL_TYPES[stack.kind].module(x_BTE.shape[-1], stack.size, batch_first=True, dtype=x_BTE.dtype)
         module.load_state_dict(stack.rnns[layer].state_dict())
@@ -262,7 +263,7 @@ def test_a_residual_stack_equals_torchs_layers_with_their_inputs_added(cell: Cel
 
 
 def test_dropout_in_a_residual_stack_spares_the_shortcut() -> None:
-    """With all of a layer's input dropped, what it adds to its state is its input all the same."""
+    """If all of a layer's input is dropped, its shortcut still adds the input to the state."""
     stack = RecurrentStack("elman", input_size=4, size=4, layers=2, residual=True)
     x_BTE = torch.randn(2, 3, 4)
     below_BTD = stack.rnns[0](x_BTE)[0]

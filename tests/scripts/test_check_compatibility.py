@@ -1,4 +1,4 @@
-"""What `make compatibility` tries, notes and says."""
+"""The trials, notes and messages of `make compatibility`."""
 
 from __future__ import annotations
 

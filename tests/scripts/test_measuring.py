@@ -1,4 +1,4 @@
-"""What the benchmarks share: how a script refuses, and whose memory is measured."""
+"""Functions that the benchmarks share: refusals of a script, and the processes whose memory is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a TSV to a report by what the commands say, with few pairs and updates."""
+"""A newcomer's way from a TSV to a report by the commands that each output names, with few pairs and updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.workflows.runs import nmt
 
 
 def run_in_a_fork(command: str, folder: Path) -> str:
-    """As ``newcomer.run``, without the seconds that each new process needs to start."""
+    """Runs a command like ``newcomer.run``, without the seconds that each new process needs to start."""
     done = nmt(*shlex.split(command)[1:], folder=folder)
     assert done.returncode == 0, done.stderr.decode()
     return done.stderr.decode()

@@ -52,7 +52,7 @@ def greedy(
 
 @dataclass(frozen=True)
 class Forced:
-    """What a model says of the next token, and where it has looked so far."""
+    """A model's distribution of the next token, and its attention so far."""
 
     log_prob_V: list[float]
     attended_S: list[float]

@@ -91,7 +91,7 @@ def test_the_length_limit_ends_each_sentence_by_itself() -> None:
 
 @each_model
 def test_translations_begin_as_told(name: str) -> None:
-    """Also where the prefix does what is forbidden otherwise; the score counts it."""
+    """A prefix may also contain tokens that are otherwise forbidden; the score counts it."""
     prefixes = [[5, 5, 5], [], [4]]
     for seed, beam in itertools.product(range(3), (1, 4)):
         model = make(MODELS[name], seed=seed)

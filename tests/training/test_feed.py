@@ -1,4 +1,4 @@
-"""What feeds the decoder at each update: the paper's schedules, their configuration, the trainer that goes by them."""
+"""The feed of the decoder at each update: the paper's schedules, their configuration, the trainer that follows them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ every_schedule = pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 
 
 def epsilons(schedule: GoldSchedule, count: int) -> list[float]:
-    """For i = 0 to count - 1."""
+    """Returns epsilon for i = 0 to count - 1."""
     return [schedule.gold_probability(schedule.warmup + 1 + i) for i in range(count)]
 
 

@@ -77,7 +77,7 @@ def gradients(
 def test_the_objective_is_the_usual_one_and_the_mean_over_linked_tokens(
     kind: str, heads: str, normalization: str
 ) -> None:
-    """As one batch, in halves as where memory is short, and as batches of their own of one update."""
+    """The batch is one, two halves as when memory is short, or several batches of one update."""
     expected_model = model_of(kind)
     guidance = by_loops(expected_model.eval(), heads)
     usual = token_loss(expected_model.train(), padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1))
@@ -117,7 +117,7 @@ def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
 
 
 def test_without_links_a_batch_is_learnt_from_as_ever() -> None:
-    """To the bit, whether or not others of the update have links."""
+    """The result is the same to the bit, whether or not other batches of the update have links."""
     model = make(MODELS["transformer"]).train()
     batch = batch_of()
     assert batch.links is not None
@@ -133,7 +133,7 @@ def test_without_links_a_batch_is_learnt_from_as_ever() -> None:
 
 
 def write_links(folder: Path, *, every: int = 1) -> None:
-    """Of word by word translations; of one pair in ``every``."""
+    """Writes the links of word by word translations, for one pair in ``every``."""
     lines = (folder / "train.de").read_text(encoding="utf-8").splitlines()
     links = [" ".join(f"{n}-{n}" for n in range(len(line.split()))) * (i % every == 0) for i, line in enumerate(lines)]
     (folder / "train.align").write_text("".join(f"{each}\n" for each in links), encoding="utf-8")

@@ -87,8 +87,8 @@ def test_without_it_all_layers_learn_alike() -> None:
 
 
 def test_weights_decay_and_biases_do_not() -> None:
-    """Where all gradients are 0 AdamW multiplies by 1 - learning rate x weight decay and does nothing else (Loshchilov
-    & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2)."""
+    """If all gradients are 0, AdamW multiplies by 1 - learning rate x weight decay and does nothing else (Loshchilov &
+    Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2)."""
     model = make(tree(decoder={"cell": "lstm"}))
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, 0.5, 1.0)

@@ -34,7 +34,8 @@ def test_higher_is_better_for_bleu_and_chrf(metric: str) -> None:
 
 
 def test_of_bleu_0_chrf_decides_and_then_the_loss() -> None:
-    """As for lines of one word. The same score counts neither as a gain nor against patience, if its loss is lower."""
+    """BLEU is 0 for lines of one word, for example. The same score counts neither as a gain nor against patience, if
+    its loss is lower."""
     standing, seen = BestValidation(), []
     for update, (bleu, chrf, loss) in enumerate(
         [
@@ -63,7 +64,7 @@ def recomputed(validations: Sequence[Mapping[str, float]], metric: str, patience
     sign = -1.0 if metric == "loss" else 1.0
 
     def better(one: Mapping[str, float], other: Mapping[str, float]) -> bool | None:
-        """None where the scores are the same."""
+        """Returns True if the first is better, None if the scores are equal."""
         if one[metric] != other[metric]:
             return sign * one[metric] > sign * other[metric]
         if metric == "bleu" and one["bleu"] == 0.0 and one["chrf"] != other["chrf"]:

@@ -127,7 +127,8 @@ def test_without_checksums_nothing_is_taken_on_trust(run: Path, link: str) -> No
 
 
 def test_training_goes_on_with_its_own_configuration_only(run: Path) -> None:
-    """Also where the run's copy of it was edited, too; averages and runs that start from it have the same checks."""
+    """Another configuration is refused even if the run's copy of it was edited, too; averages and runs that start from
+    it have the same checks."""
     names = sorted(path.name for path in (run / "checkpoints").iterdir())
     settings = ("training.stopping.updates=6", "training.average=2", "model.encoder.heads=4")
     other = ("run=other", "training.start_from=run", *settings)

@@ -368,8 +368,8 @@ def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
 
 
 def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
-    """By the share of its training lines or, where an earlier version has not counted it, by its corpus or its
-    vocabulary."""
+    """Such a model is recognised by the share of its training lines or, if an earlier version has not counted it, by
+    its corpus or its vocabulary."""
     lengths = Lengths(99, 99, several=0.0, letterless=0.3)
     assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
     for name, words in (("source", "1 2 3 4 5 6 7"), ("target", "one two three four five six seven")):

@@ -83,7 +83,7 @@ def test_a_server_warns_once(trained: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_each_text_is_judged_by_the_language_that_suits_it(trained: Path) -> None:
-    """Of a small corpus in a store of several, too, but not by the language that it is to be translated into."""
+    """The language may be that of a small corpus in a store of several, but not the language to translate into."""
     tokenizer = TokenizerPair.load(trained / "run").source
     counts = {}
     for name, text, times in (("de", OWN, 100), ("en", OTHER, 1)):

@@ -35,7 +35,8 @@ class Forks:
     def run(
         self, arguments: list[str], folder: Path, stdin: bytes, environment: dict[str, str]
     ) -> subprocess.CompletedProcess[bytes] | None:
-        """What came of ``nmt`` with these arguments; None where the environment differs from that of the imports."""
+        """Runs ``nmt`` with these arguments and returns the result; None if the environment differs from that of the
+        imports."""
         if self._socket is None:
             self._start(environment)
         assert self._socket is not None

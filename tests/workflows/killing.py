@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = frozenset({"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.truncate", "os.chmod"})
-"""Of sys.audit, which is told before each happens."""
+"""Events of sys.audit, which is called before each of them."""
 
 
 class Bomb:
@@ -36,7 +36,7 @@ class Bomb:
         self._quiet = False
 
     def arm(self) -> None:
-        """From now on; the process cannot be saved."""
+        """Arms the bomb, for good: the process cannot be saved."""
         sync = os.fsync
 
         def synced(descriptor: int) -> None:

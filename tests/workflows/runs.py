@@ -79,7 +79,7 @@ _AT_FIRST = dict(os.environ)
 
 
 class Done(NamedTuple):
-    """What a command has come to."""
+    """The results of a command."""
 
     code: int | str | None
     stdout: str

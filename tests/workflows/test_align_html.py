@@ -50,7 +50,7 @@ def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: str) -> tuple[dict[str, Any], list[dict[str, tuple[list[Any], np.ndarray]]]]:
-    """Of each pair the links and weights of each view, by the view's name."""
+    """Reads the links and weights of each view of each pair, by the view's name."""
     text = Path(path).read_text(encoding="utf-8")
     (meta,) = re.findall(r'<script type="application/json" id="meta">(.*)</script>', text)
     blocks = re.findall(r'<script type="application/json" class="pairs">(.*)</script>', text)

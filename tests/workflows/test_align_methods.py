@@ -29,7 +29,7 @@ def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.fixture(scope="module")
 def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As ``trained``, but for its attention."""
+    """A folder like ``trained``, with a model without attention."""
     folder = tmp_path_factory.mktemp("without_attention")
     write_corpus(folder)
     (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
@@ -112,7 +112,7 @@ def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
 
 
 def ranks(row: np.ndarray) -> np.ndarray:
-    """Of values that are all different."""
+    """Computes the ranks of values that are all different."""
     return row.argsort().argsort()
 
 
@@ -189,7 +189,7 @@ def test_the_comparison_without_gold_of_own_translations(trained: Path, align: C
 
 
 def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align: Command, tmp_path: Path) -> None:
-    """With sources of two words, where another one than that of the highest weight is the one that is left."""
+    """The sources have two words, so that the word other than that of the highest weight is the remaining one."""
     sources, targets = ["zwei Hund", "Katze eins", "drei Hund", "", "grün"], ["dog cat", "one", "three dog.", "x", "y"]
     for name, lines in (("s", sources), ("t", targets)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))

@@ -100,7 +100,7 @@ def test_subwords_are_the_same_and_scores_are_those_between_words(trained: Path)
 
 
 def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path, align: Command) -> None:
-    """Where each word is one for both, and no piece has two, --text changes nothing."""
+    """If each word is one word in both modes, and no piece has two, --text changes nothing."""
     lines = ["Hund und Katze", "eins zwei grün"], ["dog and cat", "one two green"]
     translator = package.load(trained / "run", precision="float32")
     for one, other in zip(translator.align(*lines), translator.align(*lines, text=True), strict=True):

@@ -48,12 +48,12 @@ def write_files(folder: Path, draw: random.Random, files: int) -> int:
 
 
 def words_of(path: Path, *, text: bool) -> list[int]:
-    """How many words each line has, by the readers that have tests of their own."""
+    """Counts the words of each line, by readers that have tests of their own."""
     return [len(text_words(line)) if text else len(line.split()) for line in read_lines(path)]
 
 
 def check_links(folder: Path, links: Path, *, text: bool) -> None:
-    """As many lines as pairs, and no link outside of its pair."""
+    """Checks that there are as many lines as pairs, and no link outside of its pair."""
     sources, targets = (words_of(folder / name, text=text) for name in ("source", "target"))
     written = links.read_bytes()
     assert written.endswith(b"\n")
@@ -67,7 +67,7 @@ def check_links(folder: Path, links: Path, *, text: bool) -> None:
 
 
 def run(*arguments: object) -> int:
-    """What the command line returns."""
+    """Runs the command line and returns its exit code."""
     with pytest.raises(SystemExit) as exit_:
         main([str(each) for each in arguments])
     assert isinstance(exit_.value.code, int)

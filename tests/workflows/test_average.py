@@ -161,7 +161,7 @@ def test_checkpoints_by_name_in_any_order(run: Path) -> None:
 
 
 def test_checkpoints_of_two_runs(run: Path) -> None:
-    """Such as a run and what was fine-tuned from it; the average goes to the run of the first."""
+    """The runs are, for example, a run and one fine-tuned from it; the average is written to the run of the first."""
     start("run=tuned", "training.start_from=run", "model.dropout.layers=0.0")
     average([folders.step(Path("tuned"), 2), folders.step(run, 8)])
     assert not (run / "averaged").exists()
@@ -223,7 +223,7 @@ def test_checkpoints_of_other_models_are_refused(run: Path) -> None:
 # ---------------------------------------------------------------------------------------------------- at the end
 
 AVERAGED = ("training.average=3", "training.validation.every=4", "training.stopping.updates=14")
-"""Of the checkpoints at 8, 12 and 14."""
+"""Settings for an average of the checkpoints at 8, 12 and 14."""
 
 
 def test_training_ends_with_the_average_of_its_last_validations(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -423,7 +423,7 @@ def test_a_moving_average_cannot_be_taken_up_without_its_weights(run: Path) -> N
 
 
 def loss_of_first_batch(model: str, run: Path) -> float:
-    """Of a trained model, on the batch that a run's first update is made from; one token's mean."""
+    """Computes the loss per token of a trained model on the batch of a run's first update."""
     experiment = load(run / "config.yaml")
     store = prepare(experiment.data, run=run, seed=experiment.seed).train
     batch = collate(store, epoch_batches(store, experiment.training.batching, seed=experiment.seed, epoch=0)[0])

@@ -41,5 +41,5 @@ def test_two_processes_train_the_same_weights(family: str, twice: list[dict[str,
 
 
 def test_other_families_have_other_weights(twice: list[dict[str, str]]) -> None:
-    """Else the fingerprints would tell nothing."""
+    """Otherwise the fingerprints would show nothing."""
     assert len(set(twice[0].values())) == len(twice[0])

@@ -37,7 +37,7 @@ def evaluate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 
 def rates(pairs: list[tuple[set[str], set[str], set[str]]]) -> dict[str, float]:
-    """Of predicted, sure and possible links, by counting one after the other."""
+    """Computes the rates of predicted, sure and possible links, by counting one after the other."""
     a = s = a_s = a_p = 0
     for predicted, sure, possible in pairs:
         for link in predicted:

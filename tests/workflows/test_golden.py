@@ -1,6 +1,6 @@
-"""What earlier releases have trained is read as they read it, and what later ones have trained is refused in words.
+"""Runs of earlier releases are read with the same results, and runs of later ones are refused with a message.
 
-The runs in ``tests/golden`` are files; ``expected.json`` holds what the release that made them made of them. Their
+The runs in ``tests/golden`` are files; ``expected.json`` holds the results of the release that made them. Their
 probabilities are those without padding and begin-of-sentence, to which that release gave a share.
 """
 

@@ -1,4 +1,4 @@
-"""What ``nmt info`` says of a run, against the run itself."""
+"""The output of ``nmt info`` about a run, compared with the run itself."""
 
 from __future__ import annotations
 

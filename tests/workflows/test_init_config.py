@@ -313,7 +313,8 @@ def test_killed_before_each_step_it_can_be_given_again(
 
 
 def test_a_full_disk_is_named(here: Path) -> None:
-    """By the folder that is being made: nothing of it stays. ``ulimit -f`` counts blocks of 512 bytes or more."""
+    """The message names the folder that is being made, of which nothing remains. ``ulimit -f`` counts blocks of 512
+    bytes or more."""
     Path("big.tsv").write_text("".join(f"ein Wort {n}\ta word {n}\n" for n in range(20_000)), encoding="utf-8")
     command = f"trap '' XFSZ; ulimit -f 100; exec {sys.executable} -m nmt init a --tsv big.tsv --device cpu --no-time"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -39,7 +39,7 @@ def nasty_lines() -> list[str]:
 
 
 def check(out: str, format: OutputFormat, n_best: int = 1) -> None:
-    """As many lines as promised, for who counts LF and for who reads with ``str.splitlines``."""
+    """Checks that there are as many lines as promised, counted by LF and by ``str.splitlines``."""
     rows = out.split("\n")[:-1]
     assert out.splitlines() == [row.removesuffix("\r") for row in rows]
     if format == "tsv":

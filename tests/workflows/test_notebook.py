@@ -1,4 +1,4 @@
-"""What a notebook shows of results: HTML that a parser reads back to the words and weights it was made of."""
+"""Results in a notebook: HTML that a parser reads back to the words and weights it was made of."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
 def test_killed_while_a_checkpoint_takes_the_place_of_another(
     moment: str, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """That of the update whose validation was owed: nothing else is written twice."""
+    """Only the checkpoint of the update whose validation was missing is written twice."""
     with monkeypatch.context() as patched:
         slow_validations(patched)
         with pytest.raises(SystemExit):
@@ -245,7 +245,7 @@ def command(*settings: str) -> None:
 
 @pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors"])
 def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the limit on the size of a file, which cuts off a write as a full disk does."""
+    """The size of a file is limited, which cuts off a write like a full disk."""
     start("training.stopping.updates=4")
     sizes = {name: Path("run/latest", name).stat().st_size for name in ("model.safetensors", "training.safetensors")}
     assert sizes["model.safetensors"] < sizes["training.safetensors"]
@@ -334,7 +334,8 @@ def test_a_directory_that_may_not_be_written(begun: bool, here: Path, monkeypatc
 
 
 def test_the_lock_goes_with_its_process(here: Path) -> None:
-    """Also where that is killed; the note of who had it, which then stays, keeps nobody out."""
+    """The lock is also released if the process is killed; the note of its owner, which then remains, excludes
+    nobody."""
     Path("run").mkdir()
     reading, writing = os.pipe()
     child = os.fork()
@@ -430,7 +431,7 @@ def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: p
 
 
 def test_a_copy_of_a_training_at_work_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By ``cp -r`` before each step of a checkpoint, and of the deletion of an older one."""
+    """The copies are made by ``cp -r`` before each step of a checkpoint, and of the deletion of an older one."""
     copies = itertools.count()
 
     def copied(event: str, arguments: tuple[Any, ...]) -> None:
@@ -467,13 +468,13 @@ def replaced() -> None:
 
 
 def deleted_in_a_race() -> None:
-    """As by ``rm -r``, where a checkpoint was written meanwhile: the directory itself stays."""
+    """Deletes the run like ``rm -r`` when a checkpoint is written meanwhile: the directory itself remains."""
     shutil.rmtree("run", ignore_errors=True)
     Path("run/checkpoints").mkdir(parents=True)
 
 
 def deleted_slowly() -> None:
-    """As by ``rm -r``, which has not come to its end when a checkpoint misses its folder."""
+    """Deletes the run like ``rm -r``, which has not finished when a checkpoint misses its folder."""
     shutil.rmtree("run/checkpoints")
     time.sleep = lambda _: shutil.rmtree("run")
 

@@ -112,7 +112,7 @@ def test_paths_in_the_config_are_not_followed_to_load_it(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["best", "latest"])
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    """Else what is made for the model would be written beside what the link leads to."""
+    """Otherwise the files that are made for the model would be written beside the target of the link."""
     make_run(tmp_path / "mine")
     make_run(tmp_path / "run")
     (tmp_path / "run" / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a person sees who watches on a terminal, and what a pipe or a build server gets."""
+"""The output on a terminal that a person watches, and in a pipe or on a build server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``nmt translate`` can be asked for, through the command line."""
+"""Options of ``nmt translate``, through the command line."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ MAX_SCORE_ELEMENTS = 1 << 25
 class Additive(Score):
     """score = v . tanh(W q + U k), W (A, Q), U (A, K), v (A).
 
-    As in the paper without a bias; U k is formed once for each sentence, W q once for each step. With more ``layers``
-    v . tanh(W_L ... tanh(W_2 tanh(W q + U k))), W_2 to W_L (A, A): a deeper network for each pair of query and key.
+    There is no bias, as in the paper; U k is formed once for each sentence, W q once for each step. With more
+    ``layers`` the score is v . tanh(W_L ... tanh(W_2 tanh(W q + U k))), W_2 to W_L (A, A): a deeper network for each
+    pair of query and key.
     """
 
     formula: ClassVar[str] = "v·tanh(W q + U k)"
@@ -31,7 +32,7 @@ class Additive(Score):
 
     kind: Literal["additive"] = "additive"
     size: Size | None = None
-    """A, the width inside tanh; null: the width of the query."""
+    """A, the width inside tanh; null means the width of the query."""
     layers: Layers = 1
     """Layers of tanh; each above the first costs a product of A x A for each pair of query and key."""
 

@@ -15,8 +15,8 @@ from nmt.attention.scores.additive import Additive
 class Concat(Additive):
     """score = v . tanh(W [q; k]), W (A, Q + K), v (A).
 
-    The product is taken apart, W [q; k] = W_q q + W_k k, so that W_k k is formed once for each sentence. What tells it
-    from ``additive`` is that W is one matrix: it starts as one.
+    The product is taken apart, W [q; k] = W_q q + W_k k, so that W_k k is formed once for each sentence. It differs
+    from ``additive`` in that W is initialised as one matrix.
     """
 
     formula: ClassVar[str] = "v·tanh(W [q; k])"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 EPSILON = 1e-6
-"""The least length that a vector is divided by."""
+"""Smallest length that a vector is divided by."""
 
 
 class Cosine(Score):

@@ -27,8 +27,8 @@ class Gaussian(Score):
 
     kind: Literal["gaussian"] = "gaussian"
     bandwidth: Annotated[float, Field(gt=0.0)] | None = None
-    """sigma, or its initial value if it is learnt; null: the fourth root of the width, with which scores start about
-    as large as those of scaled_dot."""
+    """sigma, or its initial value if it is learnt; null means the fourth root of the width, with which scores start
+    about as large as those of scaled_dot."""
     learned: bool = True
     """Train sigma."""
 

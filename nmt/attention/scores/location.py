@@ -1,4 +1,4 @@
-"""Location score: from the query alone, a score for each source position, whatever word stands there.
+"""Location score: the query alone gives the score of each source position, independently of the word there.
 
 Luong, Pham & Manning 2015, "Effective Approaches to Attention-based Neural Machine Translation", equation 8.
 """

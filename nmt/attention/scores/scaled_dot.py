@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class ScaledDot(Score):
-    """score = q . k / sqrt(Q): of two vectors with independent entries of variance 1 it has variance 1 at any width.
+    """score = q . k / sqrt(Q). The score of two vectors with independent entries of variance 1 has variance 1 at any
+    width.
 
     Without parameters where query and key are equally wide; else the key is first projected, k' = U k.
     """

@@ -27,11 +27,11 @@ class Argmax(Weighting):
         if not context.is_training:
             return AttentionWeights(one_hot(scores_BHTS))
         soft_BHTS = scores_BHTS.softmax(dim=-1)
-        # in this order, so that the other positions' weights are 0 to the last bit
+        # added in this order, the other positions' weights are 0 to the last bit
         return AttentionWeights(one_hot(scores_BHTS) + (soft_BHTS - soft_BHTS.detach()))
 
 
 def one_hot(scores_BHTS: Tensor) -> Tensor:
-    """All weight on the position with the highest score."""
+    """Returns weights with all weight on the position with the highest score."""
     best_BHT1 = scores_BHTS.argmax(dim=-1, keepdim=True)
     return scores_BHTS.new_zeros(scores_BHTS.shape).scatter(-1, best_BHT1, 1.0)

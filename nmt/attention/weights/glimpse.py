@@ -21,10 +21,10 @@ class Glimpse(HardAttention):
     around it, as the paper's sensor takes ever larger patches at the resolution of the smallest. The contexts of all
     heads are fused, tanh(W [c_1; ...; c_H]).
 
-    The position is drawn from softmax(scores) in training, where the paper draws from a Gaussian round a predicted one
-    (of a sentence's few positions each can have its probability); it learns by REINFORCE. Decoding takes the
-    best-scored, as the paper takes the mean. With ``score: location`` the place is chosen from the state alone, as in
-    the paper.
+    In training the position is drawn from softmax(scores) and learns by REINFORCE; the paper draws from a Gaussian
+    round a predicted position, but a sentence has so few positions that each can have its own probability. Decoding
+    takes the best-scored position, where the paper takes the mean. With ``score: location`` the position is chosen from
+    the state alone, as in the paper.
     """
 
     formula: ClassVar[str] = "head k: mean over |s - p| < 2ᵏ, p ~ softmax(scores)"
@@ -36,7 +36,7 @@ class Glimpse(HardAttention):
 
     @property
     def heads(self) -> int:
-        """One for each window."""
+        """Number of heads, one for each window."""
         return self.scales
 
     def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
@@ -48,8 +48,8 @@ class Glimpse(HardAttention):
         # scale k sees 2^k - 1 words: 0, 1, 3 ... to either side
         radius_H = 2 ** place_S.new_ones(self.scales).cumsum(dim=0) // 2 - 1
         is_near_HPS = (place_S[:, None] - place_S).abs() <= radius_H[:, None, None]
-        # for each place p of a glimpse, the words near it
+        # for each position p of a glimpse, the words near it
         window_BHPS = (is_near_HPS & is_word_BS[:, None, None]).to(look_BTP.dtype)
-        window_BHPS = window_BHPS / window_BHPS.sum(dim=-1, keepdim=True).clamp(min=1.0)  # empty far behind the end
-        # the weights are the windows of the places that were looked at
+        window_BHPS = window_BHPS / window_BHPS.sum(dim=-1, keepdim=True).clamp(min=1.0)  # empty far past the end
+        # the weights are the windows of the positions that were chosen
         return AttentionWeights(look_BTP[:, None] @ window_BHPS, sampled)

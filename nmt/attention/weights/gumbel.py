@@ -22,7 +22,8 @@ class Gumbel(Weighting):
     """All weight on s = argmax(scores + g), g ~ Gumbel(0, 1), which is a draw from softmax(scores).
 
     The gradient is that of softmax((scores + g) / temperature) (straight-through, section 2.2). The temperature falls
-    exponentially from ``start`` to ``end`` over ``updates`` updates and stays there. Decoding takes the best-scored.
+    exponentially from ``start`` to ``end`` over ``updates`` updates and stays there. Decoding takes the best-scored
+    position.
     """
 
     formula: ClassVar[str] = "one-hot, s = argmax(scores + g)"
@@ -38,7 +39,7 @@ class Gumbel(Weighting):
     """Number of updates during which the temperature falls."""
 
     def temperature(self, update: int) -> float:
-        """start x (end / start)^(update / updates), then end."""
+        """Computes the temperature: start x (end / start)^(update / updates), then end."""
         return self.start * float((self.end / self.start) ** min(1.0, update / self.updates))
 
     def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
@@ -47,7 +48,7 @@ class Gumbel(Weighting):
             return AttentionWeights(one_hot(scores_BHTS))
         # -log of an exponential variate; one that is rounded to 0 would draw padding
         noise_BHTS = -scores_BHTS.new_empty(scores_BHTS.shape).exponential_().clamp(min=1e-30).log()
-        # the relaxed draw, whose gradient stands for that of the hard one
+        # the relaxed draw, whose gradient replaces that of the hard one
         soft_BHTS = ((scores_BHTS + noise_BHTS) / self.temperature(context.update)).softmax(dim=-1)
-        # in this order, so that the other positions' weights are 0 to the last bit
+        # added in this order, the other positions' weights are 0 to the last bit
         return AttentionWeights(one_hot(soft_BHTS) + (soft_BHTS - soft_BHTS.detach()))

@@ -30,5 +30,5 @@ class LocalMonotonic(Weighting):
         centre_BT1 = context.position_BT.unsqueeze(-1).minimum(self.allowed(scores_BHTS) - 1)
         source_S = centre_BT1.new_ones(scores_BHTS.shape[-1]).cumsum(dim=0) - 1
         is_outside_BTS = (source_S - centre_BT1).abs() > self.width
-        # -inf outside of the window, so that softmax runs over what is inside
+        # -inf outside of the window, so that softmax runs over the positions inside
         return AttentionWeights(scores_BHTS.masked_fill(is_outside_BTS[:, None], float("-inf")).softmax(dim=-1))

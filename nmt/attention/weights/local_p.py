@@ -18,8 +18,8 @@ class LocalPredictive(Weighting):
     """p = S sigmoid(v . tanh(W q)) (equation 9), S the sentence's length; in the window |s - p| <= D the softmax of the
     scores is multiplied by exp(-(s - p)^2 / (2 (D / 2)^2)) (equation 10), through which p learns.
 
-    The paper leaves the product as it is; here it is made to sum to 1 again, as the weights of every other mechanism
-    do, so that contexts keep their size wherever the window stands.
+    The paper uses this product unchanged. Here it is normalised to sum to 1 again, like the weights of every other
+    mechanism, so that contexts keep their size wherever the window is.
     """
 
     formula: ClassVar[str] = "softmax(scores) · exp(-(s - p)² / 2(D/2)²), p = S σ(v·tanh(W q))"
@@ -43,6 +43,6 @@ class LocalPredictive(Weighting):
         distance_BTS = source_S - centre_BT1
         # -(s - p)^2 / (2 (D / 2)^2) = -2 ((s - p) / D)^2
         exponent_BTS = -2.0 * (distance_BTS / self.width).square()
-        # D >= 1, and no centre is as far as 1 from the nearest word: something is left to weigh
+        # D >= 1, and no centre is as far as 1 from the nearest word: so the window is never empty
         exponent_BTS = exponent_BTS.masked_fill(distance_BTS.abs() > self.width, float("-inf"))
         return AttentionWeights((scores_BHTS + exponent_BTS[:, None]).softmax(dim=-1))

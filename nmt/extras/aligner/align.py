@@ -22,19 +22,19 @@ from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 2500
-"""Pairs that are aligned together: a batch takes some hundred pairs of similar lengths."""
+"""Number of pairs that are aligned together: a batch has about a hundred pairs of similar lengths."""
 
 
 @dataclass(frozen=True)
 class TextAligner:
-    """A `PairAligner` of white-space words, or of those of ordinary text."""
+    """A `PairAligner` of white-space words, or of words of ordinary text."""
 
     aligner: WordAligner
     text: bool = False
     rule: Grow = RULE
 
     def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[Alignment]:
-        """One alignment for each pair."""
+        """Aligns each pair."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         malloc_trim()
@@ -49,13 +49,13 @@ class TextAligner:
 def align_learned(
     aligner: Path | None, inputs: AlignmentInputs, outputs: AlignmentOutputs, *, min_probability: float | None = None
 ) -> Mapping[str, AlignmentScore]:
-    """Writes one alignment for each pair of lines, by an aligner from a file; None: by one that is learnt from these
-    very pairs. Links have ``min_probability`` at least. Raises InputError for what ``write_alignments`` raises it for,
+    """Writes one alignment for each pair of lines, by an aligner from a file; None means an aligner that is learnt from
+    these pairs. Links have at least the probability ``min_probability``. Raises InputError like ``write_alignments``,
     and for a file that is not an aligner."""
     assert inputs.target is not None
     check_files(inputs, outputs, aligner)
     if aligner is None:
-        gold_of(inputs)  # finds faults of files before minutes of work
+        gold_of(inputs)  # raises for faults of files before minutes of work
         for option, path in outputs.files.items():
             if not (outputs.pictures and path == outputs.path):
                 refuse_unwritable(path, option=option)

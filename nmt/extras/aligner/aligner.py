@@ -1,13 +1,13 @@
 """A word aligner without a translation model: hidden Markov models over several kinds of word units, averaged.
 
 For each kind (the beginnings of words, and pieces of one vocabulary, or of two where there is little text) a pair of
-models is learnt (see `hmm`). Whole words as a further kind cost time and make more errors: most words of a text are
-rare, and frequent ones are pieces. Between words, p_ij of words i and j is the mean over the kinds of units of
+models is learnt (see `hmm`). Whole words as a further kind would take time and make more errors: most words of a text
+are rare, and frequent ones are pieces. Between words, p_ij of words i and j is the mean over the kinds of units of
 
     forward    mean over tokens t of target word i of  sum over tokens s of source word j of  p(t stands for s)
     backward   mean over tokens s of source word j of  sum over tokens t of target word i of  p(s stands for t)
 
-The rest to 1 in a row of the forward matrix, or in a column of the backward one, belongs to the empty word.
+The remainder to 1 in a row of the forward matrix, or in a column of the backward one, belongs to the empty word.
 """
 
 from __future__ import annotations
@@ -44,32 +44,35 @@ Words: TypeAlias = Sequence[str | Run]
 """The words of a sentence."""
 
 RULE = Grow(threshold=0.25)
-"""The rule for links. Unlike attention these are probabilities: a cell below the threshold is more likely no link."""
+"""The rule for links. Unlike attention weights these are probabilities: a cell below the threshold is more probably not
+a link."""
 
 LONGEST = 1000
-"""Most tokens of a side of a sentence: the time of the models grows with the cube, their memory with the square. A
-member leaves out a pair with more."""
+"""Maximum number of tokens of a side of a sentence: the time of the models grows with its cube, their memory with its
+square. A member leaves out longer pairs."""
 
 _FORMATS = ("nmt word aligner 4", "nmt word aligner 3", "nmt word aligner 2")
-"""The one that is written, an earlier one without the hashes of its pairs, and one without pieces of runs either."""
+"""Formats that are read: the one that is written, an earlier one without the hashes of its pairs, and one that also
+lacks the pieces of runs."""
 
 LETTERS = 4
-"""The length of the beginnings of words."""
+"""Length of the beginnings of words."""
 
 ITERATIONS, FURTHER_ITERATIONS = (3, 5), (0, 2)
-"""With equal jumps, and then with learnt ones: over the first block, and over pairs after it, whose jumps and frequent
-words are known."""
+"""Numbers of iterations with equal jumps, and then with learnt ones: over the first block, and over later pairs, whose
+jumps and frequent words are known."""
 
 RUN_SIZES = (12.0, 2.0, 5.0)
-"""The sizes of vocabularies of pieces of runs, of one kind of units after the other; see ``Subwords.learn_runs``."""
+"""Sizes of the vocabularies of pieces of runs, one for each kind of units; see ``Subwords.learn_runs``."""
 
 SHARES, SMALL_SHARES, SMALL = (0.25,), (0.16, 0.4), 100_000
-"""The sizes of vocabularies of pieces, as shares of the number of distinct plain words of a side: of a text, and of one
-with fewer than `SMALL` words on both sides together, where two sizes make fewer errors than one and cost little."""
+"""Sizes of the vocabularies of pieces, as shares of the number of distinct plain words of a side: for a text, and for
+one with fewer than `SMALL` words on both sides together, for which two sizes make fewer errors than one and take little
+time."""
 
 
 class Sentences:
-    """Sentences as numbers of their different words, of which a text has few."""
+    """Sentences in which words are replaced by numbers, because a text has few different words."""
 
     def __init__(self, sentences: Iterable[Words] = ()) -> None:
         self.number: dict[str | Run, int] = {}
@@ -81,7 +84,7 @@ class Sentences:
         """Adds a sentence."""
         self._words.extend([self.number.setdefault(word, len(self.number)) for word in words])
         self._lengths.append(len(words))
-        # All characters but white space, which is the same in whichever way a line was cut into words.
+        # all characters except white space, which are the same for any division of a line into words
         self._hashes.append(zlib.crc32("".join(map("".join, words)).encode("utf-8", "surrogatepass")))
 
     def __len__(self) -> int:
@@ -89,21 +92,21 @@ class Sentences:
 
     @property
     def word_N(self) -> NDArray[np.int32]:
-        """The words of all sentences, one after the other."""
+        """The words of all sentences, concatenated."""
         return np.array(self._words, np.int32)
 
     @property
     def length_R(self) -> NDArray[np.int32]:
-        """The number of words of each sentence, where a run is one."""
+        """Number of words of each sentence, in which a run counts as one."""
         return np.array(self._lengths, np.int32)
 
     @property
     def hash_R(self) -> Hashes:
-        """The CRC-32 of each sentence."""
+        """CRC-32 of each sentence."""
         return np.array(self._hashes, np.uint32)
 
     def counts(self) -> Counter[Any]:
-        """The number of occurrences of each word."""
+        """Counts the occurrences of each word."""
         return Counter(dict(zip(self.number, np.bincount(self.word_N).tolist(), strict=True)))
 
 
@@ -125,7 +128,7 @@ class TokenIndex:
     number: dict[str, int]
 
     def numbered(self, sentences: Sentences) -> NumberedSentences:
-        """The tokens of each sentence as numbers; unknown tokens get the next numbers."""
+        """Converts the tokens of each sentence to numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
         tokens, counts = self.word_units.tokens(sentences.number)
         token_T = np.array([number.setdefault(token, len(number)) for token in tokens], dtype=np.int32)
@@ -137,11 +140,12 @@ class TokenIndex:
 
 
 def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: Sentences) -> list[Tokens]:
-    """The values of each sentence, from those of its different words, which follow each other, ``count_M`` of each."""
+    """Collects the values of each sentence from those of its different words, which are concatenated, with ``count_M``
+    values for each word."""
     word_N, length_R = sentences.word_N, sentences.length_R
     count_N = count_M[word_N]
     first_N = (np.cumsum(count_M) - count_M)[word_N].astype(np.int32)
-    # The index of the first, and as many steps on.
+    # the index of the first value, and of the following ones
     end_N = np.cumsum(count_N, dtype=np.int32)
     place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
     end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
@@ -157,17 +161,17 @@ class Member:
     models: HmmPair
 
     def fits(self, source: Words, target: Words) -> bool:
-        """True where no side of a pair has more than `LONGEST` tokens."""
+        """Returns True if no side of a pair has more than `LONGEST` tokens."""
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
     def cells(
         self, sources: Sentences, targets: Sentences, is_learnt_R: NDArray[np.bool_]
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The cells of the forward and of the backward matrices, (2, N), pair after pair, 0 for a pair that does not
-        fit; and which pairs fit. See ``HmmPair.in_batches``."""
+        """Computes the cells of the forward and of the backward matrices, (2, N), pair after pair, which are 0 for a
+        pair that does not fit; also returns which pairs fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
-        # Both in the order of their numbers.
+        # both in the order of their numbers
         spelt_alike_X = np.array([target.number.get(token, -1) for token in source.number])
         source_tokens, target_tokens, fits_R = _fitting(source.tokens_B, target.tokens_B)
         length_R2 = np.array([list(map(len, side.counts_B)) for side in (target, source)]).T
@@ -188,7 +192,8 @@ class Member:
 
 
 def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Tokens], list[Tokens], NDArray[np.bool_]]:
-    """The tokens of sentence pairs, none of those with a side of more than `LONGEST`, and which pairs have fewer."""
+    """Returns the tokens of sentence pairs, without those of pairs with more than `LONGEST` on a side, and which pairs
+    fit."""
     fits_R = np.array([max(map(len, pair)) <= LONGEST for pair in zip(source_R, target_R, strict=True)], np.bool_)
     for row in np.flatnonzero(~fits_R):
         source_R[row] = target_R[row] = np.zeros(0, np.int32)
@@ -196,31 +201,31 @@ def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Token
 
 
 class WordAligner:
-    """The mean of several members."""
+    """A word aligner whose matrices are the mean over several members."""
 
     def __init__(self, members: Sequence[Member], learnt_P: Hashes | None = None) -> None:
-        """``learnt_P`` are the sorted hashes of the pairs that they have learnt from, see ``pair_hashes``."""
+        """``learnt_P`` are the sorted hashes of the pairs that the members have learnt from, see ``pair_hashes``."""
         self.members = list(members)
         self.learnt_P = np.zeros(0, np.uint32) if learnt_P is None else learnt_P
 
     def fits(self, source: Words, target: Words) -> bool:
-        """True where a pair is short enough for any of the members."""
+        """Returns True if a pair is short enough for any of the members."""
         return any(member.fits(source, target) for member in self.members)
 
     def matrices(
         self, sources: Sequence[Words], targets: Sequence[Words], *, first_line: int = 1
     ) -> list[tuple[Weights, Weights]]:
-        """The forward and the backward matrix of each pair of sentences, float32, a row for each target word and a
-        column for each source word: the mean over the members that the pair fits. Where it fits none both are empty,
-        with a warning; ``first_line`` is the first pair's number. In pairs that the aligner has learnt from no link is
-        evidence for itself, so that a word that occurs once is linked as any other."""
+        """Computes the forward and the backward matrix of each pair of sentences in float32, with a row for each target
+        word and a column for each source word: the mean over the members that the pair fits. If it fits none, both are
+        empty, with a warning; ``first_line`` is the number of the first pair. In pairs that the aligner has learnt
+        from, no link is evidence for itself, so that a word that occurs once is linked like any other."""
         length_R2 = np.array([[sum(map(_size, words)) for words in side] for side in (targets, sources)]).T
-        is_long_R = length_R2.max(axis=1) > LONGEST  # even their cells would fill the memory
+        is_long_R = length_R2.max(axis=1) > LONGEST  # their cells alone would fill the memory
         length_R2[is_long_R] = 0
         cut = [[() if is_long_R[row] else words for row, words in enumerate(side)] for side in (sources, targets)]
         source, target = map(Sentences, cut)
         hash_R = pair_hashes(source, target)
-        # Sorted: a hash that is there has a last place after its first one.
+        # sorted, so a hash that occurs has a last index after its first one
         first_R, end_R = (np.searchsorted(self.learnt_P, hash_R, side) for side in ("left", "right"))
         by_member = list(in_order(lambda member: member.cells(source, target, end_R > first_R), self.members))
         members_R = np.array([fits_R for _, fits_R in by_member]).sum(axis=0)
@@ -239,8 +244,8 @@ class WordAligner:
 
 
 def pair_hashes(sources: Sentences, targets: Sentences) -> Hashes:
-    """A number of 32 bits for each pair; about one pair in four thousand million has a given one by chance."""
-    # An odd factor tells a pair from the one with its sides exchanged, and from others with the same sum.
+    """Computes a hash of 32 bits for each pair; by chance, about one pair in four thousand million has a given hash."""
+    # an odd factor distinguishes a pair from the one with its sides exchanged, and from others with the same sum
     return sources.hash_R * np.uint32(0x9E3779B1) + targets.hash_R
 
 
@@ -249,7 +254,7 @@ def _size(word: str | Run) -> int:
 
 
 def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
-    """The array cut into parts of these lengths."""
+    """Divides an array into parts of these lengths."""
     begin, parts = 0, []
     for length in lengths:
         parts.append(array[begin : begin + length])
@@ -266,11 +271,11 @@ def learn_aligner(
     before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
 ) -> WordAligner:
-    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With the aligner ``before``
-    these are further pairs: its word units stay, and the links that it has learnt from count too. It is changed, so
-    that memory holds the models once. ``shares`` are sizes of vocabularies as `SHARES` are, the default, and
-    ``iterations`` the numbers of those with equal and with learnt jumps, by default `ITERATIONS` or, with ``before``,
-    `FURTHER_ITERATIONS`. Raises ValueError where a side has no words."""
+    """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner ``before``,
+    these are further pairs: its word units stay, and the links that it has learnt from also count. It is changed in
+    place, so that memory holds the models only once. ``shares`` are sizes of vocabularies, by default `SHARES`, and
+    ``iterations`` are the numbers of iterations with equal and with learnt jumps, by default `ITERATIONS` or, with
+    ``before``, `FURTHER_ITERATIONS`. Raises ValueError if a side has no words."""
     if not sources.number or not targets.number:
         raise ValueError("no words")
     usual_shares = SMALL_SHARES if sources.length_R.sum() + targets.length_R.sum() < SMALL else SHARES
@@ -278,7 +283,7 @@ def learn_aligner(
     flat_iterations, jump_iterations = iterations or (FURTHER_ITERATIONS if before else ITERATIONS)
     for place, member in enumerate(members):
         malloc_trim(0)
-        # Without the counts of tokens, which would take memory all the while.
+        # without the counts of tokens, which would keep taking memory
         both = (each.numbered(side)[::2] for each, side in ((member.source, sources), (member.target, targets)))
         (source_B, target_B), numbers = zip(*both, strict=True)
         models = learn(
@@ -301,7 +306,7 @@ def learn_aligner(
 
 
 def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
-    """Members that know no tokens yet."""
+    """Creates members that know no tokens yet."""
     source_words, target_words = sources.counts(), targets.counts()
     cuts: list[tuple[WordUnits, WordUnits]] = [(Beginnings(LETTERS), Beginnings(LETTERS))]
     cuts += [(Subwords.learn(source_words, share), Subwords.learn(target_words, share)) for share in shares]
@@ -314,9 +319,9 @@ def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -
 def between_words(
     forward_BTS: Floats, backward_BTS: Floats, target_counts: Sequence[Tokens], source_counts: Sequence[Tokens]
 ) -> Floats:
-    """The matrices between words, (2, B, I, J), from those between their tokens, all padded; the counts are the numbers
-    of tokens of each word of a sentence. A forward weight is summed over a source word's tokens and averaged over a
-    target word's, a backward weight the reverse. A word without tokens shares the token before it."""
+    """Computes the matrices between words, (2, B, I, J), from those between their tokens, all padded; the counts are
+    the numbers of tokens of each word of a sentence. A forward weight is summed over a source word's tokens and
+    averaged over a target word's, a backward weight the reverse. A word without tokens shares the token before it."""
     has_BIT, has_BJS = _words_of_tokens(target_counts), _words_of_tokens(source_counts)
     both_2BTS = np.stack([forward_BTS, backward_BTS])
     both_2BIJ: Floats = np.matmul(has_BIT @ both_2BTS, has_BJS.swapaxes(1, 2), dtype=np.float32)
@@ -326,7 +331,7 @@ def between_words(
 
 
 def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
-    """1 where a word has a token or shares it, (B, words, tokens)."""
+    """Returns a matrix, (B, words, tokens), that is 1 if a word has a token or shares it."""
     B, I = len(counts), max(map(len, counts))  # noqa: E741
     count_BI = np.zeros((B, I), np.int64)
     for row, count_W in enumerate(counts):
@@ -346,9 +351,9 @@ def learnt_alignments(
     target_spans: Sequence[Sequence[Span]],
     rule: Grow = RULE,
 ) -> list[Alignment]:
-    """The alignment of each pair by matrices of both directions: the soft one is their geometric mean, which is high
-    only where both are, and the rule finds the links in it. The spans are those of the words in their lines. A pair
-    with empty matrices, which was too long, is blank."""
+    """Builds the alignment of each pair from matrices of both directions. The soft alignment is their geometric mean,
+    which is high only if both are high, and the rule extracts the links from it. The spans are those of the words in
+    their lines. A pair with empty matrices, which was too long, is blank."""
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
     alignments = []
     for links, weights_IJ, *sides in zip(
@@ -364,7 +369,7 @@ def learnt_alignments(
 
 
 def save_aligner(aligner: WordAligner, path: Path) -> None:
-    """Writes one file, whole or not at all, which `load_aligner` reads. Raises OSError."""
+    """Writes one file atomically, which `load_aligner` reads. Raises OSError."""
     arrays: dict[str, NDArray[Any]] = {"learnt": aligner.learnt_P}
     for number, member in enumerate(aligner.members):
         for side, index in (("source", member.source), ("target", member.target)):
@@ -380,7 +385,7 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
             for field in fields(Hmm):
                 arrays[f"{number}.{name}.{field.name}"] = np.array(getattr(direction, field.name), np.float32)
     with whole_file(path) as unfinished:
-        # One entry: safetensors writes several in any order, but the same text must give the same bytes.
+        # a single entry: safetensors writes several in any order, but the same text must give the same bytes
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMATS[0]})
 
 
@@ -410,7 +415,7 @@ def load_aligner(path: Path) -> WordAligner:
 
 
 def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Member:
-    """The models of one kind of word units. Raises KeyError or ValueError for arrays that do not fit together."""
+    """Builds the models of one kind of word units. Raises KeyError or ValueError for inconsistent arrays."""
     source, target = (_side(arrays, f"{number}.{side}", path) for side in ("source", "target"))
     pair_E = arrays[f"{number}.pairs"]
     forward, backward = (
@@ -425,7 +430,7 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
             raise ValueError("shapes")
         for field in fields(Hmm):
             values = getattr(direction, field.name)
-            # Smoothed counts may give a little more than 1; NaN fails every comparison.
+            # smoothed counts may give a little more than 1; NaN fails every comparison
             if values.dtype != np.float32 or not ((values >= 0) & (values < 1.01)).all():
                 raise ValueError("values")
         if not (direction.jump_J > 0).all() or not (direction.first_W1 > 0).all():

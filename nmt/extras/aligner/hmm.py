@@ -9,21 +9,21 @@ Ney and Tillmann 1996, "HMM-Based Word Alignment in Statistical Translation"):
     p(empty word | a_j-1 = i')   p_0; the next jump starts from i' still (Och and Ney 2003, section 2.2.1)
 
 The first link of a sentence jumps to i with probability first(i) / sum over i'' of first(i''). An empty word keeps the
-position before it. After one at the start of a sentence the first link still draws its position from ``first``: jumps
-are counted between words only. Vogel et al. have no empty word.
+position before it. After an empty word at the start of a sentence, the first link still draws its position from
+``first``: jumps are counted between words only. Vogel et al. have no empty word.
 
 Both directions share the expected numbers n(s, t) of links between two tokens:
 
     p(t | s) = (n(s, t) - q + a) / (n(s) - q + a V_t)      p(s | t) = (n(s, t) - q + a) / (n(t) - q + a V_s)
 
-a is the weight of a Dirichlet prior, V the number of different tokens, and q what the very link contributed to n in the
+a is the weight of a Dirichlet prior, V the number of different tokens, and q the contribution of this link to n in the
 iteration before: a token that occurs once must not be its own evidence. This is the expectation of a collapsed Gibbs
 sampler (Asuncion, Welling, Smyth and Teh 2009, "On Smoothing and Inference for Topic Models", CVB0); eflomal draws
 samples of such a model (Östling and Tiedemann 2016, "Efficient Word Alignment with Markov Chain Monte Carlo").
 
-First all jumps are alike (IBM model 1) and a link counts by the mean of both directions' posteriors; then jumps are
-learnt and it counts by their product (Liang, Taskar and Klein 2006, "Alignment by Agreement", section 3.2). Each
-direction has its own jumps and empty word.
+At first all jumps are equally probable (IBM model 1), and a link counts by the mean of both directions' posteriors;
+then jumps are learnt, and it counts by their product (Liang, Taskar and Klein 2006, "Alignment by Agreement", section
+3.2). Each direction has its own jumps and empty word.
 
 Shapes: B sentence pairs, S source and T target positions, E pairs of a source and a target token seen together, D such
 pairs of one batch.
@@ -52,26 +52,27 @@ Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
 Indices = npt.NDArray[np.integer]
-"""Indices among the distinct pairs of tokens of a batch, in as few bits as they take."""
+"""Indices among the distinct pairs of tokens of a batch, in as few bits as possible."""
 
 EMPTY_PROBABILITY = 0.1
-"""p_0. Learnt from counts it would grow with every rare word."""
+"""p_0. If it were learnt from counts, it would grow with every rare word."""
 
 PRIOR = 1e-3
-"""a, as eflomal has it."""
+"""a, with the value of eflomal."""
 
 FARTHEST_JUMP = 50
 """W: each longer jump is as probable as one of this length. Their expected numbers are summed, so W must be so large
 that they are rare: a long sentence, which has many far positions, would get far too many of them."""
 
 UNKNOWN = 1e-4
-"""The most that p(t | s) is where the training text lacks one of the two, so that the neighbours decide."""
+"""Maximum of p(t | s) if the training text lacks one of the two, so that the neighbours decide."""
 
 SAME_SPELLING = 0.5
 """p(t | s) of tokens that were never seen together but are spelt alike, such as names."""
 
 MOST_PAIRS = 200_000
-"""Pairs of tokens that models hold. Of far more text, rare pairs are forgotten, and tokens that only they had."""
+"""Maximum number of pairs of tokens that models hold. With much more text, rare pairs are forgotten, and tokens that
+only they had."""
 
 _JUMP_SMOOTHING = 1e-4
 _EMPTY_SMOOTHING = 0.01
@@ -79,13 +80,15 @@ _EMPTY_SMOOTHING = 0.01
 _NEW_PAIRS = 1 << 20
 
 _CELLS = 1 << 16
-"""Pairs of positions in a batch, padding included: few enough for a CPU's cache, and for numbers of 16 bits."""
+"""Maximum number of pairs of positions in a batch, padding included: few enough for a CPU's cache, and for indices of
+16 bits."""
 
 _STEPS = 65535
-"""Contributions to counts are kept in 16 bits."""
+"""Steps of contributions to counts, which are stored in 16 bits."""
 
 _OWN_DAMPING = (1.0, 0.5)
-"""Contributions are not kept with the models, but found again: q = f(n - q), f the product of both posteriors."""
+"""Damping of the iterations that compute contributions again, because models do not store them: q = f(n - q), f the
+product of both posteriors."""
 
 _TINY = 1e-30
 _NO_TOKEN = -1
@@ -108,17 +111,17 @@ class Hmm:
     first_W1: Floats
     """Probabilities of the first link at position 0, 1, ... W and later, up to a factor."""
     empty_probability: float = EMPTY_PROBABILITY
-    """p_0"""
+    """p_0, the probability of the empty word."""
 
     def widened(self, target_tokens: int) -> Hmm:
-        """The direction with further target tokens, as probable after the empty word as unknown ones."""
+        """Adds target tokens to the direction, which are as probable after the empty word as unknown ones."""
         new = target_tokens + 1 - len(self.empty_V1)
         return replace(self, empty_V1=np.append(self.empty_V1, np.repeat(self.empty_V1[-1:], new)))
 
     def only(self, source_U: Tokens, target_V: Tokens, source_E: Tokens) -> Hmm:
-        """The direction with these tokens alone, among them the source token of each pair."""
+        """Keeps only these tokens, which include the source token of each pair."""
         forgotten = np.float32(len(self.empty_V1) - 1 - len(target_V))
-        factor_U1: Floats = np.append(1 / (1 - forgotten * self.unseen_U1[:-1]), np.float32(1))  # a V_t is less
+        factor_U1: Floats = np.append(1 / (1 - forgotten * self.unseen_U1[:-1]), np.float32(1))  # a V_t shrinks
         unseen_U1 = (self.unseen_U1 * factor_U1)[np.append(source_U, -1)]
         return replace(
             self, link_E=self.link_E * factor_U1[source_E], unseen_U1=unseen_U1,
@@ -133,7 +136,7 @@ class Hmm:
         is_unseen_BST: npt.NDArray[np.bool_],
         is_alike_BST: npt.NDArray[np.bool_],
     ) -> Floats:
-        """p(t | s) of all cells of a batch, (B, S, T)."""
+        """Computes p(t | s) of all cells of a batch, (B, S, T)."""
         source_BS1 = batch.source_BS.clip(max=len(self.unseen_U1) - 1)[:, :, None]
         is_unknown_B1T = (batch.target_BT >= len(self.empty_V1) - 1)[:, None]
         rest_BST = np.where(is_unknown_B1T, self.unknown_U1[source_BS1], self.unseen_U1[source_BS1])
@@ -143,8 +146,8 @@ class Hmm:
         return link_BST
 
     def without(self, source_BS: Tokens, own_BST: Floats, link_BST: Floats) -> Floats:
-        """p(t | s) without what the links themselves contributed to n."""
-        # q / (n(s) + a V_t) less; the probability of what was never seen is a / (n(s) + a V_t).
+        """Computes p(t | s) without the contributions of the links themselves to n."""
+        # it is q / (n(s) + a V_t) less, and the probability of an unseen pair is a / (n(s) + a V_t)
         unseen_BS1 = self.unseen_U1[source_BS.clip(max=len(self.unseen_U1) - 1)][:, :, None]
         less_BST = link_BST - own_BST * (unseen_BS1 / np.float32(PRIOR))
         capped_BST: Floats = np.maximum(less_BST, np.minimum(unseen_BS1, link_BST))
@@ -167,8 +170,8 @@ class Posterior(NamedTuple):
 def posterior(
     direction: Hmm, link_BST: Floats, empty_BT: Floats, source_length_B: Tokens, target_length_B: Tokens
 ) -> Posterior:
-    """The posterior by the forward-backward algorithm, scaled at each target position. ``link_BST`` and ``empty_BT``
-    are emission probabilities; their values at padding do not matter. Lengths are at least 1."""
+    """Computes the posterior by the forward-backward algorithm, scaled at each target position. ``link_BST`` and
+    ``empty_BT`` are emission probabilities; their values at padding do not matter. Lengths are at least 1."""
     kernels = _kernels()
     if kernels is not None:
         return _by_kernel(kernels.hmm_posterior, direction, link_BST, empty_BT, source_length_B, target_length_B)
@@ -177,11 +180,11 @@ def posterior(
     position_S = np.arange(S)
     is_source_BS, is_target_BT = _within(source_length_B, S), _within(target_length_B, T)
     distance_SS = (position_S - position_S[:, None]).clip(-reach, reach) + reach
-    # The jumps of all sentences are the same but for the sum at each position. X = S + 1 states: S positions and the
-    # start of the sentence.
+    # the jumps of all sentences are the same except for the sum at each position; X = S + 1 states: S positions and the
+    # start of the sentence
     jump_XS = np.concatenate([direction.jump_J[distance_SS], direction.first_W1[position_S.clip(max=reach)][None]])
     share_BX = 1 / (is_source_BS.astype(np.float32) @ jump_XS.T)
-    # Target padding belongs to the empty word with certainty, so that nothing changes there.
+    # target padding belongs to the empty word with certainty, so that it changes nothing
     is_cell_BST = is_source_BS[:, :, None] & is_target_BT[:, None]
     link_TBS = np.ascontiguousarray(np.where(is_cell_BST, link_BST * (1 - p0), np.float32(0)).transpose(2, 0, 1))
     empty_TB1 = np.where(is_target_BT, empty_BT * p0, np.float32(1)).T[:, :, None]
@@ -198,7 +201,7 @@ def posterior(
     link_TBS /= scale_TB1
     empty_TB1 = empty_TB1 / scale_TB1
 
-    # The rest depends on the state only, whether its position was linked or an empty word followed it.
+    # the rest depends only on the state, no matter if its position was linked or an empty word followed it
     rest_BX, landed_TBS = np.ones((B, S + 1), np.float32), np.empty((T, B, S), np.float32)
     empty_TB = np.empty((T, B), np.float32)
     for time in range(T - 1, -1, -1):
@@ -218,7 +221,7 @@ def posterior(
 
 @cache
 def _kernels() -> Any:
-    """The same in C++; None without it."""
+    """Loads the functions in C++; returns None without them."""
     library = compiled()
     if library is None or not hasattr(library, "hmm_posterior"):
         return None
@@ -258,20 +261,20 @@ class HmmPair:
     forward: Hmm
     backward: Hmm
     pair_E: Tokens
-    """The pairs of tokens that have a probability, sorted, each as source x (target tokens) + target."""
+    """Pairs of tokens that have a probability, sorted, each as source x (target tokens) + target."""
 
     @property
     def source_tokens(self) -> int:
-        """The number of known source tokens, numbered from 0; unknown ones have higher numbers."""
+        """Number of known source tokens, which are numbered from 0; unknown ones have higher numbers."""
         return len(self.backward.empty_V1) - 1
 
     @property
     def target_tokens(self) -> int:
-        """See ``source_tokens``."""
+        """Number of known target tokens; see ``source_tokens``."""
         return len(self.forward.empty_V1) - 1
 
     def of_linked_tokens(self) -> tuple[HmmPair, Tokens, Tokens]:
-        """The models without tokens that have no pair, and the numbers that the others had."""
+        """Removes tokens that have no pair from the models, and returns them with the old numbers of the others."""
         source_E, target_E = np.divmod(self.pair_E, self.target_tokens)
         source_U, target_V = np.unique(source_E), np.unique(target_E)
         forward = self.forward.only(source_U, target_V, source_E)
@@ -282,13 +285,13 @@ class HmmPair:
     def in_batches(
         self, sources: Sequence[Tokens], targets: Sequence[Tokens], spelt_alike_X: Tokens, is_learnt_R: Bools
     ) -> Iterator[tuple[tuple[int, ...], Floats, Floats]]:
-        """Batches of sentence pairs: their rows, the probability that a target token stands for a source token, (B, T,
-        S), whose rows sum to 1 less the empty word's, and the reverse, whose columns do; 0 at padding. Pairs with an
-        empty side are left out.
+        """Yields batches of sentence pairs: their rows; the probability that a target token stands for a source token,
+        (B, T, S), whose rows sum to 1 minus that of the empty word; and the reverse, whose columns do so. They are 0 at
+        padding. Pairs with an empty side are left out.
 
         ``spelt_alike_X`` holds for each source token, unknown ones included, the target token with the same spelling,
-        or -1. In pairs that the models have learnt from, ``is_learnt_R``, each link is judged by what the others
-        contributed."""
+        or -1. In pairs that the models have learnt from, ``is_learnt_R``, each link is judged by the contributions of
+        the others."""
         alike_X = np.append(spelt_alike_X, _NO_TOKEN)
         for batch in _batches(sources, targets, self.source_tokens, self.target_tokens):
             pair_D, local_BST = batch.token_pairs(self.source_tokens, self.target_tokens)
@@ -331,9 +334,10 @@ def learn(
 ) -> HmmPair:
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
-    With ``before``, models of other sentence pairs whose tokens have the lowest numbers, goes on from these, and counts
-    their links too. The models keep the `MOST_PAIRS` pairs of tokens with the highest expected numbers of links. Pairs
-    of sentences with an empty side are left out. Takes some 4 bytes for each pair of a source and a target position.
+    With ``before``, models of other sentence pairs whose tokens have the lowest numbers, learning continues from these,
+    and their links count, too. The models keep the `MOST_PAIRS` pairs of tokens with the highest expected numbers of
+    links. Pairs of sentences with an empty side are left out. It takes about 4 bytes for each pair of a source and a
+    target position.
     """
     batches = list(_batches(sources, targets, source_tokens, target_tokens))
     cells = [batch.token_pairs(source_tokens, target_tokens) for batch in batches]
@@ -348,7 +352,7 @@ def learn(
     malloc_trim(0)
     links, first = old, (_equal(target_tokens), _equal(source_tokens))
     if before is None:
-        # Equal probabilities to begin with. Cells of padding count 0.
+        # equal probabilities at first; cells of padding count 0
         links = _Links(
             np.append(np.ones(len(pair_E), np.float32), np.float32(0)),
             np.full(source_tokens + 1, target_tokens, np.float32),
@@ -363,7 +367,7 @@ def learn(
         sums = _Sums(target_tokens), _Sums(source_tokens)
         pair_E1 = np.zeros(len(pair_E) + 1, np.float32)
         for batch, (count_D, one, other) in zip(known, in_order(expect, known), strict=True):
-            pair_E1[batch.index_D] += count_D  # no pair is twice among those of a batch
+            pair_E1[batch.index_D] += count_D  # the pairs of a batch are distinct
             sums[0].add(one, batch.sentences.target_BT)
             sums[1].add(other, batch.sentences.source_BS)
         links = old.plus(pair_E1, pair_E)
@@ -376,7 +380,8 @@ def learn(
 
 
 def _counted(before: HmmPair | None, pair_E: Tokens, source_tokens: int, target_tokens: int) -> tuple[_Links, Tokens]:
-    """The expected numbers of links that models were made of, 0 of further pairs of tokens, and all these pairs."""
+    """Reconstructs the expected numbers of links from which models were computed, with 0 for further pairs of tokens;
+    also returns all these pairs."""
     source_U1, target_V1 = np.zeros(source_tokens + 1, np.float32), np.zeros(target_tokens + 1, np.float32)
     if before is None:
         return _Links(np.zeros(len(pair_E) + 1, np.float32), source_U1, target_V1), pair_E
@@ -397,18 +402,18 @@ class _KnownBatch(NamedTuple):
 
     sentences: _Batch
     index_D: npt.NDArray[np.int32]
-    """The distinct pairs of tokens of the sentences, by their numbers among all pairs."""
+    """Indices, among all pairs, of the distinct pairs of tokens of the sentences."""
     local_BST: Indices
-    """The index of each cell's pair among them."""
+    """Index of each cell's pair among them."""
     contribution_BST: npt.NDArray[np.uint16]
-    """The expected number of links of each cell in the iteration before, in steps of 1 / `_STEPS`."""
+    """Expected number of links of each cell in the preceding iteration, in steps of 1 / `_STEPS`."""
 
 
 def _expected(
     links: _Links, forward: Hmm, backward: Hmm, batch: _KnownBatch, *, flat: bool
 ) -> tuple[Floats, Posterior, Posterior]:
-    """The expected number of links of each distinct pair of tokens, and the posterior of both directions; notes each
-    cell's contribution."""
+    """Computes the expected number of links of each distinct pair of tokens, and the posterior of both directions;
+    stores the contribution of each cell."""
     find = _flat_posterior if flat else posterior
     link_BST, back_BST = links.probabilities(batch)
     one = find(*batch.sentences.seen_by(forward, link_BST))
@@ -429,7 +434,7 @@ class _Links:
     target_V1: Floats
 
     def plus(self, pair_E1: Floats, pair_E: Tokens) -> _Links:
-        """The numbers with further ones added to them."""
+        """Adds further numbers."""
         sums = []
         for side_E, total_U1 in zip(
             np.divmod(pair_E, max(len(self.target_V1) - 1, 1)), (self.source_U1, self.target_V1), strict=True
@@ -438,12 +443,12 @@ class _Links:
         return _Links(self.pair_E1 + pair_E1, *sums)
 
     def _priors(self) -> tuple[np.float32, np.float32]:
-        """a V_t and a V_s."""
+        """Computes a V_t and a V_s."""
         known = len(self.target_V1) - 1, len(self.source_U1) - 1
         return np.float32(PRIOR * max(known[0], 1)), np.float32(PRIOR * max(known[1], 1))
 
     def probabilities(self, batch: _KnownBatch) -> tuple[Floats, Floats]:
-        """p(t | s) and p(s | t) by what the other links contributed, both (B, S, T)."""
+        """Computes p(t | s) and p(s | t) from the contributions of the other links, both (B, S, T)."""
         own_BST = batch.contribution_BST * np.float32(1 / _STEPS)
         link_BST = self.pair_E1[batch.index_D][batch.local_BST]
         link_BST -= own_BST
@@ -457,8 +462,8 @@ class _Links:
         return link_BST, back_BST
 
     def models(self, forward: Hmm, backward: Hmm, pair_E: Tokens) -> HmmPair:
-        """The models, without pairs that are hardly more probable than those that were never seen, and without the
-        rarest of too many."""
+        """Builds the models, without pairs that are hardly more probable than unseen ones, and without the rarest ones
+        if there are too many."""
         least = np.float32(PRIOR)
         if len(pair_E) > MOST_PAIRS:
             least = max(least, np.partition(self.pair_E1[:-1], -MOST_PAIRS)[-MOST_PAIRS])
@@ -479,7 +484,7 @@ class _Links:
 def _flat_posterior(
     direction: Hmm, link_BST: Floats, empty_BT: Floats, source_length_B: Tokens, target_length_B: Tokens
 ) -> Posterior:
-    """The posterior with equal jumps (IBM model 1), which are not counted."""
+    """Computes the posterior with equal jumps (IBM model 1), which are not counted."""
     _, S, T = link_BST.shape
     is_source_BS, is_target_BT = _within(source_length_B, S), _within(target_length_B, T)
     p0 = direction.empty_probability
@@ -493,7 +498,7 @@ def _flat_posterior(
 
 
 def _equal(target_tokens: int) -> Hmm:
-    """A direction that knows nothing; its probabilities of links are those of `_Links`."""
+    """Creates an untrained direction; its probabilities of links are those of `_Links`."""
     none, reach = np.zeros(0, np.float32), FARTHEST_JUMP
     empty_V1 = np.full(target_tokens + 1, 1 / (target_tokens + 1), np.float32)
     return Hmm(none, none, none, empty_V1, np.ones(2 * reach + 1, np.float32), np.ones(reach + 1, np.float32))
@@ -513,12 +518,13 @@ class _Sums:
         self.first_W1 += posterior.first_W1
 
     def direction(self, before: Hmm, share: float, *, with_jumps: bool) -> Hmm:
-        """The most probable jumps and empty word, smoothed; a share of them is of the direction before."""
+        """Estimates the most probable jumps and empty word, smoothed; a share of them comes from the direction
+        ``before``."""
 
         def mixed(new: npt.NDArray[np.float64], old: Floats) -> Floats:
             return ((1 - share) * new + share * old).astype(np.float32)
 
-        # One more for unseen tokens; the last entry belongs to padding, too, whose count is 0.
+        # one more entry for unseen tokens; the last entry also belongs to padding, whose count is 0
         empty_V1 = self.empty_V1 + _EMPTY_SMOOTHING
         learnt = replace(before, empty_V1=mixed(empty_V1 / empty_V1.sum(), before.empty_V1))
         if not with_jumps:
@@ -532,7 +538,7 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Sentence pairs of like lengths; padding has the number of the first unknown token."""
+    """Sentence pairs of similar lengths; padding has the number of the first unknown token."""
 
     rows: tuple[int, ...]
     source_BS: Tokens
@@ -542,17 +548,17 @@ class _Batch:
 
     @property
     def turned(self) -> _Batch:
-        """The pairs with source and target exchanged."""
+        """Returns the pairs with source and target exchanged."""
         return _Batch(self.rows, self.target_BT, self.source_BS, self.target_length_B, self.source_length_B)
 
     def seen_by(self, direction: Hmm, link_BST: Floats) -> tuple[Hmm, Floats, Floats, Tokens, Tokens]:
-        """The arguments of ``posterior``."""
+        """Returns the arguments of ``posterior``."""
         empty_BT = direction.empty_V1[self.target_BT.clip(max=len(direction.empty_V1) - 1)]
         return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
 
     def token_pairs(self, source_tokens: int, target_tokens: int) -> tuple[Tokens, Indices]:
-        """The distinct pairs of tokens, numbered as those of ``HmmPair``, -1 where one of the two is
-        unknown, and the index of each cell's pair among them, (B, S, T)."""
+        """Finds the distinct pairs of tokens, numbered as in ``HmmPair``, with -1 if one of the two is unknown, and the
+        index of each cell's pair among them, (B, S, T)."""
         source_BS1, target_B1T = self.source_BS[:, :, None], self.target_BT[:, None]
         pair_BST = source_BS1.astype(np.int64) * target_tokens + target_B1T
         pair_BST[np.broadcast_to(source_BS1 >= source_tokens, pair_BST.shape)] = -1
@@ -571,7 +577,7 @@ class _Batch:
 def _batches(
     sources: Sequence[Tokens], targets: Sequence[Tokens], source_tokens: int, target_tokens: int
 ) -> Iterator[_Batch]:
-    """All pairs with tokens on both sides, the shortest first."""
+    """Yields all pairs with tokens on both sides in batches, the shortest first."""
     length_R2 = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)])
     order: list[int] = np.lexsort((length_R2[:, 1], length_R2[:, 0])).tolist() if len(length_R2) else []
     rows: list[int] = []
@@ -614,7 +620,7 @@ def _small(index_BST: Indices, count: int) -> Indices:
 
 
 def _distinct(parts: Sequence[Tokens]) -> Tokens:
-    """The distinct numbers of all parts from 0 on, sorted."""
+    """Finds the distinct numbers from 0 on in all parts, sorted."""
     seen, new, count = np.zeros(0, np.int64), [np.zeros(0, np.int64)], 0
     for part in parts:
         new.append(part[part >= 0])
@@ -625,14 +631,14 @@ def _distinct(parts: Sequence[Tokens]) -> Tokens:
 
 
 def _sorted_distinct(parts: Sequence[Tokens]) -> Tokens:
-    """See ``_distinct``; several times as fast as ``np.unique`` where most occur again."""
+    """See ``_distinct``. It is several times as fast as ``np.unique`` if most numbers are repeated."""
     array = np.concatenate(parts)
     array.sort()
     return array[np.append(True, array[1:] != array[:-1])] if len(array) else array
 
 
 def _indices(pair_E: Tokens, pair_D: Tokens) -> npt.NDArray[np.int32]:
-    """The index of each pair among the sorted ones; E for a pair that is not there."""
+    """Finds the index of each pair among the sorted ones; E for a pair that is not among them."""
     index_D = np.searchsorted(pair_E, pair_D)
     known_E1 = np.append(pair_E, -2)
     return np.where(known_E1[index_D] == pair_D, index_D, len(pair_E)).astype(np.int32)

@@ -42,7 +42,7 @@ DROPOUT = 0.3
 
 _FORMAT = "nmt alignment layer 1"
 _OUT = -1e4
-"""The score of padding: far below all others, and finite in every precision."""
+"""Score of padding, which is far below all others and finite in every precision."""
 
 
 class Piecewise(NamedTuple):
@@ -61,10 +61,10 @@ class AlignmentLayer(nn.Module):
         self.source = _SideContext(source_size, width, dropout)
         self.target = _SideContext(target_size, width, dropout)
         self.empty = nn.Parameter(torch.zeros(2))
-        """The score of the empty source word, and of the empty target word."""
+        """Scores of the empty source word and of the empty target word."""
 
     def forward(self, states: States) -> Piecewise:
-        """The log-probabilities of a batch. Padding has probability 0, up to rounding; rows of padding have no
+        """Computes the log-probabilities of a batch. Padding has probability 0, up to rounding; rows of padding have no
         meaning."""
         key_BSW = self.source(states.source_BSX, states.source_length_B)
         query_BTW = self.target(states.target_BTY, states.target_length_B)
@@ -113,12 +113,12 @@ class States(NamedTuple):
 
 
 def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compute: Compute) -> States:
-    """The states of padded sentences with end-of-sentence, without those of end-of-sentence."""
+    """Computes the states of padded sentences with end-of-sentence, and removes those of end-of-sentence."""
     is_pad_BS, is_pad_BT = source_BS == model.pad, target_BT == model.pad
     with torch.no_grad(), compute.autocast():
         encoded = model.encoder(model.encoder.embed(source_BS), is_pad_BS)
         readout_BTY = model.teacher_forced(target_BT, model.decoder.memory(encoded)).readout_BTR
-    # A readout has read the pieces before its position.
+    # a readout has read the pieces before its position
     return States(
         encoded.states_BSD[:, :-1].float(),
         readout_BTY[:, 1:].float(),
@@ -136,7 +136,7 @@ def weights(
     *,
     batch_tokens: int,
 ) -> list[tuple[Weights, Weights]]:
-    """The forward and the backward matrix (T, S) of each pair of piece ids, neither of them empty."""
+    """Computes the forward and the backward matrix (T, S) of each pair of piece ids, whose sides are not empty."""
     assert not layer.training
     assert not model.training
 
@@ -155,7 +155,7 @@ class LinkedPair(NamedTuple):
     source: Sequence[int]
     target: Sequence[int]
     link_TS: Weights
-    """1 for each link between pieces, 0 elsewhere."""
+    """Matrix that is 1 for each link between pieces, and 0 elsewhere."""
 
 
 def train_layer(
@@ -208,8 +208,8 @@ def train_layer(
 
 
 def guided_loss(log_probs: Piecewise, link_BTS: Tensor, states: States) -> Tensor:
-    """The mean over the pieces of each side of the cross-entropy to their links. The links of a piece have a
-    probability of 1 together; a piece without links belongs to the empty word."""
+    """Computes the mean, over the pieces of each side, of the cross-entropy to their links. The links of a piece have
+    probability 1 in total; a piece without links belongs to the empty word."""
     forward = _cross_entropy(log_probs.forward_BTS1, link_BTS, states.target_length_B)
     return forward + _cross_entropy(log_probs.backward_BST1, link_BTS.mT, states.source_length_B)
 
@@ -229,7 +229,7 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
     """Writes one file; ``model`` names the weights of its model. Raises OSError."""
     tensors = {name: tensor.cpu().contiguous() for name, tensor in layer.state_dict().items()}
     with whole_file(path) as unfinished:
-        # One entry: safetensors writes several in any order.
+        # a single entry: safetensors writes several in any order
         safetensors.torch.save_file(tensors, unfinished, {_FORMAT: model})
 
 
@@ -247,7 +247,7 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
         if not width or width % 2:
             raise ValueError("width")
         sizes = [tensors[f"{side}.narrow.weight"].shape[1] for side in ("source", "target")]
-        with on_meta_device():  # takes no memory before the shapes are known to fit
+        with on_meta_device():  # takes no memory until the shapes are known to fit
             layer = AlignmentLayer(*sizes, width=width)
         layer.load_state_dict(tensors, assign=True)
         if any(tensor.dtype != torch.float32 or not tensor.isfinite().all() for tensor in tensors.values()):

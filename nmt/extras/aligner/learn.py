@@ -21,14 +21,15 @@ from nmt.translator.loading import TrainedModel, load_trained
 
 UPDATES = 600
 BATCH_TOKENS = 2048
-"""Tokens of the longer side; with the updates, some two epochs of 29,000 pairs of a dozen words. More epochs make the
-layer better and its mean with the aligner worse: it then repeats the aligner's errors."""
+"""Number of tokens of the longer side in a batch; with the number of updates, this is about two epochs of 29,000 pairs
+of a dozen words. More epochs make the layer better but its mean with the aligner worse, because it then repeats the
+aligner's errors."""
 
 MAX_PAIRS = 30_000
-"""Most pairs that the layer learns from; every n-th pair of a larger corpus."""
+"""Maximum number of pairs that the layer learns from, which are every n-th pair of a larger corpus."""
 
 MIN_LINK = 0.3
-"""The least geometric mean of both directions' probabilities of a link that the layer learns."""
+"""Smallest geometric mean of both directions' probabilities of a link that the layer learns."""
 
 
 def learn_for_model(
@@ -42,7 +43,7 @@ def learn_for_model(
     precision: str,
 ) -> Path:
     """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
-    the model with its links. Writes both into the run, which is returned."""
+    the model with its links. Writes both into the run, and returns the run."""
     trained = load_trained(model, overrides, device=device, precision=precision)
     run = run_of(trained.checkpoint)
     if source is None or target is None:
@@ -108,7 +109,7 @@ def _linked_pairs(
     targets: Sequence[str],
     prefixes: Sequence[tuple[int, ...]],
 ) -> list[LinkedPair]:
-    """The pieces of each pair with links between them, those of their words; a prefix has none."""
+    """Encodes each pair, with links between the pieces that follow the links of their words; a prefix has no links."""
     words = [words_and_runs(line, text_words(line)) for line in (*sources, *targets)]
     pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
     rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]

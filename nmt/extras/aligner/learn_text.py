@@ -16,15 +16,16 @@ from nmt.workflows.align import pairs
 
 BLOCK_PAIRS = 60_000
 BLOCK_CELLS = 4_250_000
-"""Most sentence pairs that are learnt from together, and pairs of a source and a target word in them. Further
-blocks add their different words to the memory; a smaller block would make more errors."""
+"""Maximum number of sentence pairs that are learnt from together, and of pairs of a source and a target word in them.
+Further blocks add their different words to the memory; a smaller block would make more errors."""
 
 FEW_PAIRS = 500
-"""Of fewer different pairs most rare words occur once, and many links are wrong; see docs/measurements/aligner.md."""
+"""Number of different pairs below which most rare words occur once, and many links are wrong; see
+docs/measurements/aligner.md."""
 
 
 def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | None = None) -> WordAligner:
-    """Learns an aligner from two files, line by line, and writes it to a file; with ``earlier`` goes on from the
+    """Learns an aligner from two files, line by line, and writes it to a file; with ``earlier`` it continues from the
     aligner in that file."""
     refuse_overwriting(output, source, target)
     refuse_unwritable(output, renamed=True)
@@ -39,23 +40,23 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
 
 
 def learn_from_files(source: Path, target: Path, before: WordAligner | None = None) -> WordAligner:
-    """Learns an aligner from two parallel files in bounded memory, or goes on from the one before. Raises InputError,
-    before it learns, for files with other numbers of lines and for a file without words."""
+    """Learns an aligner from two parallel files in bounded memory, or continues from an earlier one. Raises InputError,
+    before it learns, for files with different numbers of lines and for a file without words."""
     return _learn(pairs(source, target), _count(source, target), before)
 
 
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
-    """Learns an aligner from lines. Raises InputError where a side has no words."""
+    """Learns an aligner from lines. Raises InputError if a side has no words."""
     return _learn(zip(sources, targets, strict=True), len(sources), None)
 
 
 def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | None) -> WordAligner:
     log.info(f"aligner  learning from {count:,} pairs")
-    # An aligner of an earlier version does not know from how many pairs it learnt.
+    # an aligner of an earlier version does not know the number of its pairs
     learnt, counts_pairs = False, aligner is None or len(aligner.learnt_P) > 0
     with log.progress(description="aligner", unit="iteration") as bar:
         for sources, targets in _blocks(lines):
-            with suppress(ValueError):  # a block without words, or with none but characters without a width
+            with suppress(ValueError):  # a block without words, or only with characters without a width
                 aligner = learn_aligner(sources, targets, before=aligner, after_iteration=lambda: bar.update(1))
                 learnt = True
     if aligner is None or not learnt:
@@ -67,10 +68,10 @@ def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | 
 
 
 def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sentences]]:
-    """Both sides of pairs that are learnt from together."""
+    """Yields both sides of pairs that are learnt from together."""
     sources, targets, cells = Sentences(), Sentences(), 0
     for source, target in ((one.split(), other.split()) for one, other in lines):
-        # A line without spaces counts as some words: as if they had six letters.
+        # a line without spaces counts as several words of six letters
         size = math.prod(sum(1 + len(word) // 6 * is_unspaced(word) for word in side) for side in (source, target))
         cells += size
         if len(sources) and (cells > BLOCK_CELLS or len(sources) == BLOCK_PAIRS):
@@ -83,7 +84,7 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[Sentences, Sente
 
 
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """The lines of two parallel files. Raises InputError, also where a file holds no word."""
+    """Yields the lines of two parallel files. Raises InputError, also if a file has no word."""
     _count(source, target)
     lines = list(pairs(source, target))
     return [one for one, _ in lines], [other for _, other in lines]

@@ -39,9 +39,9 @@ class ModelAligner:
         share: float,
         first_line: int,
     ) -> list[Alignment]:
-        """Alignments by a mean of the word aligner's matrices, weighted by ``share``, and of the model's. The model's
-        are those of its layer or, where it has attention, the mean of these and the attention. A word without subwords
-        of its own is unknown to the model, and aligned by the word aligner only."""
+        """Aligns by a mean of the word aligner's matrices, weighted by ``share``, and the model's. The model's matrices
+        are those of its layer or, if it has attention, the mean of these and the attention. A word without subwords of
+        its own is unknown to the model, and is aligned by the word aligner only."""
         source_words, target_words = ([encoded.words for encoded in side] for side in (sources, targets))
         runs = ([words_and_runs(each.text, each.word_spans) for each in side] for side in (sources, targets))
         matrices = self.aligner.matrices(*runs, first_line=first_line)
@@ -85,7 +85,7 @@ def save_model_aligner(trained: TrainedModel, aligner: WordAligner, layer: Align
 
 
 def load_model_aligner(trained: TrainedModel) -> ModelAligner:
-    """Reads both from the run of a model. Raises InputError where one is missing, damaged or another model's."""
+    """Reads both from the run of a model. Raises InputError if one is missing, damaged or belongs to another model."""
     run = run_of(trained.checkpoint)
     remedy = f"make it with: nmt aligner {trained.checkpoint}"
     for name in (ALIGNER, LAYER):
@@ -100,5 +100,5 @@ def load_model_aligner(trained: TrainedModel) -> ModelAligner:
 
 
 def _weights_name(trained: TrainedModel) -> str:
-    """The hash of a checkpoint's weights."""
+    """Returns the hash of a checkpoint's weights."""
     return content_hash(trained.checkpoint / folders.MODEL).hex()

@@ -1,4 +1,4 @@
-"""Several calls at a time. numpy and the kernels let other threads run meanwhile."""
+"""Several calls at a time in threads. numpy and the kernels let other threads run meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ B = TypeVar("B")
 
 
 def thread_count() -> int:
-    """OMP_NUM_THREADS where it is set, otherwise the number of cores that this process may use."""
+    """Returns OMP_NUM_THREADS if it is set, otherwise the number of cores that this process may use."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isascii() and given.isdigit() and int(given):
         return int(given)
@@ -20,7 +20,7 @@ def thread_count() -> int:
 
 
 def in_order(call: Callable[[A], B], arguments: Sequence[A]) -> Iterator[B]:
-    """The results of the calls in the order of the arguments, of which no more than one for each thread wait."""
+    """Yields the results of calls in the order of the arguments; at most one result for each thread waits."""
     threads = thread_count()
     if threads == 1:
         yield from map(call, arguments)

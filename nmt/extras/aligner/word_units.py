@@ -1,7 +1,7 @@
 """The units that a word aligner aligns: words, or parts of words.
 
 Whole words have clear translations; parts of words help where a word is rare: *Straßenecke* occurs once, *street
-corner* often. Several ways to cut the same text give different wrong links and the same right ones (Asgari, Sabet,
+corner* often. Several segmentations of the same text give different wrong links and the same right ones (Asgari, Sabet,
 Dufter, Ringlstetter and Schütze 2020, "Subword Sampling for Low Resource Word Alignment").
 """
 
@@ -29,27 +29,28 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670
 """Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
 
 _MOST_KNOWN = 1 << 15
-"""Words whose tokens are kept, or those of the last call; of twice as many, of both sides, their parts."""
+"""Maximum number of words whose tokens are cached, unless the last call alone has more; the parts are cached for twice
+as many words, of both sides."""
 
 _LONGEST_KNOWN = 32
-"""Longer ones are lines without spaces, which do not occur again."""
+"""Length from which on words are not cached: they are lines without spaces, which are not repeated."""
 
 _TRAINING_THREADS = 8
-"""The model depends on their number; see ``nmt.data.tokenizer``."""
+"""Number of threads of training, on which the model depends; see ``nmt.data.train_tokenizers``."""
 
 
 class WordUnits(ABC):
-    """A way to cut words."""
+    """A method to segment words."""
 
     runs: Subwords | None = None
-    """Cuts runs of words of scripts without spaces; None: each word is cut by itself."""
+    """Segments runs of words of scripts without spaces; None means that each word is segmented separately."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[str]] = {}
 
     def tokens(self, words: Collection[str | Run]) -> tuple[list[str], list[int]]:
-        """The tokens of words, and how many each word has: one or more, but none for a word of a run that shares the
-        token of the word before it."""
+        """Returns the tokens of words, and the number of tokens of each word: one or more, but none for a word of a run
+        that shares the token of the preceding word."""
         tokens: list[str] = []
         counts: list[int] = []
         if len(self._known) + len(words) > _MOST_KNOWN:
@@ -74,7 +75,7 @@ class WordUnits(ABC):
         return tokens or ["".join(word.split())]
 
     def _cut_run(self, words: Sequence[str]) -> tuple[list[str], list[int]]:
-        """The tokens of a run, each of whole words, and their number for each word."""
+        """Returns the tokens of a run, each of which consists of whole words, and their number for each word."""
         if self.runs is None:
             cut = [self._cut_part(word) for word in words]
             return [token for tokens in cut for token in tokens], list(map(len, cut))
@@ -94,8 +95,8 @@ class WordUnits(ABC):
 
 
 class Beginnings(WordUnits):
-    """The first letters of words without their accents: forms of one word become one. Texts write accents or leave them
-    out; with ``letters`` None words stay whole."""
+    """The first letters of words without their accents, so that forms of one word become equal; some texts leave out
+    accents. If ``letters`` is None, words stay whole."""
 
     def __init__(self, letters: int | None = None) -> None:
         super().__init__()
@@ -110,13 +111,13 @@ class Subwords(WordUnits):
     """The most probable pieces of a unigram language model (Kudo 2018)."""
 
     def __init__(self, model: bytes, *, name: str = "subword model") -> None:
-        """Raises InputError for bytes of anything else; ``name`` is the name in the message."""
+        """Raises InputError for bytes that are not such a model; ``name`` is its name in the message."""
         super().__init__()
         self.tokenizer = Tokenizer(model, name=name)
 
     def _cut_part(self, part: str) -> Sequence[str]:
         ids, spans = self.tokenizer.encode_spans(part)
-        # Unknown pieces keep their letters; a piece that only marks the beginning of a word is dropped.
+        # unknown pieces keep their letters; a piece that only marks the beginning of a word is dropped
         texts = [
             part[begin:end] if piece == UNK else text
             for piece, text, (begin, end) in zip(ids, self.tokenizer.pieces(ids), spans, strict=True)
@@ -126,7 +127,7 @@ class Subwords(WordUnits):
     @classmethod
     def learn(cls, words: Counter[str], share: float) -> Subwords:
         """Learns a vocabulary of at most this share of the number of distinct plain words, and all characters, from
-        words with their frequencies. Raises ValueError where there are no words."""
+        words with their frequencies. Raises ValueError if there are no words."""
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
@@ -137,7 +138,7 @@ class Subwords(WordUnits):
     @classmethod
     def learn_runs(cls, words: Counter[str], size: float) -> Subwords | None:
         """Learns the pieces of runs of scripts without spaces: ``size`` times the square root of their length in
-        characters, and all characters. None where there is nothing to cut."""
+        characters, and all characters. Returns None if there is nothing to segment."""
         counts: Counter[str] = Counter()
         for word, count in words.items():
             for part in plain_parts(word):
@@ -145,7 +146,7 @@ class Subwords(WordUnits):
                     counts["".join(part)] += count
         length = sum(len(run) * count for run, count in counts.items())
         with suppress(ValueError):
-            # The mark is in the vocabulary of every tokenizer, but no run begins with it.
+            # the mark is in the vocabulary of every tokenizer, but no run begins with it
             options = {"add_dummy_prefix": False, "user_defined_symbols": [_MARK], "max_sentencepiece_length": 8}
             return cls._learnt(counts, round(size * length**0.5), **options)
         return None
@@ -165,13 +166,13 @@ class Subwords(WordUnits):
                 shrinking_factor=0.5, num_sub_iterations=1,  # three fifths of the time, for pieces as good
                 **options,
             )  # fmt: skip
-        except RuntimeError:  # only words of thousands of letters, or characters without a width
+        except RuntimeError:  # if there are only words of thousands of letters, or characters without a width
             raise ValueError("no words that can be cut") from None
         return cls(model.getvalue())
 
 
 def plain_parts(word: str) -> tuple[Run, ...]:
-    """The words, signs and runs of a white-space word, lower-cased and normalized (NFKC), without punctuation where
+    """Divides a white-space word into words, signs and runs, lower-cased and normalized (NFKC), without punctuation if
     it has no run: the full stops of two sentences are aligned, but *room.* and *sehen.* need not be."""
     return _parts(word) if len(word) < _LONGEST_KNOWN else _parts.__wrapped__(word)
 

@@ -1,7 +1,7 @@
-"""A function, called once for each of many inputs on whatever machines a Ray cluster has. Only this module imports Ray.
+"""Calls of a function for each of many inputs on the machines of a Ray cluster. Only this module imports Ray.
 
-Ray decides where and when a call runs. A call whose process or machine dies is made again elsewhere, ``RETRIES`` times;
-one that raises is not, for it would do so again.
+Ray decides where and when a call runs. A call whose process or machine dies is repeated elsewhere, up to ``RETRIES``
+times; a call that raises is not, because it would raise again.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 RETRIES = 3
-"""Repetitions of a call that was lost with its process or machine."""
+"""Maximum number of repetitions of a call that was lost with its process or machine."""
 
 PATIENCE_S = 10.0
-"""Seconds for a cluster to answer."""
+"""Seconds that a cluster has to answer."""
 
 
 class NodeFault(InputError):
@@ -44,12 +44,12 @@ class NodeFault(InputError):
 
 
 def on_this_node(message: str) -> NodeFault:
-    """Makes a fault of the machine that this process runs on."""
+    """Creates a fault of the machine that this process runs on."""
     return NodeFault(f"node {socket.gethostname()}: {message}")
 
 
 def check_installed() -> None:
-    """Raises InputError where Ray is not installed."""
+    """Raises InputError if Ray is not installed."""
     if not all(find_spec(name) for name in ("ray", "grpc")):
         raise missing("--ray: Ray is", "ray")
 
@@ -62,17 +62,17 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """Counts the cores of all present machines."""
+        """Number of cores of all machines that are present."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
     @property
     def gpus(self) -> int:
-        """Counts the GPUs of all present machines."""
+        """Number of GPUs of all machines that are present."""
         return int(self._ray.cluster_resources().get("GPU", 0))
 
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
-        """Calls a function of a module on some machine, with one core. Raises what it raises where that is an
-        InputError, and InputError where its process dies again and again."""
+        """Calls a function of a module on some machine, with one core. Raises the function's own InputError, and
+        InputError if its process dies again and again."""
         result: R = self._result(self._submit(self._remote(function, gpus), argument))
         return result
 
@@ -80,7 +80,7 @@ class Cluster:
         self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
     ) -> Generator[tuple[T, R | InputError], None, None]:
         """Calls a function once for each argument. Yields each argument with its result, or with the error that
-        ``call`` would raise, as soon as it is there. Closing the generator cancels the rest."""
+        ``call`` would raise, as soon as it is available. Closing the generator cancels the rest."""
         remote = self._remote(function, gpus)
         waiting = {self._submit(remote, argument): argument for argument in arguments}
         try:
@@ -97,8 +97,8 @@ class Cluster:
                 self._ray.cancel(reference)
 
     def ordered(self, function: Callable[[S, T], R], shared: S, arguments: Iterable[T], *, ahead: int) -> Iterator[R]:
-        """The results of calls with ``shared`` and each argument, in order; at most ``ahead`` are begun before the
-        first of them is taken. Raises as ``call``."""
+        """Yields the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are started
+        before the first result is taken. Raises the same errors as ``call``."""
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
         waiting: deque[Any] = deque()
         for argument in arguments:
@@ -109,8 +109,8 @@ class Cluster:
             yield self._result(waiting.popleft())
 
     def _remote(self, function: Callable[..., Any], gpus: int) -> Any:
-        # max_calls 0: a process is used again, with the model that it has loaded, also where it has a GPU; since that
-        # may then be another one of the machine, all stay in sight
+        # max_calls 0: a process is used again, with the model that it has loaded, even if it has a GPU; this may then
+        # be another GPU of the machine, so all of them stay visible
         in_sight = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}} if gpus else None
         options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": RETRIES, "max_calls": 0, "runtime_env": in_sight}
         return self._ray.remote(**options)(function)
@@ -118,7 +118,7 @@ class Cluster:
     def _submit(self, remote: Any, *arguments: Any) -> Any:
         try:
             return remote.remote(*arguments)
-        except ImportError as error:  # of Ray's own server, behind a ray:// address
+        except ImportError as error:  # from Ray's own server, behind a ray:// address
             raise _cannot_import(error) from None
 
     def _result(self, reference: Any) -> Any:
@@ -128,7 +128,7 @@ class Cluster:
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, InputError):
                 raise error.cause from None
-            if "ModuleNotFoundError" in str(error):  # of what Ray has to unpack before it calls
+            if "ModuleNotFoundError" in str(error):  # from objects that Ray has to unpack before the call
                 raise _cannot_import(error) from None
             raise
         except (exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.OutOfMemoryError) as error:
@@ -142,10 +142,10 @@ class Cluster:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Connects to a cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``: the one that RAY_ADDRESS
-    names or that `ray start` has started here, or otherwise a new one of this machine's cores, which ends with the
-    context. An existing connection of the program is used as it is. Raises InputError for an address without an
-    answer."""
+    """Connects to a cluster by its address: ``HOST:PORT``, ``ray://HOST:PORT``, or ``auto``, which is the cluster that
+    RAY_ADDRESS names or that `ray start` has started here, or otherwise a new one with this machine's cores, which ends
+    with the context. An existing connection of the program is used unchanged. Raises InputError for an address without
+    an answer."""
     check_installed()
     _prepare_import()
     import ray
@@ -158,9 +158,9 @@ def connected(address: str) -> Iterator[Cluster]:
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(_Chatter()))
         if found is None:
-            # a token and a folder of its own, for what is started here is nobody else's
+            # a token and a folder of its own, because nobody else should use this cluster
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            # names of sockets inside must not be longer than a hundred bytes
+            # names of sockets in it must not be longer than a hundred bytes
             above = gettempdir() if len(gettempdir()) < 20 else "/tmp"
             folder = stack.enter_context(TemporaryDirectory(prefix="nmt-ray-", dir=above, ignore_cleanup_errors=True))
             stack.callback(_end, ray)
@@ -169,7 +169,7 @@ def connected(address: str) -> Iterator[Cluster]:
             _check_answers(found)
             stack.callback(_end, ray)
             _begin(ray, address=found)
-        stack.enter_context(terminated_as_interrupted())  # in place of Ray's own way, with a traceback
+        stack.enter_context(terminated_as_interrupted())  # instead of Ray's own message with a traceback
         cluster = Cluster(ray)
         if found is None:
             log.info(f"--ray auto: no cluster is running; started one on this machine, cores: {cluster.cores}")
@@ -182,15 +182,16 @@ def _prepare_import() -> None:
     """Sets the variables that Ray reads when it is imported, except those that the program has set."""
     if "ray" in sys.modules:
         return
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes to its makers
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no usage data is sent
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     has_token = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     if has_token or (Path.home() / ".ray" / "auth_token").exists():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # else it connects without
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # otherwise it connects without a token
 
 
 class _Chatter(io.TextIOBase):
-    """A stream for Ray's messages about processes that die, which no setting of Ray stops: details for --verbose."""
+    """A stream that turns Ray's messages about processes that die, which no setting of Ray stops, into details for
+    --verbose."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -220,7 +221,8 @@ def _end(ray: Any) -> None:
 
 @contextmanager
 def _mute() -> Iterator[None]:
-    """Keeps stderr empty inside the block, also of output of libraries, whose faults an error line tells."""
+    """Suppresses stderr in the body of the context, including output of libraries, whose faults are reported in an
+    error line."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -233,20 +235,20 @@ def _mute() -> Iterator[None]:
 
 
 def _running() -> str | None:
-    """Finds the address of a cluster that `ray start` has started here, or that RAY_ADDRESS names."""
+    """Finds the address of a cluster that RAY_ADDRESS names or that `ray start` has started here."""
     if named := os.environ.get("RAY_ADDRESS"):
         return None if named in ("auto", "local") else named
     noted = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
     try:
         address = noted.read_text(encoding="utf-8").strip()
         _check_answers(address)
-    except (OSError, InputError):  # none, or one that is over
+    except (OSError, InputError):  # no cluster, or one that has ended
         return None
     return address
 
 
 def _check_answers(address: str) -> None:
-    """Raises InputError for an address where no cluster answers; Ray itself would take minutes to find out."""
+    """Raises InputError for an address at which no cluster answers; Ray itself would take minutes to notice."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 1 << 16):
         raise InputError(f"--ray {address}: is none of auto, HOST:PORT, ray://HOST:PORT")
@@ -271,6 +273,6 @@ def _cannot_import(error: Exception) -> NodeFault:
 
 
 def _last(error: BaseException) -> str:
-    """Takes the last line of an error of Ray, which names the cause."""
+    """Returns the last line of an error of Ray, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

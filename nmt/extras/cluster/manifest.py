@@ -3,7 +3,7 @@
 
     {"format": 1, "made_with": {"model": …, "search": {…}, …}, "shards": {"a.txt": {"size": …, "mtime_ns": …}, …}}
 
-It is written before any translation. A translation is whole or not there, so what is there is done.
+It is written before any translation. A translation is complete or does not exist, so existing ones are not made again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Manifest:
     """The manifest of an output folder."""
 
     made_with: Mapping[str, Any] = field(default_factory=dict)
-    """All that a translation is a function of, but for the shard."""
+    """Everything that a translation is a function of, except for the shard."""
     shards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Size and time of each shard, by its name, when its translation began."""
+    """Size and time of each shard at the start of its translation, by its name."""
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
-        """Reads the manifest of a folder where translations have begun, else None. Raises InputError for a damaged
-        one."""
+        """Reads the manifest of a folder in which translations have started; returns None if there is none. Raises
+        InputError if it is damaged."""
         path = folder / FILE
         try:
             tree = read_json(path)
@@ -51,18 +51,18 @@ class Manifest:
             raise InputError(f"{path}: is damaged, or of another version of nmt; use another --output") from None
 
     def save(self, folder: Path) -> None:
-        """Write it. Raises OSError."""
+        """Writes the manifest. Raises OSError."""
         tree = {"format": _FORMAT, "made_with": self.made_with, "shards": self.shards}
         with whole_file(folder / FILE) as partial:
             partial.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def has_any(self, folder: Path) -> bool:
-        """Tells if the folder has any translation that others must go with."""
+        """Returns True if the folder has any translation that others must match."""
         return any((folder / name).exists() for name in self.shards)
 
     def check(self, made_with: Mapping[str, Any], folder: Path) -> None:
-        """Raises InputError that names the differences where translations would be made otherwise than the existing
-        ones."""
+        """Raises InputError, which names the differences, if translations would be made with other settings than the
+        existing ones."""
         trees = (self.made_with, made_with)
         before, now = ({dotted(place): value for place, value in leaves(dict(tree))} for tree in trees)
         for key in [*now, *before]:
@@ -74,7 +74,7 @@ class Manifest:
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
         """Lists the shards without a translation. Raises InputError for a translation whose shard has changed, and for
-        a file that is not ours."""
+        a file that nmt has not written."""
         remaining = []
         for shard in shards:
             target = folder / shard.name
@@ -89,12 +89,12 @@ class Manifest:
         return remaining
 
     def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
-        """The manifest with shards that are about to be translated."""
+        """Returns the manifest with shards added that are about to be translated."""
         return Manifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
 
 
 def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
-    """Removes the files that killed processes have left. No process may be at work in the folder."""
+    """Removes the files that killed processes have left. No process may be working in the folder."""
     begun = [path.name for path in folder.iterdir() if path.name.startswith(".") and ".partial-" in path.name]
     if begun:
         for shard in shards:
@@ -103,11 +103,11 @@ def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
 
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model"}
-"""Facts that a manifest has as hashes, and their names for people."""
+"""Facts that a manifest has as hashes, and their names for messages."""
 
 
 def _is_name(name: str) -> bool:
-    """Tells if a file in the folder itself can have this name."""
+    """Returns True if a file in the folder itself can have this name."""
     return Path(name).name == name and "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= 255
 
 

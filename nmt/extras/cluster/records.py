@@ -25,10 +25,10 @@ from nmt.translator.windows import OutputOptions, Window
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
-"""The longest line of JSON."""
+"""Maximum length of a line of JSON."""
 
 WARNINGS = 20
-"""Lines of a shard that are named in warnings; further ones are only counted."""
+"""Maximum number of lines of a shard that are named in warnings; further ones are only counted."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -40,7 +40,7 @@ class Tally:
     lines: int = 0
     subwords: int = 0
     warnings: list[str] = field(default_factory=list)
-    """The first of them."""
+    """The first warnings."""
     unsaid: int = 0
     """Number of further warnings."""
 
@@ -60,12 +60,12 @@ class ShardOptions:
     output: OutputOptions
     field: str
     document: Document | None = None
-    """Reads the lines with those before them; None: each by itself."""
+    """Reader of the lines with those before them; None means that each line is read separately."""
 
 
 def translate_shard(translator: Translator, options: ShardOptions, shard: Shard, target: Path) -> Tally:
-    """Writes the translation of a shard, which is then there whole. Raises InputError, which names the line and not the
-    shard, and OSError where it cannot be written."""
+    """Writes the translation of a shard atomically. Raises InputError, which names the line and not the shard, and
+    OSError if it cannot be written."""
     tally = Tally()
     with whole_file(target) as partial:
         _BY_KIND[shard.kind](translator, options, shard.path, partial, tally)
@@ -94,7 +94,7 @@ def _jsonl(translator: Translator, options: ShardOptions, source: Path, target: 
 
 
 def _parquet(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
-    """Translates by row groups, so that one of them is in memory."""
+    """Translates row group by row group, so that only one is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -152,14 +152,14 @@ def object_text(line: Line, field: str, name: str) -> str:
 
 
 def with_value(text: str, name: str, value: Any) -> str:
-    """A line of JSON with one more field, everything before it as it stands; a blank line as it is."""
+    """Adds a field to a line of JSON, with the rest unchanged; a blank line is returned unchanged."""
     if not text.strip():
         return text
     return f"{text.rstrip()[:-1]}, {json_line(name)}: {json_line(value)}}}"
 
 
 def _bounded(text: str, line: Line, field: str) -> Line:
-    """Makes a text fit for a line of input: without invalid characters, and no longer than a line may be."""
+    """Converts a text to a valid line of input: without invalid characters, and not longer than the limit of a line."""
     text = _SURROGATE.sub("\ufffd", text)
     warnings = [] if line.warning is None else [line.warning]
     if len(data := text.encode()) > LIMIT_BYTES:
@@ -176,7 +176,7 @@ def _check_columns(names: Sequence[str], field: str, name: str) -> None:
 
 
 def _column(table: Any, field: str, before: int) -> list[Line]:
-    """A column of text as lines, ``before`` being the rows of the file before the table's."""
+    """Reads a column of text as lines; ``before`` is the number of rows of the file before those of the table."""
     column = table.column(field)
     texts = column.to_pylist()
     lines = []
@@ -204,7 +204,7 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _writing(path: Path, ending: str) -> Iterator[BinaryIO]:
-    """A new file, compressed by the ending that it will have; the same text gives the same bytes."""
+    """Opens a new file, compressed according to the ending that it will have; the same text gives the same bytes."""
     with path.open("wb") as file:
         if ending.lower() == ".gz":
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:

@@ -25,34 +25,34 @@ _FOREIGN = (".bz2", ".zip", ".zst", ".7z")
 
 @dataclass(frozen=True)
 class Shard:
-    """A file to translate, as it was when it was found."""
+    """A file to translate, with its properties when it was found."""
 
     path: Path
-    """Absolute."""
+    """Absolute path."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     mtime_ns: int
 
     @property
     def name(self) -> str:
-        """Also that of its translation."""
+        """Name of the file, and also of its translation."""
         return self.path.name
 
     @property
     def kind(self) -> Kind:
-        """Chooses the kind by the file's ending; text for any other one."""
+        """Kind of the file by its ending, which is text for any unknown ending."""
         return _KINDS.get(_plain(self.path).suffix.lower(), "text")
 
     @classmethod
     def of(cls, path: Path) -> Shard:
-        """The shard as it is now. Raises OSError."""
+        """Returns the shard with its current properties. Raises OSError."""
         about = path.stat()
         return cls(path.absolute(), about.st_size, about.st_mtime_ns)
 
 
 def find_shards(pattern: Path) -> list[Shard]:
-    """Finds the shards of a file, a folder or a pattern, by name, without hidden files. Raises InputError without any,
-    where two have one name, and for files that cannot be read as their ending says."""
+    """Finds the shards of a file, a folder or a pattern, by name, without hidden files. Raises InputError if there are
+    none, if two have the same name, and for files that cannot be read in the format of their ending."""
     pattern = pattern.expanduser()
     if pattern.is_dir():
         paths = [path for path in pattern.iterdir() if path.is_file() and not path.name.startswith(".")]
@@ -76,7 +76,7 @@ def find_shards(pattern: Path) -> list[Shard]:
 
 
 def check_wanted(shards: Sequence[Shard], format: OutputFormat, field: str | None) -> None:
-    """Raises InputError for a format that shards of their kind do not have, and for a field where there is none."""
+    """Raises InputError for a format that shards of their kind do not have, and for a field if they have no fields."""
     records = [shard for shard in shards if shard.kind != "text"]
     if field is not None and not records:
         raise InputError("--field: is for JSONL and Parquet, and the input is text; leave it out")
@@ -90,7 +90,7 @@ def check_wanted(shards: Sequence[Shard], format: OutputFormat, field: str | Non
 
 
 def check_output(shards: Sequence[Shard], output: Path) -> None:
-    """Raises InputError where translations would stand among the shards or cannot stand in a folder."""
+    """Raises InputError if translations would be among the shards, or cannot be written into a folder."""
     if output.exists() and not output.is_dir():
         raise InputError(f"--output {output}: is a file; with --ray it is a folder, with a file for each shard")
     for folder in {shard.path.parent for shard in shards}:
@@ -99,7 +99,7 @@ def check_output(shards: Sequence[Shard], output: Path) -> None:
 
 
 def _plain(path: Path) -> Path:
-    """The name without the ending of a compressed file."""
+    """Returns the name without the ending of a compressed file."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
 
 

@@ -1,4 +1,4 @@
-"""Translation of many files on many machines: a call of ``translate_one`` for each, which Ray makes."""
+"""Translation of many files on many machines: Ray calls ``translate_one`` for each of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions
 
 FIELD = "text"
-"""The default name of a record's text."""
+"""Default name of the field with a record's text."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Job:
     """Settings that all shards share. Paths are absolute, and the same on all machines."""
 
     checkpoints: tuple[Path, ...]
-    """The model and those that translate together with it."""
+    """The model, and the models of an ensemble with it."""
     weights: tuple[str, ...]
-    """A hash of the weights of each."""
+    """A hash of the weights of each checkpoint."""
     overrides: tuple[str, ...]
     engine: str
     device: str
@@ -95,7 +95,7 @@ def translate_shards(
         manifest = Manifest.load(output)
         if manifest is None or not manifest.has_any(output):
             manifest = Manifest()
-        if precision == "auto":  # as the folder was begun, on whatever machine that was
+        if precision == "auto":  # the precision with which the folder was started, on any machine
             job = replace(job, precision=manifest.made_with.get("--precision", "auto"))
         if manifest.shards:
             manifest.check(_made_with(job, experiment), output)
@@ -117,7 +117,7 @@ def translate_shards(
 
 
 def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: int) -> list[Shard]:
-    """Has each shard translated, and tells of it. Gives those that could not be."""
+    """Has the shards translated and logs the progress. Returns the shards that could not be translated."""
     failed: list[Shard] = []
     lines = 0
     with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
@@ -143,7 +143,7 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
 
 def translate_one(task: tuple[Job, Shard]) -> Tally:
     """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
-    machine and InputError for one of the shard."""
+    machine and InputError for a fault of the shard."""
     job, shard = task
     translator = _translator(job)
     try:
@@ -162,7 +162,7 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
 
 
 def settle(job: Job) -> str:
-    """The precision that a job's model has on this machine, where it may be left open. Raises InputError."""
+    """Returns the precision of a job's model on this machine, which the job may leave open. Raises InputError."""
     translator = _translator(job)
     if job.context:
         translator.document()
@@ -174,15 +174,15 @@ def settle(job: Job) -> str:
 _SHARED = "--ray needs a file system that all nodes share"
 
 _here: tuple[Job, str, Translator] | None = None
-"""Loads the translator of this process, unless the same one is loaded."""
+"""Job, device and translator that this process has loaded, or None."""
 
 
 def _translator(job: Job) -> Translator:
-    """Loads the translator of this process, unless the same one is loaded."""
+    """Returns the translator of this process, which is loaded unless the last job was the same."""
     global _here
     device = _device(job)
     if _here is None or (_here[0], _here[1]) != (job, device):
-        _here = None  # before another one takes its place in memory
+        _here = None  # freed before another one is loaded
         _check_node(job)
         log.set_verbosity(log.Verbosity.SILENT)
         torch.set_num_threads(1)
@@ -191,14 +191,14 @@ def _translator(job: Job) -> Translator:
         translator = nmt.load_translator(
             model, device=device, precision=precision, overrides=overrides, ensemble=others, engine=job.engine
         )
-        if job.engine == "nmt":  # that of the shards to come, where this job has left it open
+        if job.engine == "nmt":  # the precision for the next shards, if this job has left it open
             job = replace(job, precision=translator.trained.compute.precision)
         _here = (job, device, translator)
     return _here[2]
 
 
 def _check_node(job: Job) -> None:
-    """Raises NodeFault where this machine lacks a version or file of the machine that started the job."""
+    """Raises NodeFault if this machine lacks a version or file of the machine that started the job."""
     if nmt.__version__ != job.version:
         raise on_this_node(f"has nmt {nmt.__version__}, not {job.version}: install the same on all")
     for path in (*job.checkpoints, job.output):
@@ -210,7 +210,7 @@ def _check_node(job: Job) -> None:
 
 
 def _settled(cluster: Cluster, job: Job) -> Job:
-    """The job with a device and a precision that are the same everywhere."""
+    """Returns the job with a device and a precision that are the same everywhere."""
     kind = job.device.partition(":")[0]
     if kind not in ("auto", "cpu", "cuda"):
         raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
@@ -230,7 +230,7 @@ def _gpus(job: Job) -> int:
 
 
 def _device(job: Job) -> str:
-    """The job's device, as this process is to call it: the GPU that Ray has given this call."""
+    """Returns the name of the job's device for this process, which is the GPU that Ray has given this call."""
     if job.device != "cuda":
         return job.device
     import ray
@@ -240,12 +240,13 @@ def _device(job: Job) -> str:
 
 
 def place_of(gpu: str, visible: str | None) -> int:
-    """Finds the number, from 0, among the visible GPUs of one that Ray names as CUDA_VISIBLE_DEVICES does."""
+    """Finds the number, from 0, among the visible GPUs of a GPU that Ray names as in CUDA_VISIBLE_DEVICES."""
     return visible.split(",").index(gpu) if visible else int(gpu)
 
 
 def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
-    """All that the translation of a shard is a function of. ``batch_tokens`` is not: neighbours do not count."""
+    """Collects everything that the translation of a shard is a function of. ``batch_tokens`` does not belong to it,
+    because a translation does not depend on its batch."""
     run = run_of(job.checkpoints[0])
     lengths = folders.read_lengths(run)
     made_with: dict[str, Any] = {
@@ -261,7 +262,7 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
         "alignment": experiment.alignment.model_dump(mode="json"),
         "lengths": None if lengths is None else list(astuple(lengths)),
     }
-    if job.context:  # left out without it, as in folders of earlier versions
+    if job.context:  # only with context, because folders of earlier versions do not have it
         made_with["--context"] = experiment.data.context
     if job.engine == "ctranslate2":
         made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")

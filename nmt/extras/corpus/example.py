@@ -13,7 +13,7 @@ PLACES = (Path(__file__).with_name("de-en"), Path(__file__).parents[3] / "data" 
 """The corpus in an installed package, and in a clone."""
 
 PAIRS = {"train": 4000, "valid": 200, "test": 200}
-"""Pairs of each part: few, so that training takes minutes."""
+"""Number of pairs of each part, which is small, so that training takes minutes."""
 
 
 def write_example(folder: Path) -> dict[str, CorpusConfig]:

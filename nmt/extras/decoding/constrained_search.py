@@ -3,9 +3,9 @@ Constrained Decoding with Dynamic Beam Allocation for Neural Machine Translation
 
 The beams of a sentence are shared out among banks: bank c holds hypotheses that have met c tokens of its phrases. So a
 hypothesis that has begun to meet them need not be as probable as one that has not. A hypothesis ends only when it has
-met all. Differences to the paper: phrases may share first tokens, overlap themselves or contain each other, so all ways
-to meet them are followed at once, and the one that misses least counts; a phrase may have alternatives, of which the
-shortest counts until another one misses less, and may ask for the end of a word after it; a bank without candidates
+met all. Differences from the paper: phrases may share first tokens, overlap themselves or contain each other, so all
+ways to meet them are followed at once, and the one that misses least counts; a phrase may have alternatives, of which
+the shortest counts until another one misses less, and may ask for the end of a word after it; a bank without candidates
 leaves its beams to the banks that have met most; hypotheses that could not meet all phrases before the limit of length
 are dropped in time, so every sentence has a translation.
 
@@ -32,14 +32,14 @@ from nmt.search.hypothesis import Constraint
 
 @dataclass(frozen=True)
 class ConstrainedBeamSearch(BeamSearch):
-    """Hypotheses that contain each phrase of their sentence, or one of its alternatives, at a position of its own. The
-    limit of length leaves room for the phrases."""
+    """Finds hypotheses that contain each phrase of their sentence, or one of its alternatives, at a position of its
+    own. The limit of length leaves room for the phrases."""
 
     phrases: tuple[tuple[Constraint, ...], ...] = ()
     """Constraints of each source row: alternative phrases of at least one token."""
     follows_word_V: Tensor | None = field(default=None, compare=False)
-    """True for the tokens that may follow a ``WORD_END``; the first tokens of all phrases of a row that has one are
-    among them. Needed for phrases with a ``WORD_END``."""
+    """Mask of the tokens that may follow a ``WORD_END``, which includes the first tokens of all phrases of a row that
+    has one. It is needed for phrases with a ``WORD_END``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,13 +53,13 @@ class ConstrainedBeamSearch(BeamSearch):
 
     @cached_property
     def automaton(self) -> PhraseAutomaton:
-        """The states of hypotheses of all source rows."""
+        """Automaton of the states of hypotheses of all source rows."""
         return PhraseAutomaton(self.phrases, self.follows_word_V)
 
     def advance(self, beams: Beams, log_probs_NV: Tensor, source_rows: list[int], limits: list[int]) -> Advance:
         """See ``BeamSearch.advance``."""
         beam, device, automaton = self.beam, log_probs_NV.device, self.automaton
-        steps_left = [limit - beams.tokens_NT.shape[1] - 2 for limit in limits]  # without this and end-of-sentence
+        steps_left = [limit - beams.tokens_NT.shape[1] - 2 for limit in limits]  # except this token and end-of-sentence
         totals = [sum(map(shortest, self.phrases[row])) for row in source_rows]
         starts = [automaton.starts[row] for row in source_rows]
         start_B, left_B1, total_B1 = (
@@ -71,7 +71,7 @@ class ConstrainedBeamSearch(BeamSearch):
         transitions = automaton.transitions(device, reached)
         at_N = state_N if transitions.state_N is None else transitions.state_N
 
-        # the extensions of each row: by its best tokens, and by those that continue or begin a phrase
+        # the extensions of each row by its best tokens, and by tokens that continue or begin a phrase
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
         best_NW = total_NV.topk(min(2 * beam, total_NV.shape[1]), dim=1)
         phrase_NP, at_N1 = transitions.token_MP[at_N], at_N[:, None]
@@ -114,11 +114,12 @@ class ConstrainedBeamSearch(BeamSearch):
 
 
 def allocated(missing_BC: Tensor, goes_on_BC: Tensor, total_B1: Tensor, *, banks: int, beam: int) -> Tensor:
-    """Indices of the candidates to keep, (B, K), best first, from the number of tokens that each misses.
+    """Chooses the candidates to keep, by the number of tokens that each misses, and returns their indices, (B, K), best
+    first.
 
-    Candidates are given best first; those that do not go on are kept only where others are too few, and come last. Each
-    bank of 0 to ``total`` tokens met gets an equal share of the beams; beams that are left over, or that a bank cannot
-    use, go to the banks that have met most. ``banks`` is the number of banks of the sentence with most.
+    Candidates are given best first; those that are not continued are kept only if there are too few others, and are
+    last. Each bank of 0 to ``total`` met tokens gets an equal share of the beams; beams that are left over, or that a
+    bank cannot use, go to the banks that have met most. ``banks`` is the largest number of banks of a sentence.
     """
     in_bank_BCM = missing_BC[:, :, None] == torch.arange(banks, device=missing_BC.device)
     rank_BCM = (in_bank_BCM & goes_on_BC[:, :, None]).cumsum(dim=1)  # from 1

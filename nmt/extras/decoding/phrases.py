@@ -1,5 +1,5 @@
-"""Phrases that a translation must contain, each or one of its alternatives: how far a hypothesis has met them, and the
-automaton of these states.
+"""Phrases, or one of several alternatives each, that a translation must contain: the progress of a hypothesis in
+meeting them, and the automaton of these states.
 
 Shapes: M states of the automaton, P next tokens of a state.
 """
@@ -17,34 +17,35 @@ from torch import Tensor
 from nmt.search.hypothesis import WORD_END, Constraint, Phrase
 
 BETWEEN_WORDS: tuple[Phrase, ...] = ((), (WORD_END,))
-"""Missing tokens where a phrase may begin."""
+"""Values of the missing tokens at which a phrase may begin."""
 
 MAX_MATCHES = 64
-"""Maximum number of matches of a hypothesis; those that miss least are kept. Where phrases overlap, the number of
-matches may double with each phrase."""
+"""Maximum number of matches of a hypothesis; those with the fewest missing tokens are kept. If phrases overlap, the
+number of matches may double with each phrase."""
 
 MAX_STATES = 256
-"""Maximum number of states of a sentence that are computed before its search; six phrases of two tokens have as many.
-Where there are more, they are computed as beams reach them, and the host waits for a GPU once a step."""
+"""Maximum number of states of a sentence that are computed before its search; six phrases of two tokens have this many.
+If there are more, they are computed when beams reach them, and the host waits for a GPU at each step."""
 
 
 class Match(NamedTuple):
     """Assignment of a hypothesis' tokens to the phrases of its sentence."""
 
     unmet: frozenset[int]
-    """Indices of the constraints of which no phrase is begun."""
+    """Indices of the constraints of which no phrase has begun."""
     rest: Phrase = ()
-    """Missing tokens of the phrase that is begun; empty if all that are begun are complete."""
+    """Missing tokens of the phrase that has begun; empty if all phrases that have begun are complete."""
 
     def dominates(self, other: Match) -> bool:
-        """True if each continuation that completes the other match completes this one."""
+        """Returns True if each continuation that completes the other match also completes this one."""
         return self.rest in ((), other.rest) and self.unmet <= other.unmet
 
 
 @dataclass(frozen=True)
 class Progress:
-    """All assignments of a hypothesis' tokens to the phrases of its sentence, without dominated ones: the states of an
-    automaton that accepts translations with each phrase, or one of its alternatives, at a position of its own."""
+    """All assignments of a hypothesis' tokens to the phrases of its sentence, without dominated ones. These are the
+    states of an automaton that accepts translations with each phrase, or one of its alternatives, at a position of its
+    own."""
 
     phrases: tuple[Constraint, ...]
     matches: frozenset[Match]
@@ -53,12 +54,12 @@ class Progress:
 
     @classmethod
     def start(cls, phrases: Sequence[Constraint], following: frozenset[int] = frozenset()) -> Progress:
-        """The progress of a hypothesis without tokens."""
+        """Returns the progress of a hypothesis without tokens."""
         return cls(tuple(phrases), frozenset([Match(frozenset(range(len(phrases))))]), following)
 
     @cached_property
     def missing(self) -> int:
-        """Least number of further tokens; an upper bound of it where matches were dropped."""
+        """Smallest number of further tokens; an upper bound of it if matches were dropped."""
         return min(map(self._missing, self.matches))
 
     @cached_property
@@ -70,8 +71,8 @@ class Progress:
         return tuple(sorted({*continuing, *beginning}))
 
     def after(self, token: int) -> Progress:
-        """The progress with one more token, which continues the phrase that is begun, begins another or belongs to
-        none. ``WORD_END`` stands for any token that belongs to none and may follow a word."""
+        """Returns the progress with one more token, which continues the phrase that has begun, begins another one or
+        belongs to none. ``WORD_END`` means any token that belongs to none and may follow a word."""
         before = set(self.matches)
         if token == WORD_END or token in self.following:
             before = {match._replace(rest=()) if match.rest == (WORD_END,) else match for match in before}
@@ -86,7 +87,7 @@ class Progress:
                     matches.add(match._replace(rest=match.rest[1:]))
                 continue
             matches.add(match)
-            # of equal constraints the last: it makes no difference which one is met
+            # the last of equal constraints: it makes no difference which one is met
             index_of = {self.phrases[index]: index for index in sorted(match.unmet)}
             matches |= {
                 Match(match.unmet - {index}, phrase[1:])
@@ -97,7 +98,7 @@ class Progress:
         best = [match for match in matches if not any(other != match and other.dominates(match) for other in matches)]
         if len(best) > MAX_MATCHES:
             best.sort(key=self._missing)
-            # and one without a begun phrase, for the next token may break off all others
+            # and one without an incomplete phrase, because the next token may end all others
             best = best[:MAX_MATCHES] + [match for match in best[MAX_MATCHES:] if not match.rest][:1]
         return Progress(self.phrases, frozenset(best), self.following)
 
@@ -106,7 +107,7 @@ class Progress:
 
 
 def shortest(constraint: Constraint) -> int:
-    """Number of tokens of the shortest alternative."""
+    """Returns the number of tokens of the shortest alternative."""
     return min(map(_length, constraint))
 
 
@@ -116,8 +117,8 @@ def _length(phrase: Phrase) -> int:
 
 @dataclass(frozen=True)
 class Transitions:
-    """Those of an automaton as tensors, which a GPU follows without its host: of all states, or of those of some rows,
-    numbered anew."""
+    """Transitions of an automaton as tensors, which a GPU follows without its host: of all states, or only of the
+    states of some rows, which are renumbered."""
 
     token_MP: Tensor
     """Next tokens of each state; -1 for none."""
@@ -128,24 +129,25 @@ class Transitions:
     word_end_M: Tensor
     """The state after any other token that may follow a word."""
     missing_M: Tensor
-    """See ``Progress.missing``; of all states."""
+    """``Progress.missing`` of all states."""
     state_N: Tensor | None = None
-    """The number of each row's state among those of the other tensors; None: all are there."""
+    """Index of each row's state in the other tensors; None means that they have all states."""
 
 
 class PhraseAutomaton:
-    """The states that hypotheses of several sentences may reach, by number."""
+    """The automaton of the states that hypotheses of several sentences may reach; states are numbered."""
 
     def __init__(self, phrases: Sequence[Sequence[Constraint]], follows_word_V: Tensor | None = None) -> None:
-        """``follows_word_V`` is true for the tokens that may follow a ``WORD_END``."""
+        """``follows_word_V`` is a mask of the tokens that may follow a ``WORD_END``."""
         self.states: list[Progress] = []
         self._number_of: dict[Progress, int] = {}
-        self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token, after any other
+        self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token and after any other
         self.starts = []
         """The first state of each sentence."""
         limit = MAX_STATES
         if follows_word_V is not None:
-            # on a CPU the host need not wait: the many states of alternatives are computed when they are reached
+            # on a CPU there is nothing to wait for, so the many states of alternatives are computed when they are
+            # reached
             limit = MAX_STATES if follows_word_V.device.type != "cpu" else 0
             follows_word_V = follows_word_V.cpu()
         for of_sentence in phrases:
@@ -161,11 +163,12 @@ class PhraseAutomaton:
 
     @property
     def is_complete(self) -> bool:
-        """True where those of all states are."""
+        """Returns True if the transitions of all states are computed."""
         return self.computed == len(self.states)
 
     def transitions(self, device: torch.device, reached: Sequence[int]) -> Transitions:
-        """The transitions of all states, or of those that the rows have ``reached`` where not all are computed."""
+        """Returns the transitions of all states or, if not all are computed, of those that the rows have
+        ``reached``."""
         if self._transitions is not None:
             return self._transitions
         self._compute(reached)
@@ -185,7 +188,7 @@ class PhraseAutomaton:
         return transitions
 
     def _explore(self, start: Progress, limit: int) -> int:
-        """Compute the transitions of up to ``limit`` states from a first one, whose number is returned."""
+        """Computes the transitions of up to ``limit`` states from a first one, whose number is returned."""
         first = len(self.states)
         number = self._number(start)
         for following in range(first, first + limit):

@@ -1,12 +1,13 @@
 """Wait-k translation by a model that was trained on whole sentences (Ma et al. 2019, "STACL", test-time wait-k).
 
-Word t of a translation is found greedily from the words before it and the first g(t) = min(k + t - 1, |x|) of the |x|
+Word t of a translation is chosen greedily from the words before it and the first g(t) = min(k + t - 1, |x|) of the |x|
 words of the source: the prefix is encoded anew, and the decoder reads the translation so far anew. A prefix has
-end-of-sentence where it is the whole source; that of the translation counts as a word. The previous sentences that a
-model with context reads are known from the beginning, and are none of the |x| words.
+end-of-sentence only if it is the whole source; end-of-sentence of the translation counts as a word. The previous
+sentences that a model with context reads are known from the beginning, and do not belong to the |x| words.
 
-All subwords of a word are found from the same source words, and so is that the next word begins; which one it is, among
-the subwords with which words begin, is found from one source word more, and its probability is that among them.
+All subwords of a word, and the decision that the next word begins, depend on the same source words. The first subword
+of the next word, among those with which words begin, depends on one more source word, and its probability is the one
+among them.
 
 Shapes: B sentences, S source positions, N rows, T target positions, V vocabulary.
 """
@@ -35,7 +36,7 @@ from nmt.search.engine import OwnEngine
 from nmt.translator.translator import Translator
 
 REFUSED = "n_best groups sampling consensus coverage_penalty replace_unknown markup document"
-"""Settings of a search that do not go with it."""
+"""Settings of a search that are not compatible with it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Source(BatchRecord):
 
     tokens_BS: Tensor
     word_BS: Tensor
-    """The word that each token belongs to, from 1; end-of-sentence belongs to the last."""
+    """Number, from 1, of the word that each token belongs to; end-of-sentence belongs to the last word."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Prefixes(BatchRecord):
     """The state of the decoder, and the source prefixes that it knows."""
 
     tokens_NT: Tensor
-    """The tokens read by the decoder."""
+    """Tokens that the decoder has read."""
     read_N: Tensor
-    """g(t), where it is not |x| yet."""
+    """g(t), before it reaches |x|."""
     memory: BatchRecord
     state: BatchRecord
 
@@ -66,13 +67,13 @@ class WaitKModel:
 
     model: StepModel[Any, Any]
     wait: int
-    """k."""
+    """k, the number of source words that are read before the first target word."""
     begins_source_V: Tensor
-    """True for tokens with which a word begins; false for end-of-sentence and padding."""
+    """Mask of the source tokens with which a word begins; False for end-of-sentence and padding."""
     begins_target_V: Tensor
-    """The same, but true for end-of-sentence."""
+    """Mask of the target tokens with which a word begins; True for end-of-sentence."""
     ends_prefix_V: Tensor
-    """True for tokens of target languages and ends of previous sentences. They are read with the first word."""
+    """Mask of the tokens of target languages and ends of previous sentences, which are read with the first word."""
     pad: int = PAD
     training: bool = False
 
@@ -93,7 +94,7 @@ class WaitKModel:
         """See ``StepModel``."""
         tokens_NT = torch.cat([state.tokens_NT, token_N[:, None]], dim=1)
         step = self.model.step(token_N, state.memory, state.state)
-        # the rows that have source words to read, and begin a word after the first one
+        # rows that have source words to read, and begin a word after the first one
         is_next_N = (state.read_N < memory.word_BS[:, -1]) & (tokens_NT.shape[1] > 1)
         if is_next_N.any():
             is_next_N = is_next_N & self.begins_target_V[step.top_tokens(1, False).token_NK[:, 0]]
@@ -122,16 +123,16 @@ class WaitKModel:
 
 
 def word_starts(tokenizer: Tokenizer) -> dict[str, bool]:
-    """True for each piece, in the order of ids, with which a word begins: with the mark U+2581 or, in a vocabulary of
-    whole words, which lacks the mark itself, any."""
+    """Returns a mask of the pieces, in the order of ids, with which a word begins: those with the mark U+2581 or, in a
+    vocabulary of whole words, which lacks the mark itself, all pieces."""
     pieces = tokenizer.pieces(range(tokenizer.size))
     is_any = MARK not in pieces
     return {piece: is_any or piece.startswith(MARK) for piece in pieces}
 
 
 def waiting(translator: Translator, wait: int) -> Translator:
-    """The translator with greedy wait-k search, to which each text is one sentence. Raises InputError for an engine or
-    for settings that do not go with it."""
+    """Returns the translator with greedy wait-k search, for which each text is one sentence. Raises InputError for an
+    engine or settings that are not compatible with it."""
     search, engine, trained = translator.search, translator.engine, translator.trained
     for key in REFUSED.split():
         if getattr(search, key) != SearchConfig.model_fields[key].default:

@@ -1,8 +1,9 @@
-"""Terms and their translations: the file, where terms occur in a text, and how many of them a translation has.
+"""Terms and their translations: their file, their occurrences in a text, and their recall in a translation.
 
-A text is compared word by word (``nmt.data.words.text_words``, also cut at apostrophes, so that `eau` stands in `l'eau`
-and `dog` in `dog's`). White space, the kind of apostrophe and Unicode's normalization form make no difference. A term
-in lower case stands for any case, one with a capital only for itself; so it is in the source and in the translation.
+A text is compared word by word (``nmt.data.words.text_words``, also divided at apostrophes, so that `l'eau` contains
+`eau` and `dog's` contains `dog`). White space, the kind of apostrophe and Unicode's normalization form make no
+difference. A term in lower case matches any case, a term with a capital only itself, both in the source and in the
+translation.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from nmt.data.words import text_words
 from nmt.evaluation.report import TermRecall
 
 MAX_BYTES = 64 << 20
-"""The largest glossary."""
+"""Maximum size of a glossary."""
 
 LONGEST = 500
-"""Characters of a term or variant, at most."""
+"""Maximum number of characters of a term or variant."""
 
 _APOSTROPHES = re.compile("['’]")
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a text, as they are compared."""
+    """The words of a text in the forms that are compared."""
 
     spans: tuple[Span, ...]
     written: tuple[str, ...]
     folded: tuple[str, ...]
-    """The same without case."""
+    """The words without case."""
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -58,18 +59,18 @@ class Words:
 
     @cached_property
     def is_lower(self) -> bool:
-        """True without a capital."""
+        """Returns True if no word has a capital."""
         return all(word == word.lower() for word in self.written)
 
     def stands_in(self, text: Words, first: int) -> bool:
-        """True if these words are those of a text from its word ``first`` on."""
+        """Returns True if these words are those of a text from its word ``first`` on."""
         part = slice(first, first + len(self))
         return self.folded == text.folded[part] and (self.is_lower or self.written == text.written[part])
 
 
 @lru_cache(maxsize=1 << 16)
 def _words(text: str) -> Words:
-    """The words of a term."""
+    """Finds the words of a term."""
     return Words.of(text)
 
 
@@ -82,7 +83,7 @@ class Term:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The variants; those in lower case also as they begin a sentence."""
+        """Returns the variants; those in lower case also with a capital, as at the beginning of a sentence."""
         capitals = [target[0].upper() + target[1:] for target in self.targets if _words(target).is_lower]
         return tuple(dict.fromkeys([*self.targets, *capitals]))
 
@@ -101,8 +102,8 @@ class Glossary:
     terms: tuple[Term, ...]
 
     def find(self, text: str) -> list[Occurrence]:
-        """The terms in a source text, from left to right, of those that overlap the one that begins first; of those the
-        longest in words, and of equal ones the one with capitals."""
+        """Finds the terms in a source text, from left to right. If terms overlap, it takes the one that begins first;
+        of those the one with the most words, and of equal ones the one with capitals."""
         words, found, at = Words.of(text), list[Occurrence](), 0
         while at < len(words):
             candidates = self._by_first_word.get(words.folded[at], ())
@@ -126,8 +127,8 @@ class Glossary:
 
 
 def standing(translation: str, terms: Sequence[Term]) -> list[Span | None]:
-    """The place in a translation where a variant of each term stands, none over another; None where none does. Terms
-    with the fewest places choose first."""
+    """Finds the span of a variant of each term in a translation, without overlap; None for a term that is missing.
+    Terms with the fewest spans choose first."""
     words = Words.of(translation)
     places = {term: _places(words, term) for term in terms}
     free, spans = [True] * len(words), [None] * len(terms)  # type: list[bool], list[Span | None]
@@ -141,14 +142,15 @@ def standing(translation: str, terms: Sequence[Term]) -> list[Span | None]:
 
 
 def _places(text: Words, term: Term) -> list[Span]:
-    """First word and the one after the last of each variant in a text, the longest first."""
+    """Finds the first word of each variant in a text and the one after its last, the longest first."""
     variants = [_words(target) for target in term.targets]
     spans = {(at, at + len(each)) for each in variants for at in range(len(text)) if each.stands_in(text, at)}
     return sorted(spans, key=lambda span: (span[0] - span[1], span))
 
 
 def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterable[str]) -> TermRecall:
-    """The terms that occur in the sources, and those of them that stand in the translations, each in its own place."""
+    """Counts the terms that occur in the sources, and those of them that the translations contain, each at a place of
+    its own."""
     found = total = 0
     for source, translation in zip(sources, translations, strict=True):
         terms = [occurrence.term for occurrence in glossary.find(source)]
@@ -158,9 +160,9 @@ def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterab
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Reads a file of lines ``source term TAB target term`` in UTF-8; the target may be variants with ``|`` between.
-    Blank lines and lines that begin with ``#`` are skipped. Raises InputError for a file that cannot be read, for a
-    line of another form, and for a second line of a term with other targets."""
+    """Reads a file of lines ``source term TAB target term`` in UTF-8; the target may be several variants, separated by
+    ``|``. Blank lines and lines that begin with ``#`` are skipped. Raises InputError for a file that cannot be read,
+    for a malformed line, and for a second line of a term with other targets."""
     try:
         data = read_whole(path, most=MAX_BYTES)
     except OSError as error:
@@ -187,7 +189,7 @@ def read_glossary(path: Path) -> Glossary:
 
 
 def _parsed(line: str) -> Term:
-    """The term of a line. Raises ValueError for a malformed one."""
+    """Parses the term of a line. Raises ValueError for a malformed line."""
     cells = [cell.strip() for cell in line.split("\t")]
     if len(cells) != 2:
         found = "no TAB" if len(cells) == 1 else f"{len(cells) - 1} TABs"

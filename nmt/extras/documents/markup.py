@@ -27,7 +27,7 @@ _ATTRIBUTE = (
 _DIGITS = r"\d++(?:[.,:/'’-]\d++)*+"
 _PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
 _ITEM = re.compile(
-    # Each sort ends where the next one of its sort begins, so that no text is read once for each of its characters.
+    # each kind ends where the next one of its kind begins, so that reading does not take quadratic time
     r"(?P<alone><!--(?:(?!<!--|-->).)*+-->|<!\[CDATA\[(?:(?!<!\[CDATA\[|\]\]>).)*+\]\]>|<\?(?:(?!<\?|\?>).)*+\?>"
     r"|<![A-Za-z][^<>]*+>|(?<=\w)<(?P<raised>su[bp])>[^\w<>]{0,3}\d{1,4}[^\w<>]{0,3}</(?P=raised)>(?!\w))"  # a note
     r"|(?P<formula>(?<!\w)[^\W_]{1,9}(?:<(?P<index>su[bp])>[\w+−-]{1,9}</(?P=index)>)+\w)"
@@ -43,7 +43,7 @@ _ITEM = re.compile(
     r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     rf"|{_PICTURE}(?:\u200D{_PICTURE})*+)"
     rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*(?![.,:/'’-]?\w)%?)"
-    r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’-](?=\d))++)",  # digits before a letter, passed over at once
+    r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’-](?=\d))++)",  # digits before a letter, skipped at once
     re.DOTALL,
 )
 
@@ -53,7 +53,7 @@ _BLOCKS = frozenset(
     head header hr html legend li main nav ol option p pre section table tbody td tfoot th thead title tr ul
     """.split()  # noqa: SIM905
 )
-"""Elements of HTML whose borders no sentence crosses."""
+"""Elements of HTML whose borders sentences do not cross."""
 
 _LINE_BREAKS = frozenset(("br", "wbr"))
 
@@ -67,9 +67,10 @@ class Item:
         kind: Its kind.
         begin, end: Its span in the plain text, which is empty for all kinds but "word".
         partner: The index of the other tag of its pair, or -1.
-        space_before, space_after: True for white space, or an end of the text, beside it and the inline tags around it.
-        leans: "left" beside a word before it, "right" beside a word after it only.
-        divides: True where words beside it are separate even without white space, as beside ``<br>``.
+        space_before, space_after: True if white space, or an end of the text, is beside it and the inline tags around
+            it.
+        leans: "left" if a word is directly before it, "right" if a word is only directly after it.
+        divides: True if words beside it are separate even without white space, as beside ``<br>``.
     """
 
     text: str
@@ -90,7 +91,7 @@ class Marked:
     Attributes:
         text: The plain text for a model.
         items: The parts that were removed or are kept, in order.
-        borders: Offsets in the text that no sentence crosses, in order.
+        borders: Offsets in the text that sentences do not cross, in order.
     """
 
     text: str
@@ -99,7 +100,7 @@ class Marked:
 
     @property
     def kept(self) -> tuple[Span, ...]:
-        """Spans of the text that stay as they are."""
+        """Spans of the text that do not change."""
         return tuple((item.begin, item.end) for item in self.items if item.kind == "word")
 
 
@@ -108,8 +109,8 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     its closing tag, and the reverse, have no partner. Adjacent items of kind "word" become one.
 
     The model reads ``stand_in`` in place of a URL, an e-mail address or a placeholder, and of items adjacent to them;
-    in place of numbers but 1 it reads 2, 3 and so on to 9, in turn. Items beside a letter or digit, and all items where
-    ``stand_in`` is None, stay as they are."""
+    in place of numbers except 1 it reads 2, 3 and so on to 9, in turn. Items beside a letter or digit, and all items if
+    ``stand_in`` is None, do not change."""
     plain = _Plain()
     items: list[Item] = []
     borders: list[int] = []
@@ -143,10 +144,10 @@ class _Match:
     Attributes:
         begin, end: Its span.
         kind: None for a letter that is written as an entity.
-        seen: The text that a model reads.
+        seen: The text that the model reads.
         name: The name of a tag, in lower case.
         divides: See ``Item``.
-        stands_for: The kind of stand-in that a model may read instead; None: none.
+        stands_for: The kind of stand-in that the model may read instead, or None.
     """
 
     begin: int
@@ -159,14 +160,14 @@ class _Match:
 
 
 class _Plain:
-    """The plain text, as it is built."""
+    """The plain text while it is built."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.length = 0
 
     def add(self, text: str) -> None:
-        """Appends text. White space on both sides of a tag, which itself adds none, is kept once."""
+        """Appends text. If there is white space on both sides of a tag, which adds no text itself, it is kept once."""
         if self.parts and self.parts[-1][-1].isspace():
             text = text.lstrip()
         if text:
@@ -175,7 +176,7 @@ class _Plain:
 
 
 def _matches(text: str) -> list[_Match]:
-    """All matches, in order; adjacent ones of kind "word" become one."""
+    """Yields all matches, in order; adjacent ones of kind "word" become one."""
     matches: list[_Match] = []
     for regex_match in (match for match in _ITEM.finditer(text) if not match["none"]):
         current = _read(regex_match)
@@ -209,7 +210,7 @@ def _read(match: re.Match[str]) -> _Match:
 
 
 def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
-    """Each closing tag with the last open tag of its name; the others have no partner."""
+    """Pairs each closing tag with the last open tag of its name; the others have no partner."""
     paired = list(items)
     opened: list[int] = []
     for index, item in enumerate(items):
@@ -228,7 +229,7 @@ def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
 
 
 def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) -> tuple[Item, ...]:
-    """The items with the white space beside them and their inline tags. None leans over the border of a block."""
+    """Adds the white space beside items and their inline tags. No item leans over the border of a block."""
     before = [match.begin == 0 or text[match.begin - 1].isspace() for match in matches]
     after = [match.end == len(text) or text[match.end].isspace() for match in matches]
     edge_before, edge_after = before.copy(), after.copy()

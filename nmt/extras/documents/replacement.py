@@ -1,4 +1,4 @@
-"""Terms in place of the words of a translation that are aligned with them."""
+"""Replacement of the words of a translation that are aligned with terms by the terms."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nmt.data.words import is_punctuation
 from nmt.extras.documents.glossary import Occurrence, standing
 
 NEARLY = 0.8
-"""Share of the largest weight on a term; neighbours with as much are replaced, too. With less, an article or a
-preposition that is aligned with the term is lost."""
+"""Share of the largest weight on a term from which on neighbours are replaced, too. With a smaller share, an article or
+a preposition that is aligned with the term is lost."""
 
 
 def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: Alignment) -> str | None:
-    """A translation in which each term stands; None where a missing one is aligned with no free word.
+    """Puts each missing term into a translation; returns None if such a term is aligned with no free word.
 
-    Of the words linked to a term, the run of neighbours with the most weight on it, each nearly the largest, is
-    replaced by the first variant. Where a term occurs more often than it stands in the translation, the occurrences
-    with the most weight on what stands there have theirs.
+    Among the words linked to a term, the run of neighbours with the most weight on it, in which each weight is nearly
+    the largest, is replaced by the first variant. If a term occurs more often in the source than in the translation,
+    the existing translations belong to the occurrences with the most weight on them.
     """
     terms = [occurrence.term for occurrence in occurrences]
     weights_KJ = np.array([_weights(occurrence, alignment) for occurrence in occurrences])
@@ -55,7 +55,7 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
 
 
 def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:
-    """The weight of each target word on a term: 0 where it has no link to it."""
+    """Computes the weight of each target word on a term, which is 0 if it has no link to it."""
     columns = [column for column, word in enumerate(alignment.source_spans or ()) if _overlap(word, occurrence.span)]
     linked = {target for source, target in alignment.links if source in columns}
     return [
@@ -64,7 +64,7 @@ def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:
 
 
 def _runs(weights_J: np.ndarray) -> Iterator[Span]:
-    """The runs of neighbours that are nearly the largest and more than 0."""
+    """Yields the runs of neighbours whose weights are nearly the largest and above 0."""
     near = np.flatnonzero((weights_J > 0.0) & (weights_J >= NEARLY * weights_J.max(initial=0.0)))
     for part in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1):
         if len(part):

@@ -39,18 +39,19 @@ from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.translator.translator import Candidate, Sentences, Translator
 
 MAX_LOSS = 1.0
-"""Nats by which the log-probability per token of a constrained translation may be below that of the free one."""
+"""Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
+free one."""
 
 BEAM = 10
-"""Beams of a constrained search, at least; twice as many where ten or more subwords are to be met, and so on."""
+"""Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
 MAX_BEAM = 40
-"""Their number does not grow beyond this."""
+"""Maximum number of beams of a constrained search."""
 
 
 def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
-    """The translator with the terms of a glossary, or of the file of one; ``max_loss`` in nats per token. Raises
-    InputError for an engine or a search that does not support constraints."""
+    """Returns the translator with the terms of a glossary, or of a file with a glossary; ``max_loss`` is in nats per
+    token. Raises InputError for an engine or a search that does not support constraints."""
     engine = translator.engine
     if not isinstance(engine, OwnEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
@@ -64,8 +65,8 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
 
 
 def follow_words(tokenizer: Tokenizer) -> list[bool]:
-    """True for each token, in the order of ids, that may follow a word: with the mark U+2581, of a vocabulary of whole
-    words, or not of the same word as a letter before it."""
+    """Returns a mask of the tokens, in the order of ids, that may follow a word: tokens with the mark U+2581, tokens of
+    a vocabulary of whole words, and tokens that cannot be in one word with a preceding letter."""
     pieces = tokenizer.pieces(range(tokenizer.size))
     is_any = MARK not in pieces
     return [is_any or piece.startswith(MARK) or Words.of(f"a{piece}").spans[0] == (0, 1) for piece in pieces]
@@ -73,7 +74,7 @@ def follow_words(tokenizer: Tokenizer) -> list[bool]:
 
 @dataclass(frozen=True)
 class GlossaryTerminology:
-    """See ``nmt.translator.translator.Terminology``."""
+    """Puts the terms of a glossary into translations; see ``nmt.translator.translator.Terminology``."""
 
     glossary: Glossary
     max_loss: float = MAX_LOSS
@@ -81,8 +82,8 @@ class GlossaryTerminology:
     def revised(
         self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
-        """See ``Terminology``. Of several translations of a sentence each has the terms: free ones, constrained ones
-        and free ones with replaced words, the best first."""
+        """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
+        with replaced words, best first."""
         found = list(found)
         occurrences = [self.glossary.find(text) for text in sentences.texts]
         lacking = {
@@ -91,7 +92,7 @@ class GlossaryTerminology:
             if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
         constrained = self._constrained(translator, sentences, lacking)
-        # a replacement could remove the words that are given
+        # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rejected = [
             (row, candidate)
@@ -113,8 +114,8 @@ class GlossaryTerminology:
     def _constrained(
         self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
     ) -> dict[int, list[Candidate]]:
-        """Translations with the terms that the vocabulary can spell, and with the constraints of the sentences, by the
-        numbers of the sentences; as many as there are beams."""
+        """Finds translations with the terms that the vocabulary can spell, and with the constraints of the sentences,
+        by the indices of the sentences; as many as there are beams."""
         assert isinstance(translator.engine, OwnEngine)
         engine = replace(translator.engine, on_batch=None)
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
@@ -136,8 +137,8 @@ class GlossaryTerminology:
         replaced: Sequence[Candidate],
         occurrences: Sequence[Occurrence],
     ) -> list[Candidate]:
-        """The translations with all terms that do not cost too much, best first; where there are none, the one with
-        most of the terms."""
+        """Selects the translations with all terms that do not cost too much, best first; if there are none, the one
+        with the most terms."""
         least = _per_token(free[0][1]) - self.max_loss
         affordable = [candidate for candidate in constrained if _per_token(candidate[1]) >= least]
         best: dict[str, Candidate] = {}
@@ -151,8 +152,8 @@ class GlossaryTerminology:
 def _constraints(
     translator: Translator, occurrences: Sequence[Occurrence], others: Sequence[Constraint]
 ) -> tuple[Constraint, ...]:
-    """The subwords of the variants of each term that has any in the model's subwords. The end of a word follows them,
-    unless a phrase, one of ``others`` included, begins within a word for the vocabulary."""
+    """Encodes the variants of each term for which the model's subwords can spell any. The end of a word follows them,
+    unless a phrase, including ``others``, begins within a word for the vocabulary."""
     encode = translator.trained.tokenizers.target.encode
     spelt = [[tuple(encode(text)) for text in occurrence.term.spellings] for occurrence in occurrences]
     known = (tuple(dict.fromkeys(ids for ids in of_term if ids and UNK not in ids)) for of_term in spelt)
@@ -167,18 +168,18 @@ def _constraints(
 
 
 def _beam(constraints: Sequence[Constraint], beam: int) -> int:
-    """The number of beams that has a share for each count of met subwords."""
+    """Computes a number of beams with a share for each count of met subwords."""
     subwords = sum(map(shortest, constraints))
     return max(beam, min(BEAM * (1 + subwords // BEAM), MAX_BEAM))
 
 
 def _per_token(hypothesis: Hypothesis) -> float:
-    """Mean log-probability of a token, end-of-sentence included."""
+    """Computes the mean log-probability of a token, end-of-sentence included."""
     return hypothesis.log_prob / (len(hypothesis.tokens) + 1)
 
 
 def _count(text: str, occurrences: Sequence[Occurrence]) -> int:
-    """The number of terms that stand in a translation."""
+    """Counts the terms that a translation contains."""
     return sum(span is not None for span in standing(text, [occurrence.term for occurrence in occurrences]))
 
 
@@ -192,14 +193,15 @@ def _replaced(
     rejected: Sequence[tuple[int, Candidate]],
     occurrences: Sequence[Sequence[Occurrence]],
 ) -> list[Candidate | None]:
-    """Free translations of sentences, given by their number, in which the words aligned with a term are replaced by
-    it, and their scores under the model, or the first model of an ensemble; None where a term is aligned with none."""
+    """Replaces the words aligned with a term by the term in free translations of sentences, which are given by their
+    indices. Returns the results with their scores under the model, or the first model of an ensemble; None if a term is
+    aligned with no word."""
     trained, limit = translator.trained, translator.search.max_source_tokens
     encode = trained.tokenizers.target.encode
     aligned = [
         (number, row, text)
         for number, (row, (text, hypothesis)) in enumerate(rejected)
-        if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # it is not cut
+        if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # not cut
     ]
     replaced: list[Candidate | None] = [None] * len(rejected)
     if not aligned:

@@ -18,8 +18,8 @@ from nmt.translator.aligner import PieceWeights
 
 
 def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
-    """The units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In the
-    text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
+    """Finds the units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In
+    the text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
     cuts: list[int] = []
     if marked is not None:
         cuts = sorted({offset for item in marked.items for offset in (item.begin, item.end)})
@@ -58,20 +58,20 @@ def _sort(character: str) -> Literal["space", "single", "word"]:
 
 
 def _joins(text: str, offset: int, end: int) -> bool:
-    """True for a mark inside a word: a hyphen, an apostrophe, a full stop between letters."""
+    """Returns True for a mark inside a word: a hyphen, an apostrophe, a full stop between letters."""
     return text[offset] in "-'’.·" and offset + 1 < end and _sort(text[offset + 1]) == "word"
 
 
 SOFT = 0.3
-"""Weight of the soft alignment beside links. On hand-aligned sentences this value puts most tags in the right place
-(see docs/measurements/translation.md)."""
+"""Weight of the soft alignment relative to links. On hand-aligned sentences this value puts the most tags in the right
+place (see docs/measurements/translation.md)."""
 
 
 def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: Sequence[Span]) -> NDArray[np.float64]:
-    """The alignment between units, `weights_JI`.
+    """Computes the alignment between units, `weights_JI`.
 
     A source piece's weight goes to the units that it covers, in proportion; the row of a target unit is the mean of the
-    pieces that cover it. The weight of end-of-sentence is left out. Each row sums to 1, or to 0 where no piece has any
+    pieces that cover it. The weight of end-of-sentence is left out. Each row sums to 1, or to 0 if no piece has any
     weight."""
     target_JT = _covered(target_units, weights.target_spans)
     source_IS = _covered(source_units, weights.source_spans)
@@ -85,8 +85,8 @@ def to_units(weights: PieceWeights, target_units: Sequence[Span], source_units: 
 
 
 def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.float64]:
-    """Weights that follow links, and the soft alignment where a unit has no link or several: each link of a target unit
-    adds 1 to its soft weights, which sum to ``SOFT``."""
+    """Computes weights that follow links, and the soft alignment if a unit has no link or several: each link of a
+    target unit adds 1 to its soft weights, which sum to ``SOFT``."""
     weights_JI = SOFT * weights_JI
     for source, target in links:
         weights_JI[target, source] += 1.0
@@ -94,7 +94,7 @@ def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.floa
 
 
 def _covered(units: Sequence[Span], pieces: Sequence[Span]) -> NDArray[np.float64]:
-    """The number of characters of each unit that each piece covers."""
+    """Counts the characters of each unit that each piece covers."""
     unit_begins, unit_ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
     piece_begins, piece_ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     ends, begins = np.minimum.outer(unit_ends, piece_ends), np.maximum.outer(unit_begins, piece_begins)

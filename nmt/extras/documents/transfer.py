@@ -2,7 +2,7 @@
 
 A model that was trained without markup translates the plain text, and the alignment places the items (Müller 2017,
 "Treatment of Markup in Statistical Machine Translation"; Hanneman & Dinu 2020, "How Should Markup Tags Be
-Translated?"). The result has each item exactly once, whatever the translation is.
+Translated?"). The result has each item exactly once for any translation.
 
 - A pair of tags encloses the interval of target units j that maximises sum_j (2 p_j - 1), where p_j is the share of
   unit j's alignment that falls on what the pair encloses in the source: the interval with most alignment inside it and
@@ -32,16 +32,16 @@ from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
 from nmt.translator.segmentation import PieceTranslation
 
 _NEARLY = 0.8
-"""Share of the largest weight on an item; neighbours with as much are replaced, too. With 0.5 or less, articles and
+"""Share of the largest weight on an item from which on neighbours are replaced, too. With 0.5 or less, articles and
 prepositions were lost more often."""
 
 
 _FOREIGN = 0.05
-"""Loss of a pair of tags by a punctuation mark inside it that has none of its sort in the source; 0.05 and 0.3 place as
-many tags exactly on the validation part of LibreOffice's help, 1 places fewer."""
+"""Loss of a pair of tags by a punctuation mark inside it if the source has no mark of that kind inside; 0.05 and 0.3
+place the same number of tags exactly on the validation part of LibreOffice's help, 1 places fewer."""
 
 _NEAR = 8
-"""Most units and items that may touch a word."""
+"""Maximum number of units and items that may touch a word."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class UnitWeights:
     weights_I: NDArray[np.floating]
 
     def sum(self, begin: int, end: int) -> float:
-        """The sum over the source units from ``begin`` to ``end``."""
+        """Computes the sum over the source units from ``begin`` to ``end``."""
         return float(self.weights_I[max(begin - self.first, 0) : max(end - self.first, 0)].sum())
 
     @property
     def end(self) -> int:
-        """The end of the source units that may have weight."""
+        """Returns the end of the source units that may have weight."""
         return self.first + len(self.weights_I)
 
     @property
     def best(self) -> int:
-        """The source unit with the most weight; -1 where no unit stands out."""
+        """Returns the source unit with the most weight, or -1 if no unit stands out."""
         most = self.weights_I.max(initial=0.0)
         if most <= 0.0 or (len(self.weights_I) > 1 and most == self.weights_I.min()):
             return -1
@@ -78,7 +78,7 @@ class Unit:
     end: int
     weights: UnitWeights
     held_by: int = -1
-    """The item that replaces it; -1: none."""
+    """Index of the item that replaces the unit, or -1."""
 
 
 class TransferredLine(Marked):
@@ -86,11 +86,12 @@ class TransferredLine(Marked):
 
     @property
     def has_markup(self) -> bool:
-        """True where something was removed or is kept."""
+        """Returns True if markup was removed or is kept."""
         return bool(self.items)
 
     def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """The translation, which ``pieces`` make up, with all items; ``extraction`` finds links between units."""
+        """Puts all items into the translation, which consists of ``pieces``; ``extraction`` finds links between
+        units."""
         if not self.items:
             return translation
         source = units(self.text, 0, len(self.text), self)
@@ -104,7 +105,7 @@ def transferred_line(line: str, stand_in: str | None) -> TransferredLine:
 
 
 def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
-    """The units of a piece's translation, at their offsets in the translation of the line."""
+    """Finds the units of a piece's translation, at their offsets in the translation of the line."""
     first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in piece.span)
     own = [(begin - piece.span[0], end - piece.span[0]) for begin, end in source[first_unit:last_unit]]
     if not piece.is_translated:
@@ -122,10 +123,10 @@ def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extracti
 
 
 def restore(marked: Marked, source_units: Sequence[Span], target: str, target_units: Sequence[Unit]) -> str:
-    """A translation with all items of its source, each once, tags nested as they were.
+    """Puts all items of the source into a translation, each once, with tags nested as in the source.
 
-    ``source_units`` are those of ``marked.text``, as ``text_spans`` gives them; ``target_units`` those of
-    ``target``, which they cover but for white space.
+    ``source_units`` are the units of ``marked.text`` by ``text_spans``; ``target_units`` are those of ``target``, which
+    they cover except for white space.
     """
     number = {begin: unit for unit, (begin, _) in enumerate(source_units)}
     words = {index: number[item.begin] for index, item in enumerate(marked.items) if item.kind == "word"}
@@ -140,8 +141,8 @@ def restore(marked: Marked, source_units: Sequence[Span], target: str, target_un
 
 
 def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Sequence[Unit]) -> list[int]:
-    """The item that each character of a translation repeats, or -1: each item once at most, where its weight is
-    largest."""
+    """Finds the item that each character of a translation repeats, or -1; each item is repeated at most once, where its
+    weight is largest."""
     candidates: list[tuple[float, int, Span]] = []
     for index, number in words.items():
         looking = units[slice(*_aligned_units(units, number, number + 1))]
@@ -162,7 +163,7 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
 
 
 def _repetition(text: str, begin: int, end: int) -> re.Pattern[str]:
-    """The pattern of a repetition: not within a longer word, where the part of the source is not either."""
+    """Returns the pattern of a repetition, which is not within a longer word, unless the part of the source is."""
     seen = text[begin:end]
     before = r"(?<![^\W_])" if seen[0].isalnum() and not text[max(begin - 1, 0) : begin].isalnum() else ""
     after = r"(?![.,:/'’-]?[^\W_])" if seen[-1].isalnum() and not text[end : end + 1].isalnum() else ""
@@ -170,13 +171,14 @@ def _repetition(text: str, begin: int, end: int) -> re.Pattern[str]:
 
 
 def _aligned_units(units: Sequence[Unit], begin: int, end: int) -> Span:
-    """The target units that may have weight on source units from ``begin`` to ``end``, and others between them."""
+    """Finds the target units that may have weight on source units from ``begin`` to ``end``, and others between
+    them."""
     first = bisect_left(units, begin + 1, key=lambda unit: unit.weights.end)
     return first, bisect_left(units, end, lo=first, key=lambda unit: unit.weights.first)
 
 
 def _cut(units: Sequence[Unit], holders: Sequence[int]) -> list[Unit]:
-    """The units, cut where the repetition of an item begins and ends."""
+    """Divides units where the repetition of an item begins and ends."""
     return [
         replace(unit, begin=unit.begin + begin, end=unit.begin + end, held_by=holders[unit.begin + begin])
         for unit in units
@@ -185,7 +187,8 @@ def _cut(units: Sequence[Unit], holders: Sequence[int]) -> list[Unit]:
 
 
 def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
-    """The units, with items in place of the run of neighbours with the most weight on them, each nearly the largest."""
+    """Replaces, for each item, the run of neighbouring units with the most weight on it, in which each weight is nearly
+    the largest."""
     held = {unit.held_by for unit in units}
     item_of = {number: index for index, number in words.items() if index not in held}
     item_of_unit = [item_of.get(unit.weights.best, -1) if unit.held_by < 0 else -1 for unit in units]
@@ -209,7 +212,7 @@ def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
 
 
 def _merged(units: Sequence[Unit], words: Mapping[int, int]) -> list[Unit]:
-    """The units; those that an item replaces become one, with weight on that item only."""
+    """Merges the units that an item replaces into one, with weight on that item only."""
     merged: list[Unit] = []
     for unit in units:
         if unit.held_by < 0:
@@ -224,7 +227,7 @@ def _merged(units: Sequence[Unit], words: Mapping[int, int]) -> list[Unit]:
 
 
 def _runs(values: Sequence[int]) -> Iterator[Span]:
-    """Begin and end of each run of equal values."""
+    """Yields begin and end of each run of equal values."""
     begin = 0
     for index in range(1, len(values) + 1):
         if index == len(values) or values[index] != values[begin]:
@@ -237,7 +240,8 @@ def _runs(values: Sequence[int]) -> Iterator[Span]:
 
 @dataclass(frozen=True)
 class _Element:
-    """A pair of tags, by its opening one (-1: the whole text), and the source units that it encloses."""
+    """A pair of tags, by the index of its opening tag (-1 for the whole text), and the source units that it
+    encloses."""
 
     item: int
     begin: int
@@ -247,7 +251,7 @@ class _Element:
 
 
 def _tree(marked: Marked, source_units: Sequence[Span], loose: Iterable[int]) -> _Element:
-    """The elements of a text, with the tags without a partner and the ``loose`` words to place."""
+    """Builds the tree of elements of a text, with the tags without a partner and the ``loose`` words to place."""
     begins = [begin for begin, _ in source_units]
     root = _Element(-1, 0, len(source_units))
     opened = [root]
@@ -266,7 +270,7 @@ def _tree(marked: Marked, source_units: Sequence[Span], loose: Iterable[int]) ->
 
 
 class _Writer:
-    """Units and items in the order of the translation, and then as text."""
+    """Puts units and items in the order of the translation, and writes them as text."""
 
     def __init__(self, marked: Marked, source_units: Sequence[Span], target: str, units: Sequence[Unit]) -> None:
         self._items = marked.items
@@ -310,13 +314,13 @@ class _Writer:
         self._placed.setdefault(unit, []).append(item)
 
     def _has_word(self, child: _Element | int) -> bool:
-        """True where a kept word is to be placed there."""
+        """Returns True if a kept word must be placed in a child."""
         if isinstance(child, int):
             return self._items[child].kind == "word"
         return any(map(self._has_word, child.children))
 
     def _collapsed(self, element: _Element) -> Item:
-        """A pair of tags that encloses only tags, as one item without a partner."""
+        """Turns a pair of tags that encloses only tags into one item without a partner."""
         opening = self._items[element.item]
         closing = self._items[opening.partner]
         inside = (item for item in self._items[element.item : opening.partner + 1] if item.kind != "word")
@@ -325,8 +329,9 @@ class _Writer:
         return replace(opening, text=text, kind="alone", partner=-1, space_after=closing.space_after, leans=leans)
 
     def _intervals(self, element: _Element, begin: int, end: int) -> dict[int, Span]:
-        """The target units that elements enclose, by the order of the elements among the children, without overlap, the
-        largest gain first. An element that encloses no source unit, or finds no free target unit, has none."""
+        """Finds the target units that elements enclose, by the order of the elements among the children, without
+        overlap; the largest gain is placed first. An element that encloses no source unit, or finds no free target
+        unit, has no interval."""
         is_free = [True] * (end - begin)
         waiting: dict[int, tuple[int, list[float]]] = {}
         for order, child in enumerate(element.children):
@@ -347,15 +352,15 @@ class _Writer:
         return intervals
 
     def _gains(self, element: _Element, child: _Element, begin: int, end: int) -> list[float]:
-        """2 p - 1 of each target unit; p is the share of its weight on an element that falls on a child of it. A unit
-        without a link, whose weights are weak, counts as much less; punctuation of a sort that the child has not in the
-        source, as the full stop after a menu's `…`, counts a little against its place inside."""
+        """Computes 2 p - 1 of each target unit; p is the share of its weight on an element that falls on a child of it.
+        A unit without a link, whose weights are small, counts accordingly less; punctuation of a kind that the child
+        does not have in the source, like the full stop after a menu's `…`, counts a little against a place inside."""
         sorts = {"word", *(_sort(self._source[offset]) for offset in self._source_begins[child.begin : child.end])}
         gains: list[float] = []
         for unit in self._units[begin:end]:
             total, mark = unit.weights.sum(element.begin, element.end), self._target[unit.begin]
             gain = (2 * unit.weights.sum(child.begin, child.end) / (total or 1.0) - 1) * min(max(total, SOFT), 1.0)
-            if gains and mark == "…" and not self._has_dots:  # added to a word, as to a menu's in German
+            if gains and mark == "…" and not self._has_dots:  # added to a word, as in German menus
                 gain = float(np.copysign(_FOREIGN, gains[-1]))
             elif _sort(mark) not in sorts:
                 gain = min(gain, -_FOREIGN)
@@ -363,8 +368,8 @@ class _Writer:
         return gains
 
     def _gap(self, element: _Element, child: _Element | int, begin: int, end: int) -> int:
-        """The target unit, from ``begin`` to ``end``, before which a child that encloses none is placed: after the
-        translation of the unit before it, or before that of the unit that it leans on."""
+        """Finds the target unit, from ``begin`` to ``end``, before which a child that encloses none is placed: after
+        the translation of the preceding unit, or before that of the unit that it leans on."""
         opening = self._items[child.item if isinstance(child, _Element) else child]
         closing = self._items[opening.partner] if isinstance(child, _Element) else opening
         leans = _leaning_of(opening, closing)
@@ -381,8 +386,8 @@ class _Writer:
         return position
 
     def _run(self, source_unit: int, begin: int, end: int) -> Span | None:
-        """The run of neighbouring target units with most of their weight on a source unit; the run with the largest
-        weight, if there are several."""
+        """Finds the run of neighbouring target units with most of their weight on a source unit; if there are several,
+        the one with the largest weight."""
         runs: list[Span] = []
         for unit in self._aligned_to.get(source_unit, []):
             if runs and runs[-1][1] == unit < end:
@@ -398,14 +403,14 @@ class _Writer:
     # ------------------------------------------------------------------------------------------- white space
 
     def _white_space(self, unit: int) -> str:
-        """The white space of the translation before a unit, or at its end."""
+        """Returns the white space of the translation before a unit, or at its end."""
         begin = self._units[unit - 1].end if unit > 0 else 0
         return self._target[begin : self._units[unit].begin if unit < len(self._units) else len(self._target)]
 
     def spelt(self) -> str:
-        """The text; white space at its ends stays outside of all items."""
+        """Writes the text; white space at its ends stays outside of all items."""
         texts: list[str] = []
-        gaps: list[str] = []  # the white space before each
+        gaps: list[str] = []  # the white space before each text
         kept: list[int] = []
         last = len(self._units)
         for index in range(last + 1):
@@ -427,8 +432,8 @@ class _Writer:
 
 
 def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) -> tuple[float, int, int]:
-    """The largest sum of gains, which begin at the unit ``start``, over at least one free neighbouring unit, and the
-    span of these units; an empty one where no unit is free."""
+    """Computes the largest sum of gains, which begin at the unit ``start``, over one or more free neighbouring units,
+    and the span of these units, which is empty if no unit is free."""
     best = (-np.inf, 0, 0)
     total, first = 0.0, start
     for index, gain in enumerate(gains, start):
@@ -444,8 +449,8 @@ def _best_interval(start: int, gains: Sequence[float], is_free: Sequence[bool]) 
 
 
 def _sort(character: str) -> str:
-    """The sort of a punctuation mark: brackets and quotation marks, dashes, marks at the end of a sentence; each other
-    one is of its own. All else is a word."""
+    """Returns the kind of a punctuation mark: brackets and quotation marks, dashes, marks at the end of a sentence;
+    each other mark is a kind of its own. Any other character is a word."""
     category = unicodedata.category(character)
     if category == "Po" and character not in "\"'":
         return "stop" if character in ".!?。．！？।" else character
@@ -453,14 +458,14 @@ def _sort(character: str) -> str:
 
 
 def _leaning_of(opening: Item, closing: Item) -> Literal["left", "right", "not"]:
-    """The side that a pair without content leans on."""
+    """Returns the side that a pair without content leans on."""
     if opening is closing or opening.leans == "left":
         return opening.leans
     return "right" if closing.leans == "right" else "not"
 
 
 def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:
-    """The gap, moved out of the interval of another element to the side where it is in the source."""
+    """Moves a gap out of the interval of another element, to the side where it is in the source."""
     for other, (begin, end) in intervals.items():
         if begin < gap < end:
             return end if other < order else begin
@@ -468,9 +473,9 @@ def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:
 
 
 def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: bool) -> list[bool]:
-    """True for each item between two units, and for the second unit, with white space before it: around items that lean
-    on neither side, as in the source, else after all items that lean to the left. The ends of the text have no unit and
-    no white space."""
+    """Tells for each item between two units, and for the second unit, if there is white space before it: around items
+    that lean on neither side, as in the source, or else after all items that lean to the left. The ends of the text
+    have no unit and no white space."""
     spaced = [False] * (len(items) + 1)
     for index, item in enumerate(items):
         if _is_solid(item) and item.leans == "not":
@@ -510,5 +515,5 @@ def _set_apart(texts: Sequence[str], gaps: list[str], kept: Sequence[int]) -> No
 
 
 def _count(item: str, text: str) -> int:
-    """The number of times that an item is recognized in a text."""
+    """Counts how often an item is recognized in a text."""
     return sum(other.text == item for other in extract(text).items)

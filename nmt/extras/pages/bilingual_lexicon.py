@@ -1,4 +1,4 @@
-"""A bilingual lexicon out of word alignments: which words and phrases were linked with which, and how often.
+"""A bilingual lexicon from word alignments, with the number of times that words and phrases were linked.
 
 The links of a sentence pair join its words to groups: the connected components of the graph whose edges are the links.
 A group is a unit of the source and a unit of the target, one entry of the lexicon: `Hund` - `dog`, and of more words
@@ -22,15 +22,15 @@ from nmt.alignment.formats import Alignment
 from nmt.data.words import is_punctuation_mark
 
 GAP = "…"
-"""Stands in a unit for words in between that are not of it: `steht … auf` - `gets up`."""
+"""Mark in a unit for words in between that do not belong to it: `steht … auf` - `gets up`."""
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""Places of source words and of target words, each in order."""
+"""Indices of source words and of target words, each in order."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A unit of the source and one of the target that belong together; an empty one where a word has no link."""
+    """A unit of the source and one of the target that belong together; a unit is empty if a word has no link."""
 
     source: str
     target: str
@@ -39,7 +39,7 @@ class Entry:
     """p(target | source); None for an entry without a source unit."""
     source_given_target: float | None
     lines: tuple[int, ...]
-    """The first pairs that have it, counted from 1."""
+    """Numbers, from 1, of the first pairs that have the entry."""
 
 
 class BilingualLexicon:
@@ -89,8 +89,8 @@ class BilingualLexicon:
 
 
 def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group]:
-    """Finds the groups that links make of all words of a sentence pair: those with source words in the order of their
-    first one, then target words without a link."""
+    """Finds the groups that links form from all words of a sentence pair: groups with source words in the order of
+    their first one, then target words without a link."""
     targets_of: defaultdict[int, list[int]] = defaultdict(list)
     sources_of: defaultdict[int, list[int]] = defaultdict(list)
     for source, target in links:
@@ -102,7 +102,7 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
             continue
         met.add(first)
         sources, targets = [first], set()
-        for source in sources:  # grows on the way
+        for source in sources:  # grows during the loop
             for target in targets_of[source]:
                 if target not in targets:
                     targets.add(target)
@@ -116,8 +116,8 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
 
 
 def unit(words: Sequence[str], places: Sequence[int]) -> str:
-    """Joins the words at some places to one text, with a gap mark for words in between. Punctuation at its ends is left
-    off, unless it is all of the text."""
+    """Joins the words at some indices to one text, with a gap mark for words in between. Punctuation at both ends is
+    removed, unless the text has nothing else."""
     is_word = [not all(map(is_punctuation_mark, words[place])) for place in places]
     if True in is_word:
         places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]

@@ -1,6 +1,6 @@
-"""Suspicious sentence pairs of a corpus: those that are probably no translations of each other.
+"""Suspicious sentence pairs of a corpus, which are probably not translations of each other.
 
-The score of a pair grows with how improbable its words and its length are:
+The score of a pair is higher the less probable its words and its length are:
 
     score = nll + z² / 2
 
@@ -43,7 +43,7 @@ MAX_Z = 3.0
 MAX_UNLINKED = 0.4
 
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
-"""Digits, and the marks that group thousands among them, which differ between languages."""
+"""Digits and the marks between groups of thousands, which differ between languages."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Lengths:
     """v"""
 
     def z(self, source: str, target: str) -> float:
-        """Computes the distance of a pair from the usual; below 0 where the target is short."""
+        """Computes the deviation of a pair from the usual lengths; it is below 0 if the target is short."""
         if self.ratio * self.variance == 0:
             return 0.0
         l_s, l_t = length(source), length(target)
@@ -65,7 +65,7 @@ class Lengths:
 
 
 def usual_lengths(pairs: Iterable[tuple[int, int]]) -> Lengths:
-    """Estimates the usual lengths from those of all pairs without two blank sides."""
+    """Estimates the usual lengths from all pairs, except those with two blank sides."""
     counts = Counter((l_s, l_t) for l_s, l_t in pairs if l_s or l_t)
     source_total = sum(l_s * count for (l_s, _), count in counts.items())
     target_total = sum(l_t * count for (_, l_t), count in counts.items())
@@ -86,13 +86,13 @@ class Suspect:
     """A sentence pair that is suspicious."""
 
     line: int
-    """The line's number, from 1."""
+    """Number of the line, from 1."""
     score: float
     kinds: tuple[Kind, ...]
     nll: float
     z: float
     source_words: tuple[str, ...]
-    """Words without a link, then the numbers that the other side misses."""
+    """Words without a link, then numbers that are missing on the other side."""
     target_words: tuple[str, ...]
     source: str
     """The source sentence, with single spaces."""
@@ -109,8 +109,8 @@ def suspect(
     lengths: Lengths,
     min_score: float = MIN_SCORE,
 ) -> Suspect | None:
-    """Looks for faults of a sentence pair; None without one, for two blank sides, and where ``nll`` is NaN, because the
-    pair is too long to be scored."""
+    """Searches for faults of a sentence pair; returns None if there are none, for two blank sides, and if ``nll`` is
+    NaN because the pair is too long to be scored."""
     source, target = " ".join(source.split()), " ".join(target.split())
     if not (source or target) or math.isnan(nll):
         return None
@@ -150,7 +150,7 @@ def unlinked_share(alignment: Alignment) -> float:
 
 
 def missing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lists the digit strings of each side that the other misses; none where all are single digits of one side."""
+    """Lists the digit strings of each side that are missing on the other; none if all are single digits of one side."""
     of_source, of_target = _numbers(source), _numbers(target)
     missing = tuple((of_source - of_target).elements()), tuple((of_target - of_source).elements())
     is_counted = all(missing) or any(len(number) > 1 for side in missing for number in side)
@@ -158,7 +158,7 @@ def missing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[st
 
 
 def _numbers(text: str) -> Counter[str]:
-    # A digit has a value in every script: ٣ is 3.
+    # a digit has a value in every script: ٣ is 3
     found = ("".join(each for each in number if each.isdecimal()) for number in _NUMBER.findall(text))
     return Counter("".join(str(int(each)) for each in number) for number in found)
 

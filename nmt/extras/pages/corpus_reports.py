@@ -1,4 +1,4 @@
-"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably no
+"""Reports on the alignments of a corpus: a bilingual lexicon, a glossary of its terms, and pairs that are probably not
 translations of each other."""
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from nmt.workflows.align import AlignmentReport, Nlls
 Row = Mapping[str, object]
 
 MIN_VARIANT = 0.2
-"""The least p(target | source) and p(source | target) of a variant of a term: words that go with everything, such as
-articles, are no terms."""
+"""Smallest p(target | source) and p(source | target) of a variant of a term: words that are linked with everything,
+such as articles, are not terms."""
 
 MIN_KNOWN = 0.5
-"""The least sum of p(target | source) over the variants of a term."""
+"""Smallest sum of p(target | source) over the variants of a term."""
 
 
 class _Table(AlignmentReport):
@@ -86,7 +86,7 @@ class SuspectsOptions:
 
     @contextmanager
     def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
-        """Collects the suspicious ones of ``pairs``, all of which are first read for their lengths; leaving the block
+        """Collects the suspicious pairs among ``pairs``, which are first read for their lengths; leaving the context
         without an error writes them, worst first."""
         assert nlls is not None
         with _table_file(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
@@ -182,7 +182,7 @@ class _Suspects(_Table):
 
 @contextmanager
 def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
-    """Writes a table at the end, as JSON lines, or as values between tabs under the names of the columns."""
+    """Writes a table at the end, as JSON lines, or as tab-separated values below the names of the columns."""
     if path.exists() and not path.is_file():
         raise InputError(f"{option} {path}: is not a regular file; give the name of a file to write")
     as_json = path.suffix == ".jsonl" and option != TermsOptions.option
@@ -204,7 +204,7 @@ def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentRep
 
 
 def _cell(value: object) -> str:
-    # Words hold no white space, and sentences single spaces, so no cell holds a tab.
+    # words contain no white space and sentences only single spaces, so no cell contains a tab
     if value is None:
         return ""
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -7,8 +7,8 @@
     The  ▓•░░
     dog    ██
 
-Source words stand over the columns, from top to bottom, target words before the rows. A cell is as dark as its weight;
-a dot is a link. Where a sentence is too long for the width, its columns go on below.
+Source words are above the columns, from top to bottom, target words before the rows. The darkness of a cell shows its
+weight; a dot is a link. If a sentence is too long for the width, its columns continue below.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SHADES = " ░▒▓█"
 LINK = "•"
 
 TALLEST, WIDEST = 12, 20
-"""Rows of a source word, and cells of a target word; longer words are cut."""
+"""Maximum number of rows of a source word, and of cells of a target word; longer words are cut."""
 
 USUAL_WIDTH = 100
-"""Cells of a line without a terminal."""
+"""Number of cells of a line if there is no terminal."""
 
 
 def heatmap(alignment: Alignment, *, cells: int) -> str:
@@ -64,7 +64,7 @@ def shade(weight: float) -> str:
 
 
 def _head(words: Sequence[str]) -> list[str]:
-    """Writes the words from top to bottom, in two cells, so that they end over their columns."""
+    """Writes the words from top to bottom, in two cells, so that they end above their columns."""
     letters = [_letters(word) for word in words]
     tallest = max(map(len, letters), default=0)
     standing = [[""] * (tallest - len(each)) + each for each in letters]

@@ -30,7 +30,8 @@ _COLOURS = ("#ffffff", "#c9ddf0", "#6baed6", "#2171b5", "#08306b")
 """From weight 0, the colour of the paper, to weight 1; the pages have the same, in ``nmt/extras/pages/base.css``."""
 
 _NEGATIVE_COLOURS = ("#ffffff", "#fddbc7", "#f4a582", "#d6604d", "#67001f")
-"""From 0 to the smallest of signed values: red beside blue, which the colour-blind tell apart (Brewer 2003, RdBu)."""
+"""Colours from 0 to the smallest of signed values: red beside blue, which colour-blind people can distinguish (Brewer
+2003, RdBu)."""
 
 _QUANTITIES = {"relative": "attention weight", "raw": "size of the derivative of log p", "signed": "e · ∂ log p / ∂ e"}
 _SIDES = ("source", "target")
@@ -39,13 +40,13 @@ _LINK_COLOUR = "#111111"
 _FRAME_COLOUR = "#555555"
 _GRID_COLOUR = "#e4e4e4"
 _LONGEST_SIDE = 8000
-"""Pixels; a sentence of several hundred words is drawn coarser rather than larger."""
+"""Maximum number of pixels of a side; a sentence of several hundred words is drawn coarser rather than larger."""
 _WHITE = 1 / 512
-"""A weight below has the colour of the paper."""
+"""Weight below which a cell has the colour of the paper."""
 SVG_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "nmt"}
-"""Text as text, and names that are the same each time."""
+"""Settings of SVG: text stays text, and names are the same each time."""
 _LABEL_LIMIT = 24
-"""Characters of a label; a longer one is cut, for it would take the place of the picture."""
+"""Maximum number of characters of a label; a longer one is cut, because it would take the room of the picture."""
 
 _FONTS = (
     "DejaVu Sans",
@@ -56,7 +57,7 @@ _FONTS = (
     "Noto Emoji",
     "Symbola",
 )
-"""Fonts asked in turn for each character, of those that are installed; matplotlib brings the first."""
+"""Fonts that are tried in order for each character, if they are installed; the first one is part of matplotlib."""
 
 
 def plot(
@@ -79,9 +80,9 @@ def plot(
     weight on a fixed scale from 0 to 1, so that pictures can be compared; of another `magnitude`, on a scale that ends
     with the largest absolute value, negative values in red. `links` are drawn as dots, `gold` as squares: solid where
     sure, dashed where only possible. `languages` are those of source and target, for the axes. The picture grows with
-    the sentence and keeps its labels legible. Any text can stand in a label: nothing is read as a formula, and
-    characters without a glyph become boxes. The user's matplotlib style is set aside, and pyplot is not used. The same
-    arguments give the same bytes.
+    the sentence and keeps its labels legible. Any text can be in a label: nothing is read as a formula, and characters
+    without a glyph become boxes. The user's matplotlib style is ignored, and pyplot is not used. The same arguments
+    give the same bytes.
 
     Raises InputError when the file cannot be written, ValueError when the matrix does not fit the words.
     """
@@ -94,7 +95,8 @@ def plot(
     from matplotlib.figure import Figure
 
     class Heatmap(Figure):
-        """The axes fill it, so that every cell has its size: saving adds the room that the labels need."""
+        """A figure that its axes fill, so that every cell has the right size; saving adds the room that the labels
+        need."""
 
         def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
             room = {"bbox_inches": "tight", "pad_inches": 0.12, **options}
@@ -149,7 +151,7 @@ class PictureWriter(AlignmentWriter):
     000001.svg.
 
     The folder is made if it is missing. `gold` holds one record per pair, in order. Links and gold are drawn at word
-    level only, for they are between words. Raises InputError when the folder cannot be made or gold runs out.
+    level only, because they are between words. Raises InputError when the folder cannot be made or gold runs out.
     """
 
     def __init__(
@@ -175,7 +177,7 @@ class PictureWriter(AlignmentWriter):
 
 
 def colours(*, signed: bool = False) -> Colormap:
-    """The colours from 0 to 1, or of signed values from -1 to 1."""
+    """Returns the colours from 0 to 1, or for signed values from -1 to 1."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("weight", [*_NEGATIVE_COLOURS[:0:-1], *_COLOURS] if signed else _COLOURS)
@@ -188,8 +190,8 @@ def _draw_heatmap(axes: Axes, bar_axes: Axes, weights_TS: NDArray[np.float64], m
     signed = magnitude == "signed"
     most = 1.0 if magnitude == "relative" else float(np.abs(weights_TS).max(initial=0)) or 1.0
     T, S = weights_TS.shape
-    rows, columns = max(T, 1), max(S, 1)  # a pair with an empty side shows one white row or column
-    # Squares rather than an image, which would have pixels in SVG too.
+    rows, columns = max(T, 1), max(S, 1)  # a pair with an empty side has one white row or column
+    # squares instead of an image, which would have pixels in SVG, too
     dark = [(target, source) for target, source in np.argwhere(np.abs(weights_TS) >= most * _WHITE).tolist()]
     cells = PolyCollection(
         [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark],
@@ -281,8 +283,8 @@ def _draw_legend(axes: Axes, samples: list[Artist], *, below: float, columns: in
 
 
 def plain_text() -> dict[str, Any]:
-    """Arguments with which matplotlib sets a text as it is: without ``parse_math=False`` and ``usetex=False`` a word
-    such as $x_1$ would be set as a formula, or fail as one."""
+    """Returns arguments with which matplotlib draws a text literally: without ``parse_math=False`` and ``usetex=False``
+    a word such as $x_1$ would be drawn as a formula, or fail as one."""
     from matplotlib.font_manager import fontManager
 
     installed = set(fontManager.get_font_names())
@@ -291,6 +293,6 @@ def plain_text() -> dict[str, Any]:
 
 
 def label(word: str, limit: int = _LABEL_LIMIT) -> str:
-    """A word as a picture shows it, cut where it is long."""
+    """Formats a word for a picture, cut if it is long."""
     word = drawable(word)
     return word if len(word) <= limit else word[: limit - 1] + "…"

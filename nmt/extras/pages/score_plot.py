@@ -1,4 +1,4 @@
-"""Scores by source length as a picture: a line with intervals for each system, over the number of sentences."""
+"""Picture of scores by source length: a line with intervals for each system, above the number of sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS = (
 )  # fmt: skip
 """Colours of the series, in their order."""
 _MARKERS = "osD^vPX"
-"""Seven beside ten colours: seventy systems look different."""
+"""Marks of the series: with ten colours, seven marks distinguish seventy systems."""
 
 TEXT_COLOUR = "#222222"
 NOTE_COLOUR = "#777777"
@@ -33,26 +33,26 @@ GRID_COLOUR = "#e4e4e4"
 BAR_COLOUR = "#c9ddf0"
 
 _SPREAD = 0.6
-"""The part of the distance between two buckets that the systems of one bucket take up side by side."""
+"""Part of the distance between two buckets that the systems of one bucket occupy side by side."""
 _CROWD = 4
-"""Systems beyond which the marks are smaller."""
+"""Number of systems above which the marks are smaller."""
 
 
 def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", title: str = "") -> None:
     """Draws the score of each bucket of source lengths with its 95 % interval, one line for each named series, into a
     PNG or SVG file; below it the number of sentences.
 
-    Points of few sentences (`LengthScores.is_few`) are hollow. The names make a legend where there are several; a
-    series may lack buckets that others have. Any text can stand in a name or the title: nothing is read as a formula.
-    The user's matplotlib style is set aside, and pyplot is not used.
+    Points of few sentences (`LengthScores.is_few`) are hollow. If there are several series, their names form a legend;
+    a series may lack buckets that others have. Any text can be in a name or the title: nothing is read as a formula.
+    The user's matplotlib style is ignored, and pyplot is not used.
 
-    Raises InputError as `check_plot` does and where the file cannot be written, ValueError without a bucket.
+    Raises InputError like `check_plot` and if the file cannot be written, ValueError without a bucket.
     """
     check_plot(path)
     figure = draw_by_length(series, metric=metric, title=title)
     from matplotlib import rc_context, style
 
-    # Letters as outlines and names without chance make equal pictures equal files.
+    # with letters as outlines and fixed names, equal pictures give equal files
     with style.context("default"), rc_context({"svg.hashsalt": "nmt", "svg.fonttype": "path"}):
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
         try:
@@ -62,7 +62,7 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
 
 
 def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
-    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the names stand elsewhere.
+    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the names.
     Raises ValueError without a bucket."""
     buckets = sorted(
         {(each.first, each.last) for scores in series.values() for each in scores},
@@ -91,7 +91,7 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
 
 
 def check_plot(path: Path) -> None:
-    """Raises InputError where `plot_by_length` could not draw into this file, before the work."""
+    """Raises InputError, before the work, if `plot_by_length` could not draw into this file."""
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
     if not path.parent.is_dir():
@@ -127,7 +127,7 @@ def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], me
 
 
 def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) -> None:
-    """Draws one bar for each bucket where all series have the same sentences, else one for each series."""
+    """Draws one bar for each bucket if all series have the same sentences, else one for each series."""
     counts = [{(each.first, each.last): each.sentences for each in scores} for scores in series.values()]
     are_shared = all(each == counts[0] for each in counts)
     if are_shared:
@@ -138,7 +138,7 @@ def _draw_counts(axes: Axes, series: _Series, place: Mapping[_Limits, float]) ->
         colour, alpha = (BAR_COLOUR, 1.0) if are_shared else (COLOURS[number % len(COLOURS)], 0.4)
         axes.bar(x, list(each.values()), width=_SPREAD / len(counts), color=colour, alpha=alpha, linewidth=0)
         size = 8.5 if are_shared else 7
-        if len(counts) <= 2:  # more leave no room for figures
+        if len(counts) <= 2:  # more bars leave no room for figures
             for at, count in zip(x, each.values(), strict=True):
                 axes.text(
                     at, count + 0.05 * highest, f"{count:,}", size=size, color=TEXT_COLOUR, ha="center", va="bottom"

@@ -39,10 +39,10 @@ _HERE = "<!-- pairs -->\n"
 
 @contextmanager
 def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
-    """Opens a page, which is written in bounded memory, whatever the number of pairs. Leaving the block completes the
-    file; after an exception nothing is written.
+    """Opens a page, which is written in bounded memory for any number of pairs. Leaving the context completes the file;
+    after an exception nothing is written.
 
-    Alignments are at level "word". Raises InputError where the file cannot be written.
+    Alignments are at level "word". Raises InputError if the file cannot be written.
     """
     assert path is not None
     if path.exists() and not path.is_file():
@@ -65,7 +65,7 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
             partial = stack.enter_context(whole_file(path))
         except OSError as error:
             raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
-        # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
+        # a lone surrogate, which UTF-8 does not have, becomes a question mark
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
         begin, end = page()
         meta = {
@@ -86,14 +86,14 @@ class PageRecord:
     """The text above a pair."""
 
     title: str
-    """Shown in place of the pair's number."""
+    """Title that is shown instead of the pair's number."""
     texts: tuple[tuple[str, ...], ...]
     """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
 
 
 def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: PageRecord | None = None) -> list[Any]:
-    """Makes the entry of a pair in a block, with its alignment by each view. Raises ValueError where these are not of
-    one pair, and between words."""
+    """Builds the entry of a pair in a block, with its alignment by each view. Raises ValueError unless all are of one
+    pair and between words."""
     first = alignments[0]
     for alignment in alignments:
         if alignment.level != "word":
@@ -107,13 +107,13 @@ def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: P
 
 
 def meta_block(meta: Mapping[str, object]) -> str:
-    """Makes the block of what all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links,
-    ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
+    """Writes the block of everything that all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold
+    links, ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
     return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
 
 
 def pairs_block(records: Sequence[object]) -> str:
-    """Makes a block of pairs, in the order of the page."""
+    """Writes a block of pairs, in the order of the page."""
     return f'<script type="application/json" class="pairs">{script_json(records)}</script>\n'
 
 
@@ -132,7 +132,7 @@ def part(name: str) -> str:
 
 
 def script_json(tree: object) -> str:
-    """Makes JSON for a script element: without a less-than sign, so that it neither begins nor ends an element."""
+    """Formats JSON for a script element: without a less-than sign, so that it neither begins nor ends an element."""
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,1 +1,1 @@
-"""Translation over HTTP: a queue that requests share, the routes, the pages. What translates is an ``Engine``."""
+"""Translation over HTTP: a queue that requests share, the routes, the pages. An ``Engine`` translates."""

@@ -42,7 +42,7 @@ PAGES = {
     "/api.js": ("api.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""The files of the page by their paths in the address, with their types."""
+"""Files of the page by their paths in the address, with their types."""
 
 _ERRORS = {
     400: "The body is not JSON.",
@@ -71,7 +71,7 @@ _HEADERS = (
 
 
 def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
-    """The application around a batcher, which is the caller's to start and to end."""
+    """Creates the application around a batcher, which the caller starts and ends."""
     app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.watch_queue(lambda: batcher.pending)
@@ -107,7 +107,7 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         message = parse(body)
         check(message, limits)
         answers = await _answered(request, batcher, message, limits)
-        return await asyncio.to_thread(JSONResponse, _tree(answers))  # many matrices take their time to be written
+        return await asyncio.to_thread(JSONResponse, _tree(answers))  # writing many matrices takes time
 
 
 def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics) -> None:
@@ -170,7 +170,8 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _checked_engine(batcher: Batcher, options: RequestOptions) -> Engine:
-    """The model. Raises Refused without a model, yet or no longer, and for options that it does not offer."""
+    """Returns the engine. Raises Refused if no model is loaded yet or any longer, and for options that it does not
+    support."""
     if batcher.engine is None or batcher.state != "ready":
         what = "loading its model" if batcher.state == "loading" else "shutting down"
         raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
@@ -182,7 +183,7 @@ def _checked_engine(batcher: Batcher, options: RequestOptions) -> Engine:
 
 
 async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
-    """Waits for the answers to a request. Raises Refused where they do not come, and then drops the rest of the job."""
+    """Waits for the answers to a request. Raises Refused if they do not arrive, and then drops the rest of the job."""
     engine = _checked_engine(batcher, message.options)
     subwords = await asyncio.to_thread(engine.subwords, message.texts)
     check_lengths(subwords, limits.characters, "subwords")
@@ -214,13 +215,13 @@ async def _answered(request: Request, batcher: Batcher, message: TranslateReques
 
 
 async def _gone(request: Request) -> None:
-    """Returns when the client has gone away."""
+    """Returns when the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def _tree(answers: Sequence[Answer]) -> dict[str, object]:
-    """Makes the tree that ``TranslateAnswer`` describes."""
+    """Builds the tree that ``TranslateAnswer`` describes."""
     return {
         "results": [{"line": number, **answer.tree} for number, answer in enumerate(answers, 1)],
         "warnings": [
@@ -234,7 +235,7 @@ def _refusal(error: Refused) -> JSONResponse:
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in (400, 401, 408, 413, 415, 421):
-        headers["Connection"] = "close"  # what is left of the body is not read
+        headers["Connection"] = "close"  # the rest of the body is not read
     return _error(error.status, error.message, headers)
 
 
@@ -243,7 +244,7 @@ def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
 
 
 class _Watched:
-    """Around all routes: the check of the head, headers that keep a page to itself, and counts."""
+    """Middleware around all routes: the check of the head, headers that isolate a page, and counts."""
 
     def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
@@ -268,9 +269,7 @@ class _Watched:
             await _refusal(error)(scope, receive, sent)
         finally:
             seconds = time.monotonic() - began
-            path = getattr(
-                scope.get("route"), "path", "other"
-            )  # a path that is none of ours would be a label of its own
+            path = getattr(scope.get("route"), "path", "other")  # any other path would be a label of its own
             self._metrics.request(path, status, seconds)
-            written = scope["raw_path"].decode("latin-1")  # with %0A and the like as they came
+            written = scope["raw_path"].decode("latin-1")  # with %0A and the like unchanged
             log.detail(f"{scope['method']} {written} {status} {1000 * seconds:.0f} ms")

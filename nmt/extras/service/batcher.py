@@ -1,13 +1,13 @@
-"""One queue for all requests, and the one thread that owns the model and translates what waits there.
+"""One queue for all requests, and the single thread that owns the model and translates the texts in the queue.
 
 A batch is taken from the front of the queue: of each request, in order of arrival, a portion; a request that has had
-its portion and is not done goes to the back. So a long one is on its way from the beginning and holds up nobody.
+its portion and is not done goes to the back. So a long request starts at once, and delays no other.
 
-Texts are weighed in subwords, to which the most steps of their search are proportional. Only requests of few subwords
-share a batch with each other, and only requests of many; a text of many is a batch of its own. Before a step, a search
-for requests of many that has run for a while lets others pass that have a fraction of its weight: the same thread
-translates them within it. The search then runs for as long again, so that it ends however many of them come. One that
-nobody waits for any more ends before its next step.
+The weight of a text is its number of subwords, to which the maximum number of steps of its search is proportional.
+Requests of few subwords share a batch only with each other, and so do requests of many subwords; a text of many
+subwords is a batch of its own. Before a step, a search for requests of many subwords that has run for a while lets
+requests pass that have a fraction of its weight: the same thread translates them within it. The search then runs for as
+long again, so that it ends even if more of them arrive. A search whose clients have all gone ends before its next step.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from nmt.extras.service.engine import Answer, Engine, RequestOptions
 State: TypeAlias = Literal["loading", "ready", "draining"]
 
 HEAVY = 128
-"""Subwords from which a text, or what is left of a request, is heavy."""
+"""Number of subwords from which on a text, or the rest of a request, is heavy."""
 
 LIGHTER = 4
-"""A batch may interrupt one that has at least so many times its weight."""
+"""Factor of weight: a batch may interrupt one that has at least this many times its weight."""
 
 SLICE_S = 0.2
 """Time for which a search runs before it is interrupted, and after which no further batch interrupts it, in seconds."""
 
 PORTIONS = 4
-"""Requests that a batch holds at least, where so many long ones wait."""
+"""Minimum number of requests of a batch, if that many long ones wait."""
 
 LONGEST_WAIT_S = 60
-"""The longest wait before another try, in seconds."""
+"""Maximum time before another try, in seconds."""
 
 
 class Full(Exception):
-    """The queue has no room for a request; ``retry_after_s`` is when it may have."""
+    """The queue has no room for a request; ``retry_after_s`` is the time after which it may have."""
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(f"the queue is full; try again in {retry_after_s} s")
@@ -52,7 +52,7 @@ class Full(Exception):
 
 
 class Closed(Exception):
-    """The server takes no more requests."""
+    """The server accepts no more requests."""
 
 
 class Failed(Exception):
@@ -61,21 +61,21 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Batching:
-    """Limits of the texts that are translated together, and of those that wait."""
+    """Limits of the texts that are translated together, and of the texts that wait."""
 
     sentences: int = 32
-    """The most of one batch."""
+    """Maximum number of sentences of one batch."""
     characters: int = 8000
-    """The most of one batch, unless a single sentence has more."""
+    """Maximum number of characters of one batch, unless a single sentence has more."""
     wait_s: float = 0.005
     """Time for which the first request of a batch waits for others."""
     queue: int = 1024
-    """Sentences that wait, at most."""
+    """Maximum number of sentences that wait."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A batch that was translated, for who counts."""
+    """A batch that was translated, for statistics."""
 
     sentences: int
     tokens: int
@@ -85,41 +85,41 @@ class Done:
 
 
 class Job:
-    """The texts of one request on their way; ``future`` has their answers in the end, or Failed or Closed."""
+    """The texts of one request in progress; ``future`` will have their answers, or Failed or Closed."""
 
     def __init__(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int]) -> None:
         self.texts = tuple(texts)
         self.weights = tuple(weights)
         self.options = options
         self.future: Future[list[Answer]] = Future()
-        self.future.set_running_or_notify_cancel()  # whoever waits for it cannot take it from the batcher
+        self.future.set_running_or_notify_cancel()  # whoever waits for it cannot cancel it
         self.since = time.monotonic()
         self.taken = 0
         self.answers: dict[int, Answer] = {}
 
     @property
     def left(self) -> int:
-        """Texts that are still to be taken."""
+        """Number of texts that have not been taken yet."""
         return len(self.texts) - self.taken
 
     @property
     def weight(self) -> int:
-        """Weight of these."""
+        """Weight of the texts that have not been taken yet."""
         return sum(self.weights[self.taken :])
 
     @property
     def kind(self) -> int:
-        """0 where it is light; 2 where its next text alone is heavy, or else 1."""
+        """Kind of the job: 0 if it is light, 2 if its next text alone is heavy, or else 1."""
         return (self.weight >= HEAVY) + (self.weights[self.taken] >= HEAVY)
 
     def portion(self, most: int) -> range:
-        """The client's next texts: one that is heavy, or several that are not."""
+        """Returns the indices of the client's next texts: one that is heavy, or several that are not."""
         rows = range(self.taken, min(self.taken + (1 if self.kind == 2 else most), len(self.texts)))
         return range(self.taken, next((row for row in rows[1:] if self.weights[row] >= HEAVY), rows.stop))
 
 
 Part: TypeAlias = tuple[Job, range]
-"""Some of a job's texts, by their numbers."""
+"""Some of a job's texts, by their indices."""
 
 
 class Batcher:
@@ -134,8 +134,8 @@ class Batcher:
         on_done: Callable[[Done], None] = lambda done: None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_ready``, ``on_done`` and ``on_end`` are called in its thread: when the model is loaded, after each
-        batch, and when it ends."""
+        """``on_ready``, ``on_done`` and ``on_end`` are called in the batcher's thread: when the model is loaded, after
+        each batch, and when it ends."""
         self._load, self._batching = load, batching
         self._on_ready, self._on_done, self._on_end = on_ready, on_done, on_end
         self._changed = threading.Condition()
@@ -151,23 +151,23 @@ class Batcher:
 
     @property
     def state(self) -> State:
-        """Tells if requests are taken, not yet or no more."""
+        """State of the batcher: requests are accepted, not yet, or no longer."""
         if self._closed:
             return "draining"
         return "loading" if self.engine is None else "ready"
 
     @property
     def pending(self) -> int:
-        """Sentences in the queue."""
+        """Number of sentences in the queue."""
         return self._pending
 
     def start(self) -> None:
-        """Starts its thread. What is submitted before the model is loaded waits."""
+        """Starts the thread. Texts that are submitted before the model is loaded wait."""
         self._thread.start()
 
     def submit(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int] | None = None) -> Job:
-        """Puts texts into the queue, with the number of their subwords; None: few. Raises Full and Closed. Only a
-        request of a few light texts gets into the second half of the queue."""
+        """Puts texts into the queue, with the numbers of their subwords; None means that they are few. Raises Full and
+        Closed. Only a request of a few light texts is accepted into the second half of the queue."""
         job = Job(texts, options, [1] * len(texts) if weights is None else weights)
         is_small = len(texts) <= self._portion and job.weight < HEAVY
         with self._changed:
@@ -185,19 +185,19 @@ class Batcher:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Drops the rest of a job whose client has gone; a finished one stays so."""
+        """Drops the rest of a job whose client has gone; a finished job does not change."""
         with self._changed:
             if not job.future.done():
                 self._fail(job, Closed())
 
     def close(self) -> None:
-        """Takes nothing more; the thread ends when all that is there is done."""
+        """Accepts no more texts; the thread ends when all accepted ones are done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def abort(self) -> None:
-        """Closes, and drops all that is not done."""
+        """Closes the queue, and drops all texts that are not done."""
         with self._changed:
             self._closed = True
             for job in [*self._queue, *(job for job, _ in self._running)]:
@@ -205,12 +205,12 @@ class Batcher:
             self._changed.notify_all()
 
     def join(self, timeout_s: float) -> bool:
-        """Waits until its thread has ended, and says whether it has."""
+        """Waits until the thread has ended, and returns True if it has."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _clear_after_s(self) -> int:
-        """When the queue will be empty, at the speed so far."""
+        """Estimates the seconds until the queue is empty, at the speed so far."""
         running = sum(len(rows) for _, rows in self._running)
         return min(LONGEST_WAIT_S, max(1, math.ceil((self._pending + running) * self._sentence_s)))
 
@@ -234,7 +234,7 @@ class Batcher:
             self._on_end()
 
     def _next(self) -> list[Part]:
-        """The next batch, when there is one; empty at the end."""
+        """Waits for the next batch and returns it; it is empty at the end."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._queue or self._closed)
@@ -250,8 +250,8 @@ class Batcher:
 
     def _take(self, budget: float = math.inf) -> list[Part]:
         """Takes a batch of texts with the options and the kind of the first job in the queue that weighs at most
-        ``budget``, which is also the most of the batch. It is full from the first text that does not fit, unless that
-        is its only one."""
+        ``budget``, which is also the maximum weight of the batch. The first text that does not fit ends it, unless it
+        would be the only one."""
         with self._changed:
             queue = [job for job in self._queue if job.weight <= budget]
             kind = queue[0].kind if queue else 0
@@ -259,7 +259,7 @@ class Batcher:
             if kind == 2:
                 waiting = deque(queue[:1])
             room = [self._batching.sentences, self._batching.characters, budget]
-            served: dict[Job, None] = {}  # those that have had a portion, in order
+            served: dict[Job, None] = {}  # jobs that have had a portion, in order
             parts: list[Part] = []
             while waiting:
                 job = waiting.popleft()
@@ -317,7 +317,7 @@ class Batcher:
             return
         finally:
             with self._changed:
-                del self._running[-len(parts) :]  # those that interrupted it have ended before it
+                del self._running[-len(parts) :]  # batches that interrupted it have ended before it
         seconds = time.monotonic() - began - paused_s
         with self._changed:
             self._sentence_s += 0.2 * (seconds / len(taken) - self._sentence_s)

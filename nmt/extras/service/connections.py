@@ -1,4 +1,4 @@
-"""The connections of a server: how many there may be, and how long each may keep it waiting."""
+"""The connections of a server: limits of their number, and of the time that each may keep it waiting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nmt.extras.service.messages import Limits
 
 
 class Connection(H11Protocol):
-    """A connection that is refused where there are too many, and closed where its client sends no request, half a head
-    or a body that nobody reads, or does not take its answer. h11 parses, also where httptools is installed."""
+    """A connection that is refused if there are too many, and closed if its client sends no request, half a head or a
+    body that nobody reads, or does not take its answer. h11 parses requests, even if httptools is installed."""
 
     limits: ClassVar[Limits]
     quiet_until_s: ClassVar[float] = 0.0
@@ -28,13 +28,13 @@ class Connection(H11Protocol):
         if len(self.connections) > self.limits.connections or of_client > self.limits.client_connections:
             self.connections.discard(self)
             self._refuse(503, "there are too many connections; close some, or try again later")
-            if self.loop.time() >= self.quiet_until_s:  # clients can provoke this without end
+            if self.loop.time() >= self.quiet_until_s:  # clients can cause any number of these
                 Connection.quiet_until_s = self.loop.time() + 60
                 log.warning("connections are refused; see --max-connections, --max-client-connections and ulimit -n")
         self._check()
 
     def _check(self) -> None:
-        """Ends a connection that waits too long for its client; again every second."""
+        """Checks every second if the connection waits too long for its client, and then ends it."""
         if self not in self.connections:
             return
         self.loop.call_later(1.0, self._check)
@@ -52,7 +52,8 @@ class Connection(H11Protocol):
         self._refuse(400, "the request is not HTTP, or its head is too large")
 
     def _refuse(self, status: int, message: str) -> None:
-        """Closes the connection, after an answer to a request that has none yet; silently one that is idle."""
+        """Closes the connection, after an answer to a request that has none yet; an idle connection is closed
+        silently."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and (status != 408 or self.conn.trailing_data[0]):
             body = json.dumps({"error": message})
             head = f"HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"

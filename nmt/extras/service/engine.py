@@ -12,15 +12,15 @@ class RequestOptions:
     """The options of a request. Texts with the same options are translated together."""
 
     n_best: int | None = None
-    """Translations of each text; None: as many as the configuration says."""
+    """Number of translations of each text; None means the number in the configuration."""
     beam: int | None = None
-    """Beam size; None: the configuration's."""
+    """Beam size; None means that of the configuration."""
     alignment: bool = False
-    """Each translation comes with its alignment."""
+    """If True, each translation comes with its alignment."""
     to: str | None = None
-    """Target language; None: the model's only one, or the server's."""
+    """Target language; None means the model's only one, or the server's."""
     context: bool = False
-    """The texts of a request are sentences of a document, in order, each of which knows those before it."""
+    """If True, the texts of a request are sentences of a document, in order, each of which knows the preceding ones."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Answer:
     """The translations of one text."""
 
     tree: dict[str, Any]
-    """A tree for JSON: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
+    """Tree for JSON: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
     tokens: int
-    """Subwords of all its translations."""
+    """Number of subwords of all its translations."""
     warning: str | None = None
-    """A note on the part of the text that was left out; None: nothing."""
+    """A note on the part of the text that was left out, or None."""
 
 
 class Engine(Protocol):
@@ -40,30 +40,32 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name for people."""
+        """Name of the model for users."""
 
     @property
     def aligns(self) -> bool:
-        """Tells if the engine can align translations."""
+        """Returns True if the engine can align translations."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Source and target language, where they are known."""
+        """Source and target language, or None if they are unknown."""
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Target languages that a request may choose from, the server's own first; none for a model without."""
+        """Target languages that a request may choose from, the server's own first; empty for a model without
+        languages."""
 
     @property
     def context(self) -> int:
-        """The number of previous sentences that the model reads."""
+        """Number of previous sentences that the model reads."""
 
     def check(self, options: RequestOptions) -> None:
-        """Raises InputError for options that the model cannot fulfil or the server does not allow; from any thread."""
+        """Raises InputError for options that the model does not support or the server does not allow; may be called
+        from any thread."""
 
     def subwords(self, texts: Sequence[str]) -> list[int]:
-        """The number of subwords of each text; from any thread."""
+        """Counts the subwords of each text; may be called from any thread."""
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
-        """Translates each text, in order, apart from the others. Calls a function before each step of its search, which
-        may ask for other translations within it or, by an exception, end it."""
+        """Translates each text, in order, independently of the others. Calls a function before each step of the search,
+        which may request other translations within it or, by an exception, end it."""

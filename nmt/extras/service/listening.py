@@ -1,4 +1,5 @@
-"""Checks before a server starts, and its socket: with quick imports only, so that a port in use is found at once."""
+"""Checks before a server starts, and its socket. The module has quick imports only, so that a port in use is noticed at
+once."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from nmt.core.installation import missing
 
 
 def check_installed() -> None:
-    """Raises InputError where a package of the server is not installed."""
+    """Raises InputError if a package of the server is not installed."""
     if not all(find_spec(name) for name in ("fastapi", "prometheus_client", "uvicorn")):
         raise missing("nmt serve: FastAPI, uvicorn or prometheus-client is", "serve")
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises InputError for a port that is taken or a host that is not this machine's."""
+    """Opens a listening socket. Raises InputError for a port that is in use, or a host that is not this machine."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -47,15 +48,16 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def connections_at_most(wanted: int) -> int:
-    """Lowers a number of connections to what the limit of open files allows beside the model's files, and those that
-    are accepted only to be refused."""
+    """Lowers a number of connections to the limit of open files, minus the model's files and connections that are
+    accepted only to be refused."""
     resource = None if os.name == "nt" else import_module("resource")
     files = 2048 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
     return min(wanted, max(files // 2, files - 128))
 
 
 def host_names(host: str, allowed: Sequence[str]) -> frozenset[str]:
-    """Collects localhost, the machine's name, that of `--host` and those of `--allowed-hosts`. Raises InputError."""
+    """Collects localhost, the machine's name, the name in `--host` and those in `--allowed-hosts`. Raises
+    InputError."""
     names = [name.strip().lower() for names in allowed for name in names.split(",")]
     for name in names:
         if not re.fullmatch(r"\*|[\w.-]+", name):
@@ -84,6 +86,6 @@ def api_key(file: Path | None) -> bytes | None:
 
 
 def url(listening: socket.socket) -> str:
-    """Makes the address for a browser."""
+    """Formats the address for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -25,25 +25,25 @@ class Limits:
     """Limits of requests, connections and clients."""
 
     body: int = 1 << 20
-    """Bytes."""
+    """Maximum number of bytes of a body."""
     sentences: int = 256
     characters: int = 2000
-    """The most of one text, and the most subwords: one of ordinary text has fewer of these."""
+    """Maximum number of characters of one text, and also of its subwords, of which ordinary text has fewer."""
     timeout_s: float = 60.0
-    """For reading it, again until its answer is there, and again for the client to take that."""
+    """Time for reading a request, again until its answer is ready, and again for the client to receive it."""
     idle_s: int = 15
-    """The limit for a connection without a request, and for a request's head."""
+    """Time limit for a connection without a request, and for the head of a request."""
     connections: int = 1000
     client_connections: int = 500
-    """Connections from one address."""
+    """Maximum number of connections from one address."""
     hosts: frozenset[str] = frozenset({"localhost"})
-    """The server's names in lower case beside IP addresses; `*`: any."""
+    """Names of the server in lower case, in addition to IP addresses; `*` means any."""
     key: bytes | None = field(default=None, repr=False)
-    """The API key of `POST /translate` and `GET /metrics`; None: they need none."""
+    """API key of `POST /translate` and `GET /metrics`; None means that they need none."""
 
 
 class Refused(Exception):
-    """A request that is not answered as it wished: the status, and one sentence that says why."""
+    """A request that is refused: the status, and one sentence with the reason."""
 
     def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
@@ -60,17 +60,19 @@ class TranslateRequest(_Message):
     """The request of `POST /translate`."""
 
     text: str | tuple[str, ...]
-    """One text or several; each is translated line by line, and like a line of `nmt translate`."""
+    """One or several texts; each is translated line by line, like the lines of `nmt translate`."""
     n_best: Annotated[int, Field(ge=1)] | None = None
-    """Translations of each text, best first, at most as many as the server has beams; null: as it is configured."""
+    """Number of translations of each text, best first, at most the number of the server's beams; null means the
+    configured number."""
     beam: Annotated[int, Field(ge=1)] | None = None
-    """Beam size, at most the server's; null: the server's."""
+    """Beam size, at most the server's; null means the server's."""
     alignment: bool = False
-    """Each translation comes with its links and soft matrix."""
+    """Return the links and the soft matrix of each translation."""
     to: str | None = None
-    """Target language, one of `targets` in `GET /health`; null: the server's, or the model's only one."""
+    """Target language, one of `targets` in `GET /health`; null means the server's, or the model's only one."""
     context: bool = False
-    """The texts are sentences of a document, in order: each is translated with those before it, up to a blank one."""
+    """Read the texts as sentences of a document, in order: each is translated with those before it, up to a blank
+    one."""
 
     @field_validator("text", mode="before")
     @classmethod
@@ -84,13 +86,13 @@ class TranslateRequest(_Message):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Lists the texts, also of a single one; with ``context`` they know those before them."""
+        """Returns the list of texts, also for a single one; with ``context`` each knows the preceding ones."""
         texts = (self.text,) if isinstance(self.text, str) else self.text
         return tuple(Sentences().sentences(texts)) if self.context else texts
 
     @property
     def options(self) -> RequestOptions:
-        """The options for each text."""
+        """Returns the options for each text."""
         return RequestOptions(self.n_best, self.beam, self.alignment, self.to, self.context)
 
 
@@ -100,12 +102,12 @@ class AlignmentAnswer(_Message):
     source_words: list[str]
     target_words: list[str]
     links: list[tuple[int, int]]
-    """Pairs of source word and target word."""
+    """Pairs of a source word and a target word."""
     level: str
     source_tokens: list[str]
     target_tokens: list[str]
     weights: list[list[float]]
-    """The weight of each source token, for each target token."""
+    """Weight of each source token, for each target token."""
 
 
 class TranslationAnswer(_Message):
@@ -113,20 +115,20 @@ class TranslationAnswer(_Message):
 
     text: str
     score: float
-    """The score that ranks translations."""
+    """Score by which translations are ranked."""
     log_prob: float
     """Natural logarithm of its probability under the model."""
     tokens: list[str]
-    """The subwords that it is made of."""
+    """Subwords of the translation."""
     alignment: AlignmentAnswer | None = None
-    """Only with ``alignment``; null for a text or translation that is too long to be aligned."""
+    """Alignment, only with ``alignment``; null for a text or translation that is too long to be aligned."""
 
 
 class Result(_Message):
     """The translations of one text."""
 
     line: int
-    """The place of the line in the request, from 1."""
+    """Number of the line in the request, from 1."""
     source: str
     translations: list[TranslationAnswer]
 
@@ -135,37 +137,37 @@ class TranslateAnswer(_Message):
     """The answer of `POST /translate`."""
 
     results: list[Result]
-    """One for each text, in order."""
+    """One result for each text, in order."""
     warnings: list[str]
-    """Notes on the parts of texts that were left out, with their line."""
+    """Notes on the parts of texts that were left out, with their lines."""
 
 
 class HealthAnswer(_Message):
     """The state of the server."""
 
     status: str
-    """loading, ready or draining."""
+    """State of the server: loading, ready or draining."""
     model: str | None
-    """The model's name, once it is loaded."""
+    """Name of the model, once it is loaded."""
     alignment: bool | None
     """True if the model can align translations; known once it is loaded."""
     languages: tuple[str, str] | None
-    """The source and the target language, as its configuration or the names of its corpus files say."""
+    """The source and the target language, according to its configuration or the names of its corpus files."""
     targets: list[str] | None
-    """The target languages that a request may choose from; empty for a model without."""
+    """The target languages that a request may choose from; empty for a model without languages."""
     context: int | None
     """The number of previous sentences that the model reads; 0 for a model of single sentences."""
 
 
 class ErrorAnswer(_Message):
-    """Why a request is not answered as it wished."""
+    """The reason why a request is refused."""
 
     error: str
 
 
 def check_head(headers: Headers, limits: Limits) -> None:
-    """Raises Refused for a name of another host, by which a page can reach a local server (DNS rebinding; browsers
-    always send a name), and for two lengths, of which a proxy may believe the other (request smuggling)."""
+    """Raises Refused for the name of another host, by which a page could reach a local server (DNS rebinding; browsers
+    always send a name), and for two lengths, of which a proxy may use the other one (request smuggling)."""
     name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
     if not (name in limits.hosts or "*" in limits.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
         raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
@@ -182,7 +184,7 @@ def check_key(headers: Headers, limits: Limits) -> None:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Reads the body, of at most ``limit`` bytes, whatever its headers say. Raises Refused."""
+    """Reads the body, which has at most ``limit`` bytes, even if its headers say otherwise. Raises Refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
@@ -206,7 +208,7 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 def parse(body: bytes) -> TranslateRequest:
-    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for another JSON."""
+    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for JSON of another form."""
     tree = _tree(body)
     if not isinstance(tree, dict):
         raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
@@ -226,7 +228,7 @@ def check(request: TranslateRequest, limits: Limits) -> None:
 
 
 def check_lengths(lengths: Sequence[int], most: int, unit: str) -> None:
-    """Raises Refused for texts of which one is too long."""
+    """Raises Refused if one of the texts is too long."""
     for number, length in enumerate(lengths, 1):
         if length > most:
             raise Refused(413, f"text {number} has {length} {unit}, more than {most}; split it into sentences")

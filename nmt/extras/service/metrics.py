@@ -13,7 +13,7 @@ _SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """The counts of one server, in a registry of their own."""
+    """The counts of one server, in a separate registry."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -55,5 +55,5 @@ class Metrics:
             self._queued_s.observe(waited_s)
 
     def text(self) -> bytes:
-        """All counts, as Prometheus reads them."""
+        """Formats all counts for Prometheus."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""A server of uvicorn on a socket, which answers the queue before it ends."""
+"""A uvicorn server on a socket, which answers the requests in the queue before it ends."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import Metrics
 
 LAST_WORDS_S = 5
-"""Seconds for finished answers to be sent when the server ends."""
+"""Seconds in which finished answers are sent when the server ends."""
 
 
 def run(
     listening: socket.socket, load: Callable[[], Engine], batching: Batching, limits: Limits, *, grace_s: float
 ) -> None:
-    """Serves until SIGTERM or SIGINT, then answers what is in the queue for up to ``grace_s`` seconds; a second signal
-    ends it at once. Raises what ``load`` raises, and KeyboardInterrupt after SIGINT; where the model is still at work
-    then, the process ends here."""
+    """Serves until SIGTERM or SIGINT, then answers the requests in the queue for up to ``grace_s`` seconds; a second
+    signal ends it at once. Raises the errors of ``load``, and KeyboardInterrupt after SIGINT. If the model is still at
+    work then, the process exits here."""
     # without a traceback for each connection that waits for a descriptor
     logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
     metrics = Metrics()
@@ -52,7 +52,7 @@ def run(
     if not batcher.join(1.0):
         log.warning("the last batch was not done in time and is given up")
         sys.stderr.flush()
-        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts where torch is at work
+        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts if torch is at work
     if server.signal == signal.SIGINT:
         raise KeyboardInterrupt
 
@@ -64,7 +64,7 @@ def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Confi
         backlog=100,  # connections that are accepted in one go, before any can be refused
         timeout_keep_alive=limits.idle_s,
         log_config=None,
-        log_level="error",  # no line for each request that is not HTTP
+        log_level="error",  # no message for requests that are not HTTP
         access_log=False,
         server_header=False,
         lifespan="off",
@@ -74,7 +74,8 @@ def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Confi
 
 
 class _Server(uvicorn.Server):
-    """Ends when the batcher has: a signal closes that, and until it is done there is an answer to all who ask."""
+    """Server that ends when the batcher has ended: a signal closes the batcher, and until it is done, every request is
+    answered."""
 
     def __init__(self, config: uvicorn.Config, batcher: Batcher, grace_s: float) -> None:
         super().__init__(config)
@@ -90,7 +91,7 @@ class _Server(uvicorn.Server):
         _aside(self._grace_s, self._give_up)
 
     def end(self) -> None:
-        """Lets uvicorn send the finished answers, and end."""
+        """Lets uvicorn send the finished answers and end."""
         self.should_exit = True
 
     def _give_up(self) -> None:
@@ -99,7 +100,7 @@ class _Server(uvicorn.Server):
 
 
 def _aside(delay_s: float, act: Callable[[], None]) -> None:
-    """Acts in a thread of its own, as a signal's handler may interrupt the holder of a lock."""
+    """Runs a function in a thread of its own, because a signal handler may interrupt the holder of a lock."""
     timer = threading.Timer(delay_s, act)
     timer.daemon = True
     timer.start()

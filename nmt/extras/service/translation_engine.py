@@ -62,18 +62,18 @@ class TranslatorEngine:
 
     @property
     def name(self) -> str:
-        """Run and checkpoint."""
+        """Names of run and checkpoint."""
         return self._name
 
     @property
     def aligns(self) -> bool:
-        """Tells if the model has attention."""
+        """Returns True if the model has attention."""
         return "attention" in self._translator.aligner.methods
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Those of the first training corpus; None for a model of several target languages."""
-        first = next(iter(self._data.train_corpora), None)  # an imported model has none
+        """Languages of the first training corpus; None for a model of several target languages."""
+        first = next(iter(self._data.train_corpora), None)  # an imported model has no corpus
         return None if first is None or len(self.targets) > 1 else first.language_names
 
     @property
@@ -88,7 +88,7 @@ class TranslatorEngine:
         return self._data.context
 
     def check(self, options: RequestOptions) -> None:
-        """Raises InputError for a search that is not one, or that would cost more than the server's own, and for
+        """Raises InputError for an invalid search, for one that would cost more than the server's own, and for
         alignments of a model without attention."""
         search = self._translator.search
         most = {"beam": search.beam, "n_best": max(search.beam, search.n_best)}
@@ -119,7 +119,7 @@ class TranslatorEngine:
         assert isinstance(engine, OwnEngine)
         translator = replace(self._translator, search=self._search(options), engine=replace(engine, on_step=on_step))
         translator = translator.to(target_language=options.to)
-        # the model of each target language, which has been judged so far
+        # the model of each target language, whose check has judged texts so far
         trained = self._trained.setdefault(options.to, translator.trained)
         unlike = trained.warn_of_language(texts)
         found = translator.candidates(texts)

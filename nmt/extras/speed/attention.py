@@ -31,7 +31,8 @@ def fused_attend(
     scale: float,
     dropout_factors: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
-    """``nmt.ops.attend`` by a kernel on CUDA that never holds the weights: ours for short sentences, else torch's."""
+    """Computes ``nmt.ops.attend`` by a kernel on CUDA that never stores the weights: ours for short sentences, else
+    torch's."""
     inputs = (query_BHTA, keys_BHSA, values_BHSA)
     short = short_attention() if query_BHTA.device.type == "cuda" else None
     if short is not None and short.supports(*inputs):

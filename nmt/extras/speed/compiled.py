@@ -20,13 +20,13 @@ NEEDED = {
     "aarch64": "",
     "arm64": "",
 }
-"""Features of the CPU that each library of ``setup.py`` needs, the fastest library first."""
+"""CPU features that each library of ``setup.py`` needs, the fastest library first."""
 
 
 @cache
 def compiled() -> ctypes.CDLL | None:
-    """The library; None where there is none for this CPU or it is turned off. PyTorch's operations then compute the
-    same, and ``--verbose`` gives the reason."""
+    """Loads the library; returns None if there is none for this CPU or it is turned off. PyTorch's operations then
+    compute the same, and ``--verbose`` gives the reason."""
     try:
         return ctypes.CDLL(str(installed()))
     except (InputError, OSError) as error:
@@ -35,7 +35,8 @@ def compiled() -> ctypes.CDLL | None:
 
 
 def installed() -> Path:
-    """The fastest library that was installed and that this CPU can execute. Raises InputError for none."""
+    """Finds the fastest library that was installed and that this CPU can execute. Raises InputError if there is
+    none."""
     if (switch := os.environ.get(SWITCH)) == "off":
         raise InputError(f"{SWITCH}=off")
     if switch:
@@ -50,5 +51,5 @@ def installed() -> Path:
 
 @cache
 def multiplies_tiles() -> bool:
-    """True if the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
+    """Returns True if the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
     return "amx_int8" in cpu.features()

@@ -1,7 +1,8 @@
 """Cross entropy whose gradients are formed in the forward pass, while the exponentials are in the cache.
 
-Speed of an update over that with the body, one thread of an AMD EPYC (Zen 4, AVX512-BF16, two cores): Transformer-Tiny
-1.2 to 1.3 in float32, 1.9 in bfloat16; recurrent 1.1 and 1.3 (``scripts/benchmark_training.py CONFIG --textbook``).
+Speed of an update relative to that with the body, one thread of an AMD EPYC (Zen 4, AVX512-BF16, two cores):
+Transformer-Tiny 1.2 to 1.3 in float32, 1.9 in bfloat16; recurrent 1.1 and 1.3 (``scripts/benchmark_training.py CONFIG
+--textbook``).
 
 Shapes: N tokens, D width of a readout, V vocabulary, C rows of a chunk, X columns of an extended matrix.
 """
@@ -21,10 +22,10 @@ from nmt.nn.precision import compute_dtype
 from nmt.ops import cross_entropy
 
 CHUNK = 512
-"""Rows whose logits exist together on a CPU."""
+"""Number of rows whose logits exist at the same time on a CPU."""
 
 SUMS = 16
-"""Number of parts in which a row is summed by a matrix product, which rounds each in the compute precision."""
+"""Number of parts in which a matrix product sums a row; each part is rounded in the compute precision."""
 
 
 def fused_cross_entropy(
@@ -52,7 +53,7 @@ def fused_cross_entropy(
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """The output layer in the form used below: exponentials e of logits without bias, and a factor f for each token.
+    """The output layer as exponentials e of logits without bias, and a factor f for each token.
 
     The probability of a token is e f / z, where z is the sum of e f over the row.
     """
@@ -63,12 +64,12 @@ class _Vocabulary:
     f_V: Tensor
     """exp(bias) up to a factor."""
     has_range: bool
-    """True on a CPU: exponentials are formed without subtracting the row's maximum, and formed again if they overflow.
-    On a GPU waiting for that check costs more than a pass over the logits."""
+    """True on a CPU: exponentials are computed without subtracting the row's maximum, and computed again if they
+    overflow. On a GPU, waiting for this check would take longer than a pass over the logits."""
 
     @staticmethod
     def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
-        """The result is in the precision of ``dtype``."""
+        """Builds the vocabulary in the precision of ``dtype``."""
         f_V = (bias_V - bias_V.max()).exp()
         part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
         is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
@@ -78,11 +79,11 @@ class _Vocabulary:
         )
 
     def logits(self, readout_ND: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """(N, V), without the bias."""
+        """Computes the logits (N, V) without the bias."""
         return torch.mm(readout_ND, self.weight_VD.T, out=out)
 
     def back(self, e_NV: Tensor) -> tuple[Tensor, Tensor]:
-        """sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
+        """Computes sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
         back_NX = e_NV @ self.back_VX
         back_NX = _wide(back_NX)
         width = self.weight_VD.shape[1]
@@ -90,14 +91,16 @@ class _Vocabulary:
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """With e, f and z as in ``_Vocabulary`` the gradient of a logit is
+    """Cross entropy with gradients computed in the forward pass. With e, f and z as in ``_Vocabulary`` the gradient of
+    a logit is
 
         e_nv f_v / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
 
-    Only e is as large as the logits, and only e is ever formed of it: a pass over that takes as long as a product with
-    it, so each one that is not made counts. f is multiplied into the weight's rows and out of its gradient; z comes out
-    of the product that gives the readout's gradient, as further columns; the other two terms are added to what is N x D
-    and V x D. All gradients are computed in the forward pass, while e is in the cache, and scaled in the backward pass.
+    Only e is as large as the logits, and no other tensor of this size is created: a pass over it takes as long as a
+    product with it, so each pass that is avoided counts. f is multiplied into the rows of the weight and into its
+    gradient; z results from the product that gives the readout's gradient, as further columns; the other two terms are
+    added to the results of size N x D and V x D. All gradients are computed in the forward pass, while e is in the
+    cache, and scaled in the backward pass.
     """
 
     @staticmethod
@@ -123,7 +126,7 @@ class _CrossEntropy(torch.autograd.Function):
                 logits_NV -= shift_N1
             back_ND, z_N1 = tokens.back(logits_NV.exp_())
             if shift_N1 is None and not _is_in_range(z_N1):
-                # made anew, with the largest exponential of a row 1: that takes two passes more
+                # computed again with the largest exponential of a row 1, which takes two more passes
                 tokens.logits(readout_ND[part], out=logits_NV)
                 shift_N1 = logits_NV.amax(dim=1, keepdim=True)
                 back_ND, z_N1 = tokens.back(logits_NV.sub_(shift_N1).exp_())
@@ -134,12 +137,12 @@ class _CrossEntropy(torch.autograd.Function):
         gold_logit_N += bias_V[gold_N] - most
         cross_entropy_N = log_z_N - gold_logit_N
         mean_weight_D = weight_VD.mean(dim=0)
-        # the mean logit of a row, for label smoothing, without the logits
+        # the mean logit of a row for label smoothing, computed without the logits
         mean_logit_N = readout_ND.to(wide) @ mean_weight_D.to(wide) + bias_V.mean()
         uniform_N = log_z_N + most - mean_logit_N
         objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
         gradient_VX *= tokens.f_V[:, None]
-        # not index_add_, which on a GPU adds in any order
+        # not index_add_, whose order of addition on a GPU is random
         gradient_VX.index_put_((gold_N,), (smoothing - 1.0) * extended_NX, accumulate=True)
         gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
         readout_gradient_ND -= (1.0 - smoothing) * weight_VD.index_select(0, gold_N)
@@ -160,19 +163,19 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Casts to float32; float64 stays."""
+    """Casts to float32, but keeps float64."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _with_one(readout_ND: Tensor) -> Tensor:
-    """Readouts with a column of ones beside them: it gives the bias's gradient in the same product as the weight's.
-    On a GPU there are eight, whose products the fast kernels take: they want rows of whole 16 bytes."""
+    """Appends a column of ones to readouts, which gives the gradient of the bias in the same product as that of the
+    weight. On a GPU there are eight columns, because the fast kernels need rows of multiples of 16 bytes."""
     readout_ND = _wide(readout_ND)
     columns = 1 if readout_ND.device.type == "cpu" else 8
     return torch.cat([readout_ND, readout_ND.new_ones(len(readout_ND), columns)], dim=1)
 
 
 def _is_in_range(z_N1: Tensor) -> bool:
-    """True if sums of exponentials are far from overflow, and from underflow of the terms that count."""
+    """Returns True if sums of exponentials are far from overflow, and from underflow of the terms that count."""
     smallest, largest = (float(bound) for bound in z_N1.aminmax())
     return smallest > 1e-18 and largest < 1e30

@@ -1,9 +1,9 @@
 """Passes of training and steps of searches as CUDA graphs.
 
-An update of a small model is a thousand short kernels or more, and a step of a search some hundred: the GPU computes
-them in less time than the host takes to launch them. A CUDA graph launches all of them at once. It is recorded for one
-shape of its inputs, and reads and writes the same memory each time. Batches of pairs that are sorted by length have
-some hundred shapes, which come again in each epoch; the steps of a search have few.
+An update of a small model consists of a thousand short kernels or more, and a step of a search of about a hundred: the
+GPU computes them in less time than the host takes to launch them. A CUDA graph launches all of them at once. It is
+recorded for one shape of its inputs, and reads and writes the same memory each time. Batches of pairs that are sorted
+by length have about a hundred shapes, which recur in each epoch; the steps of a search have few.
 
 Shapes as in ``nmt.models.seq2seq``; X any.
 """
@@ -42,34 +42,34 @@ from nmt.search.beam import Advance, Beams, advance_unconstrained
 G = TypeVar("G")
 
 MEMORY_SHARE = 8
-"""The graphs of a model hold at most this part of the device's memory."""
+"""Divisor of the device's memory: the graphs of a model hold at most this part of it."""
 SHAPES = 512
-"""Shapes that are remembered."""
+"""Number of shapes that are remembered."""
 ROOM = 32
-"""Positions by which the memory of keys and values of a search grows at least."""
+"""Smallest number of positions by which the memory of keys and values of a search grows."""
 
 
 class Graphs(Generic[G]):
-    """The graphs of a model by the shapes of their inputs, the last used ones last."""
+    """The graphs of a model by the shapes of their inputs, the most recently used last."""
 
     def __init__(self, device: torch.device) -> None:
         self._graphs: OrderedDict[object, tuple[G, int] | None] = OrderedDict()
         self.lock = threading.RLock()
-        """Is held by whoever reads or writes the memory of graphs."""
-        # one memory for all graphs: each runs when nobody needs the results of another any longer
+        """Lock that is held while the memory of graphs is read or written."""
+        # one memory for all graphs: each runs when the results of others are no longer needed
         self._pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     @contextmanager
     def recorded(self) -> Iterator[torch.cuda.CUDAGraph]:
-        """A graph of what the GPU is given in the context. Other threads may use the GPU meanwhile. Not
-        ``torch.cuda.graph``, which gives all free memory back first."""
+        """Context manager that records a graph of the operations in its body. Other threads may use the GPU meanwhile.
+        It does not use ``torch.cuda.graph``, which returns all free memory first."""
         graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
-        gc.disable()  # to free memory of the GPU is not allowed meanwhile
-        # weights that were cast before, outside of the graph, would stay what they are now
+        gc.disable()  # GPU memory must not be freed meanwhile
+        # weights that were cast before, outside of the graph, would not change any more
         torch.clear_autocast_cache()
         try:
-            # which also makes the device of the stream the current one
+            # also makes the device of the stream the current one
             with torch.cuda.stream(self._stream):
                 self._stream.wait_stream(torch.cuda.default_stream(self._stream.device))
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -84,8 +84,8 @@ class Graphs(Generic[G]):
                 gc.enable()
 
     def of(self, shape: object, size: int, device: torch.device, record: Callable[[], G]) -> G | None:
-        """The graph of a shape, which holds ``size`` bytes; recorded when the shape comes for the second time, and None
-        before that, or where memory is short."""
+        """Returns the graph of a shape, which holds ``size`` bytes. It is recorded when the shape occurs for the second
+        time; before that, and if memory is short, the result is None."""
         is_new = shape not in self._graphs
         found = self._graphs.pop(shape, None)
         if found is None and not is_new:
@@ -110,7 +110,7 @@ def _graphs_of(model: nn.Module, device: torch.device) -> Graphs[Any]:
 
 
 def _dtype() -> torch.dtype | None:
-    """The type of autocast; None where that is off."""
+    """Returns the dtype of autocast; None if autocast is off."""
     return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
 
 
@@ -154,7 +154,8 @@ def _no_weights() -> NoReturn:
 
 @contextmanager
 def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
-    """In the context, other parameters in the same memory stand in the place of a model's; yields them by its own."""
+    """Replaces a model's parameters, in the body of the context, by others in the same memory; yields these by the
+    original ones."""
     places = [
         (module, name, each)
         for module in model.modules()
@@ -164,7 +165,7 @@ def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
     aliases = {each: nn.Parameter(each.detach(), each.requires_grad) for _, _, each in places}
     try:
         for module, name, each in places:
-            setattr(module, name, aliases[each])  # a recurrent layer has a list of them besides
+            setattr(module, name, aliases[each])  # a recurrent layer also has a list of them
         yield aliases
     finally:
         for module, name, each in places:
@@ -183,8 +184,8 @@ class PassGraph:
         graphs: Graphs[PassGraph],
     ) -> None:
         self.source_BS, self.target_BT = source_BS.clone(), target_BT.clone()
-        # Not of the parameters themselves: while anyone holds a loss of before, autograd remembers on which stream that
-        # was computed from them, and would wait for it.
+        # not of the parameters themselves: while an earlier loss exists, autograd remembers the stream on which it was
+        # computed from them, and would wait for that stream
         with _aliased(model) as aliases:
             with graphs.recorded() as self.forward:
                 readout_BTR = decode.body(model, self.source_BS, self.target_BT, TeacherForcing(), False).readout_BTR
@@ -227,7 +228,7 @@ class FixedKeyValues(KeyValues):
     """Keys and values in memory with room for further steps."""
 
     def extended(self, present: KeyValues, position_NT: Tensor) -> tuple[KeyValues, Tensor | None]:
-        """See ``KeyValues.extended``; in place."""
+        """See ``KeyValues.extended``. It writes in place."""
         index_NHTA = position_NT[:, None, :, None].expand_as(present.keys_BHSA)
         self.keys_BHSA.scatter_(2, index_NHTA, present.keys_BHSA)
         self.values_BHSA.scatter_(2, index_NHTA, present.values_BHSA)
@@ -236,18 +237,19 @@ class FixedKeyValues(KeyValues):
 
 @dataclass(frozen=True)
 class JoinedState(BatchRecord):
-    """The state of a Transformer decoder in few tensors, whose shapes most steps do not change."""
+    """The state of a Transformer decoder in a few tensors, whose shapes do not change in most steps."""
 
     past_NLXHTA: Tensor
     """The keys (X = 0) and values (X = 1) of each layer, with room for further steps."""
     position_N: Tensor
-    """Number of steps done."""
+    """Number of steps so far."""
     steps: int = shared()
-    """The same, known to the host."""
+    """Number of steps so far, on the host."""
 
     @staticmethod
     def of(state: Any) -> Any:
-        """With room for the next step; the state itself where it is one of another kind of decoder."""
+        """Converts a state to one with room for the next step; the state of another kind of decoder is returned
+        unchanged."""
         if isinstance(state, TransformerState):
             pairs = [torch.stack([layer.keys_BHSA, layer.values_BHSA], dim=1) for layer in state.layers]
             state = JoinedState(torch.stack(pairs, dim=1), state.position_N, steps=pairs[0].shape[3])
@@ -256,13 +258,13 @@ class JoinedState(BatchRecord):
         return replace(state, past_NLXHTA=F.pad(state.past_NLXHTA, (0, 0, 0, max(ROOM, room))))
 
     def apart(self) -> TransformerState:
-        """The state as the decoder knows it, in the same memory."""
+        """Returns the state in the decoder's own form, in the same memory."""
         layers = tuple(FixedKeyValues(*layer_NXHTA.unbind(1)) for layer_NXHTA in self.past_NLXHTA.unbind(1))
         return TransformerState(layers, self.position_N)
 
 
 def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
-    """A step from a state of ``JoinedState.of``, which may be written to, to another such state."""
+    """Computes a step from a state of ``JoinedState.of``, which may be overwritten, to another such state."""
     if not isinstance(state, JoinedState):
         return decoder_step.body(decoder, token_N, memory, state)
     step = decoder_step.body(decoder, token_N, memory, state.apart())
@@ -271,7 +273,7 @@ def _step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, stat
 
 
 def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecord, state: Any) -> DecoderStep[Any]:
-    """``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
+    """Runs ``nmt.models.seq2seq.decoder_step``, in a search on CUDA by a graph."""
     if (
         token_N.device.type != "cuda"
         or torch.is_grad_enabled()
@@ -294,7 +296,7 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
         graph: TensorGraph | None = graphs.of(shape, size, token_N.device, record)
         if graph is None:
             return _step(decoder, token_N, memory, state)
-        # the memory of most steps is that of the step before
+        # in most steps the memory is that of the step before
         is_new, graph.memory = graph.memory is None or graph.memory() is not memory, ref(memory)
         readout_NR, *tensors = graph(inputs if is_new else inputs[: -len(memory.tensors())])
     after = state.with_tensors(tensors)
@@ -304,28 +306,28 @@ def graphed_step(decoder: Decoder[Any, Any], token_N: Tensor, memory: BatchRecor
 
 
 class TensorGraph:
-    """A function of tensors of one shape to tensors."""
+    """A graph of a function that maps tensors of one shape to tensors."""
 
     def __init__(
         self, function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], graphs: Graphs[Any]
     ) -> None:
-        # tensors of inference mode could not be written elsewhere
+        # tensors of inference mode could not be written outside of it
         self.memory: ReferenceType[BatchRecord] | None = None
-        """Of the inputs that are in the memory of the graph, those that it need not be given again."""
+        """The memory of sentences that the graph's inputs hold already, so that it need not be copied again."""
         with torch.inference_mode(False), torch.no_grad():
             self._inputs = [each.clone() for each in inputs]
             with graphs.recorded() as self._graph:
                 self._results = list(function(*self._inputs))
 
     def __call__(self, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-        """The results."""
+        """Computes the results."""
         torch._foreach_copy_(self._inputs[: len(inputs)], inputs)
         self._graph.replay()
         return [each.clone() for each in self._results]
 
 
 def graphed_advance(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Advance:
-    """``nmt.search.beam.advance_unconstrained``, on CUDA by a graph, from the readouts on."""
+    """Runs ``nmt.search.beam.advance_unconstrained``, on CUDA by a graph that starts from the readouts."""
     top: Any = forward.top_tokens
     device = beams.log_prob_N.device
     output = top.func.__self__ if isinstance(top, partial) and isinstance(top.func, MethodType) else None
@@ -334,7 +336,7 @@ def graphed_advance(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Ad
     inputs = (beams.log_prob_N, *top.args)
 
     def run(log_prob_N: Tensor, readout_NR: Tensor) -> list[Tensor]:
-        # of the tokens before, which grow from step to step, none
+        # without the tokens so far, whose number grows from step to step
         own = Beams(readout_NR.new_empty(len(readout_NR), 0, dtype=torch.int64), log_prob_N)
         again = replace(forward, top_tokens=partial(output.top_tokens, readout_NR))
         step = advance_unconstrained.body(own, again, beam, eos)

@@ -1,4 +1,4 @@
-"""`nmt doctor`: what nmt runs on, in ten lines to paste into a report."""
+"""`nmt doctor`: a description of the system in ten lines, to paste into a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nmt.core.version import VERSION
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "pydantic", "typer")
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "asimd", "bf16")
-"""Features of a CPU that decide which code runs."""
+"""CPU features that decide which code runs."""
 VARIABLE = re.compile(r"(?!NMT_API_KEY)(NMT|OMP|MKL|CUDA|TORCH)_\w+|MULTI30K")
 
 
@@ -32,7 +32,7 @@ def doctor() -> None:
 
 
 def findings() -> dict[str, str]:
-    """The lines by their labels."""
+    """Collects the lines by their labels."""
     import torch
 
     from nmt.core.device import compute
@@ -82,7 +82,7 @@ def _lines(path: str) -> list[tuple[str, str, str]]:
 
 
 def _extras() -> str:
-    """The extras that are installed, and the command for the others."""
+    """Lists the extras that are installed, and the command for the others."""
     try:
         requirements = requires(NAME) or []
     except PackageNotFoundError:

@@ -5,7 +5,7 @@
     (x W')_no ~ t_n s_o (p q')_no
 
 (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
-without zero points.) A row's scale is its own, so that a sentence does not depend on those that share its batch.
+without zero points.) Each row has its own scale, so that a sentence does not depend on the others in its batch.
 
 Shapes: N rows, I inputs, O outputs.
 """
@@ -25,8 +25,8 @@ LARGEST = 127
 
 
 class Int8Weight(Tensor):
-    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate. Its
-    ``dtype`` is that of the tensors that it is multiplied with."""
+    """A weight (O, I) that ``F.linear`` multiplies in integers, and that models can concatenate. Its ``dtype`` is the
+    dtype of the tensors that it is multiplied with."""
 
     values_OI: Tensor
     scale_O: Tensor
@@ -40,14 +40,14 @@ class Int8Weight(Tensor):
         return weight
 
     def packed(self) -> native.Packed:
-        """The layout that ``Kernels.product`` reads; computed once."""
+        """Returns the layout that ``Kernels.product`` reads, which is computed once."""
         if self._packed is None:
             self._packed = native.Packed.of(self.values_OI)
         return self._packed
 
     @classmethod
     def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
-        """Rounds a weight; ``dtype`` is that of the tensors that it is multiplied with."""
+        """Rounds a weight; ``dtype`` is the dtype of the tensors that it is multiplied with."""
         wide_OI = weight_OI.detach().float()
         scale_O1 = _scale(wide_OI)
         return cls((wide_OI / scale_O1).round_().to(torch.int8), scale_O1[:, 0], dtype)
@@ -99,21 +99,21 @@ def _by_kernels(
     x_NI = x_NI.contiguous()
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
     scale_O, onto = weight_OI.scale_O, sum_NO is not None
-    # without a bias, PyTorch's sum may round differently: the number of rows must not decide
+    # without a bias, PyTorch's sum may round differently, but results must not depend on the number of rows
     has_tiles = kernels.prefers_tiles(x_NI) and not (onto and bias_O is None)
     if kernels.has_product() and not has_tiles:
         out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
         return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
     values_NI, scale_N = kernels.quantized(x_NI)
     product_NO = torch._int_mm(values_NI, weight_OI.values_OI.T)
-    if sum_NO is None:  # in float32 in place of the integers, which are in the cache
+    if sum_NO is None:  # float32 overwrites the integers, which are in the cache
         is_float32 = x_NI.dtype == torch.float32
         sum_NO = product_NO.view(torch.float32) if is_float32 else x_NI.new_empty(product_NO.shape)
     return kernels.dequantized(product_NO, scale_N, scale_O, bias_O, sum_NO, onto=onto)
 
 
 def _scale(x_NI: Tensor) -> Tensor:
-    """Divisor of each row, (N, 1); a small number for a row of zeros."""
+    """Computes the divisor of each row, (N, 1); it is a small number for a row of zeros."""
     return (x_NI.abs().amax(dim=1, keepdim=True) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
 
 
@@ -128,5 +128,5 @@ def _concatenated(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
 
 _OPERATIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _linear, torch.cat: _concatenated,
-    Tensor.to: lambda weight_OI, _: weight_OI,  # products are in the type of what the weight is multiplied with
+    Tensor.to: lambda weight_OI, _: weight_OI,  # products have the dtype of the other factor
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A trained model made ready for searches."""
+"""Preparation of a trained model for searches."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ def register() -> None:
     decoder_step.register(graphed_step)
     FASTEST["cpu"] = fastest_on_cpu
     advance_unconstrained.register(graphed_advance)
-    # cuDNN's attention makes a plan for each new shape, which takes longer than all else of an update of a small model.
+    # cuDNN's attention makes a plan for each new shape, which takes longer than the rest of an update of a small model
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
-    """The same model, frozen in the precision of ``compute``: its decoder is a fast one, for int8 weights are rounded.
+    """Returns the same model, frozen in the precision of ``compute``, with a fast decoder; for int8, weights are
+    rounded.
 
-    The model can not be trained any more.
+    The model cannot be trained afterwards.
     """
     if compute.precision == "int8":
         quantize(model, compute.dtype)
@@ -64,9 +65,9 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
 
 
 def quantize(model: nn.Module, dtype: torch.dtype) -> None:
-    """Rounds the weights of large products to 8-bit integers; those of mechanisms, summaries and fusions stay.
+    """Rounds the weights of large products to 8-bit integers, but not those of mechanisms, summaries and fusions.
 
-    ``dtype`` is that of the other weights.
+    ``dtype`` is the dtype of the other weights.
     """
     for module in list(model.modules()):
         if isinstance(module, Seq2Seq):
@@ -95,7 +96,7 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
 
 def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:
     weight = Int8Weight.of(getattr(module, name), dtype)
-    delattr(module, name)  # a plain attribute from now on: a tied embedding keeps its own
+    delattr(module, name)  # a plain attribute from now on, because a tied embedding keeps its own weight
     setattr(module, name, weight)
 
 

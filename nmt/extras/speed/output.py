@@ -1,4 +1,4 @@
-"""The output layer in searches: largest logits and normalizers by kernels."""
+"""Kernels for the output layer in searches: largest logits and normalizers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nmt.ops import TopTokens, log_normalizer, top_tokens
 
 
 def kernel_log_normalizer(logits_NV: Tensor) -> Tensor:
-    """``nmt.ops.log_normalizer`` in one pass that writes nothing."""
+    """Computes ``nmt.ops.log_normalizer`` in one pass that writes nothing."""
     kernels = native.kernels(logits_NV)
     if kernels is None or not logits_NV.is_contiguous():
         return log_normalizer.body(logits_NV)
@@ -17,7 +17,7 @@ def kernel_log_normalizer(logits_NV: Tensor) -> Tensor:
 
 
 def kernel_top_tokens(logits_NV: Tensor, count: int, normalized: bool) -> TopTokens:
-    """``nmt.ops.top_tokens`` in one pass; ``topk`` looks at one entry after the other."""
+    """Computes ``nmt.ops.top_tokens`` in one pass; ``topk`` would compare one entry after the other."""
     kernels = native.kernels(logits_NV)
     if kernels is None or not logits_NV.is_contiguous():
         return top_tokens.body(logits_NV, count, normalized)

@@ -1,4 +1,5 @@
-"""The precision of the fastest products on a CPU: measured, for an instruction set alone says little about speed."""
+"""The precision of the fastest products on a CPU, which is measured, because an instruction set alone says little about
+speed."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from nmt.core import cpu
 from nmt.core.device import Precision
 
 FASTER = 1.2
-"""Ratio of speeds from which on bfloat16 is chosen. Its weights and results have to be converted, and float32 is exact:
-a gain that is lost in the noise of a measurement would also let a resumed training choose otherwise."""
+"""Ratio of speeds from which on bfloat16 is chosen. Its weights and results have to be converted, and float32 is exact.
+If the gain were within the noise of a measurement, a resumed training might choose differently."""
 
 
 @cache
 def fastest_on_cpu() -> tuple[Precision, str]:
-    """Measures products of float32 and of bfloat16 in turn, for some milliseconds, where the CPU has instructions for
-    both. Returns the precision to use, and why."""
+    """Measures products of float32 and of bfloat16 alternately, for some milliseconds, if the CPU has instructions for
+    both. Returns the precision to use, and the reason."""
     if not {"avx512_bf16", "amx_bf16"} & cpu.features():
         return "float32", "this CPU has no bfloat16 matrix products (AVX512-BF16 or AMX)"
     try:
@@ -34,7 +35,7 @@ def fastest_on_cpu() -> tuple[Precision, str]:
 
 
 def _seconds(dtype: torch.dtype) -> float:
-    """Time of one product, of sizes as a batch of a small model has them."""
+    """Measures the time of one product with the sizes of a batch of a small model."""
     left, right = torch.ones(512, 256, dtype=dtype), torch.ones(256, 512, dtype=dtype)
     begun = time.perf_counter()
     left @ right

@@ -10,29 +10,29 @@ from nmt.extras.speed.int8 import Int8Weight, add_product
 from nmt.nn.output import OutputLayer
 
 PACKED = 1 << 18
-"""Least numbers of a weight in float32 that is worth a copy in oneDNN's layout. With fewer, a call takes longer than
-what PyTorch's product loses by arranging the weight anew in every call."""
+"""Smallest number of elements of a weight in float32 for which a copy in oneDNN's layout is worth it. With fewer
+elements, the call takes longer than the rearrangement of the weight in every call of PyTorch's product."""
 
 
 class Product:
-    """``x_NI @ weight_OI.T + bias_O``, without the calls of a module around it; for inference only."""
+    """Computes ``x_NI @ weight_OI.T + bias_O`` without the calls of a module, for inference only."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         self._weight_OI = weight_OI
         self._weight_IO = None if isinstance(weight_OI, Int8Weight) else weight_OI.detach().T
         self.packed = _packed(weight_OI)
-        """The weight in oneDNN's layout; None where that is not faster."""
+        """The weight in oneDNN's layout; None if that is not faster."""
         self._bias_O = None if bias_O is None else bias_O.detach()
 
     @classmethod
     def of(cls, linear: nn.Linear | OutputLayer) -> Product:
-        """The product of a module with its present weights."""
+        """Creates the product of a module with its current weights."""
         if isinstance(linear, OutputLayer):
             return cls(linear.weight_VD, linear.bias_V)
         return linear.product if isinstance(linear, PackedLinear) else cls(linear.weight, linear.bias)
 
     def __call__(self, x_NI: Tensor) -> Tensor:
-        """The product, (N, O)."""
+        """Computes the product, (N, O)."""
         if self.packed is not None:
             product_NO: Tensor = torch.ops.mkldnn._linear_pointwise(x_NI, self.packed, self._bias_O, "none", [], "")
             return product_NO
@@ -62,7 +62,7 @@ def _packed(weight_OI: Tensor) -> Tensor | None:
 
 
 class PackedLinear(nn.Linear):
-    """A layer that multiplies by a ``Product`` where no gradient is recorded."""
+    """A layer that multiplies by a ``Product`` if no gradient is recorded."""
 
     product: Product
 
@@ -72,7 +72,7 @@ class PackedLinear(nn.Linear):
 
 
 class PackedOutput(OutputLayer):
-    """An output layer that multiplies by a ``Product`` where no gradient is recorded."""
+    """An output layer that multiplies by a ``Product`` if no gradient is recorded."""
 
     product: Product
 
@@ -82,7 +82,7 @@ class PackedOutput(OutputLayer):
 
 
 def pack(model: nn.Module) -> None:
-    """Changes the large layers of a frozen model to those above; their weights stay where they are."""
+    """Changes the large layers of a frozen model to those above; their weights are not moved."""
     kinds: dict[type[nn.Module], type[nn.Module]] = {nn.Linear: PackedLinear, OutputLayer: PackedOutput}
     for module in model.modules():
         if isinstance(module, nn.Linear | OutputLayer) and type(module) in kinds:

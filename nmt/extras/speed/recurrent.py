@@ -18,12 +18,12 @@ from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 
 
 class Int8RecurrentStack(RecurrentStack):
-    """A stack for inference. The input of the bottom layer is split into parts with scales of their own: numbers from
-    embeddings are far smaller than numbers from states. The parts of its weight share the scales of the outputs.
-    """
+    """A stack for inference. The input of the bottom layer is split into parts with scales of their own, because
+    numbers from embeddings are far smaller than numbers from states. The parts of its weight share the scales of the
+    outputs."""
 
     def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
-        """``parts`` are the widths of the parts; ``dtype`` is that of the other weights of the model."""
+        """``parts`` are the widths of the parts; ``dtype`` is the dtype of the other weights of the model."""
         torch.nn.Module.__init__(self)
         self.residual, self.kind, self.cell = stack.residual, stack.kind, stack.cell
         self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers

@@ -1,8 +1,8 @@
 """Attention of dot products between short sentences on CUDA, by kernels in Triton.
 
-The kernels that come with PyTorch divide a sentence into tiles of 64 or 128 positions, most of which are empty where
-sentences have fifteen words. Here a program holds one head of one sentence whole: its queries, keys, values and all
-weights between them. The backward pass forms the weights again, which takes less time than to read them.
+The kernels of PyTorch divide a sentence into tiles of 64 or 128 positions, most of which are empty if sentences have
+fifteen words. Here a program holds one whole head of one sentence: its queries, keys, values and all weights between
+them. The backward pass computes the weights again, which takes less time than reading them.
 
 Shapes as in ``nmt.attention.attention``. In a kernel, T, S and A are rounded up to powers of 2.
 """
@@ -18,15 +18,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 MOST = 64
-"""Positions of a sentence, and the width of a head, that a program holds; with more, PyTorch's kernels are faster."""
+"""Maximum number of positions of a sentence, and width of a head, that a program holds; with more, PyTorch's kernels
+are faster."""
 
 MANY = 512
-"""Heads of all sentences, with which a GPU is busy."""
+"""Number of heads of all sentences from which on a GPU is busy."""
 
 
 def supports(query_BHTA: Tensor, keys_BHSA: Tensor, values_BHSA: Tensor) -> bool:
-    """True where the kernels can do it. A search with one position at a time is better served by others, and so are few
-    sentences that are translated, which would wait for Triton to compile."""
+    """Returns True if the kernels support the tensors. Other kernels are better for a search with one position at a
+    time, and for translating few sentences, which would wait for Triton to compile."""
     batch, heads, time, width = query_BHTA.shape
     dtypes = {query_BHTA.dtype, keys_BHSA.dtype, values_BHSA.dtype}
     return (
@@ -40,7 +41,7 @@ def supports(query_BHTA: Tensor, keys_BHSA: Tensor, values_BHSA: Tensor) -> bool
 
 
 class ShortAttention(torch.autograd.Function):
-    """``nmt.ops.attend`` without the weights."""
+    """Computes ``nmt.ops.attend`` without the weights."""
 
     @staticmethod
     def forward(
@@ -52,7 +53,7 @@ class ShortAttention(torch.autograd.Function):
         scale: float,
         dropout_factors: Tensor | None,
     ) -> Tensor:
-        """The contexts (B, H, T, A)."""
+        """Computes the contexts (B, H, T, A)."""
         ctx.scale = scale
         inputs = [each if each.stride(3) == 1 else each.contiguous() for each in (query_BHTA, keys_BHSA, values_BHSA)]
         shape_BHTS = (*query_BHTA.shape[:3], keys_BHSA.shape[2])
@@ -67,7 +68,7 @@ class ShortAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, context_gradient_BHTA: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of queries, keys and values."""
+        """Computes the gradients of queries, keys and values."""
         gradient_BHTA = context_gradient_BHTA
         if gradient_BHTA.stride(3) != 1:
             gradient_BHTA = gradient_BHTA.contiguous()
@@ -77,16 +78,17 @@ class ShortAttention(torch.autograd.Function):
 
 
 def _like(x_BHTA: Tensor) -> Tensor:
-    """An empty tensor in which the heads of a position stand side by side, as products before and after want them."""
+    """Creates an empty tensor in which the heads of a position are contiguous, as the products before and after need
+    them."""
     batch, heads, time, width = x_BHTA.shape
     return x_BHTA.new_empty(batch, time, heads, width).transpose(1, 2)
 
 
 def _launch(kernel: Any, saved: tuple[Any, ...], scale: float, *arguments: Any) -> None:
-    """A program for each sentence and head."""
+    """Launches a program for each sentence and head."""
     query_BHTA, keys_BHSA, values_BHSA, hidden, factors = saved
     (batch, heads, time, width), positions = query_BHTA.shape, keys_BHSA.shape[2]
-    side = max(16, triton.next_power_of_2(max(time, positions)))  # one for both: Triton compiles for each pair of sizes
+    side = max(16, triton.next_power_of_2(max(time, positions)))  # one size for both: Triton compiles for each pair
     kernel[batch, heads](
         *(x for each in (query_BHTA, keys_BHSA, values_BHSA) for x in (each, *each.stride()[:3])),
         hidden,
@@ -106,10 +108,11 @@ def _launch(kernel: Any, saved: tuple[Any, ...], scale: float, *arguments: Any) 
 
 
 UNSPECIALIZED = ("time", "positions", "hidden_b", "hidden_h", "hidden_t")
-"""Numbers of batches of any length, for which Triton would compile further kernels where they are multiples of 16."""
+"""Arguments of any size, for which Triton would compile further kernels if they are multiples of 16."""
 
 
-# In the kernels: rows t of queries, columns s of keys. Past a sentence's end rows are 0, and columns have no weight.
+# In the kernels, rows t are queries and columns s are keys. Past the end of a sentence, rows are 0 and columns have no
+# weight.
 
 
 @triton.jit
@@ -132,7 +135,7 @@ def _read(
     hidden, hidden_b, hidden_h, hidden_t, hidden_s, factors, time, positions, scale,
     HIDES: tl.constexpr, DROPS: tl.constexpr, T: tl.constexpr, S: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
-    """Queries, keys, values, softmax(scale q . k) and the factors of its dropout."""
+    """Reads queries, keys and values, and computes softmax(scale q . k) and the factors of its dropout."""
     row, column = tl.arange(0, T)[:, None], tl.arange(0, S)[None, :]
     is_source = tl.arange(0, S)[:, None] < positions
     q = tl.load(_addresses(query, query_b, query_h, query_t, T, A), mask=row < time, other=0.0)

@@ -1,7 +1,7 @@
-"""As many threads as the machine has idle cores.
+"""Choice of as many threads as the machine has idle cores.
 
-The threads of a matrix product wait for each other. Where another program has one of two cores, both wait half of their
-time, and one thread alone is faster than the two.
+The threads of a matrix product wait for each other. If another program uses one of two cores, both threads wait half of
+their time, and a single thread is faster than two.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WATCHED_S = 0.3
 
 @contextmanager
 def on_idle_cores(before: int | None = None) -> Iterator[bool]:
-    """Computes with a thread on each idle core inside, and gives True where these are fewer than there were until then,
-    which come back at the end. A training that goes on has as many as ``before``: other sums would have other last
-    bits. OMP_NUM_THREADS decides where it is set; without Linux all cores count as idle."""
+    """Context manager that sets the number of threads to the number of idle cores, and restores it at the end. Yields
+    True if this is fewer than before. A resumed training uses ``before`` threads, because other sums would differ in
+    their last bits. If OMP_NUM_THREADS is set, nothing changes; on other systems than Linux all cores count as idle."""
     usual = torch.get_num_threads()
     threads, reason = usual, ""
     if "OMP_NUM_THREADS" not in os.environ and usual > 1:
@@ -42,7 +42,7 @@ def on_idle_cores(before: int | None = None) -> Iterator[bool]:
 
 
 def idle_cores(usual: int) -> float:
-    """Watches the machine for a moment in which this process sleeps, and counts the cores that nobody uses."""
+    """Observes the machine for a moment while this process sleeps, and counts the unused cores."""
     try:
         begun = _times()
         time.sleep(_WATCHED_S)
@@ -55,11 +55,11 @@ def idle_cores(usual: int) -> float:
 
 
 def _times() -> list[tuple[int, int]]:
-    """Idle time and all time of each core that this process may use, in ticks of the system's clock."""
+    """Reads the idle time and the total time of each core that this process may use, in ticks of the system's clock."""
     mine, found = os.sched_getaffinity(0), []
     for line in _STAT.read_text(encoding="ascii").splitlines():
         name, *numbers = line.split()
         if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in mine:
-            user, nice, system, idle, waiting, *others = map(int, numbers[:8])  # guests are in user already
+            user, nice, system, idle, waiting, *others = map(int, numbers[:8])  # guests are part of user
             found.append((idle + waiting, user + nice + system + idle + waiting + sum(others)))
     return found

@@ -1,8 +1,8 @@
 """Steps of the Transformer decoder in a search on a CPU with kernels.
 
-A step of few rows is some hundred small operations; to call modules, to look parameters up and to join them takes
-longer than the operations. So everything that steps share is looked up and joined once, and the output of a block is
-added to the residual stream in place. The keys and values of a step are never copied: a search keeps, for each row,
+A step of few rows consists of about a hundred small operations; calling modules, looking up parameters and joining them
+takes longer than the operations. So everything that steps share is looked up and joined once, and the output of a block
+is added to the residual stream in place. The keys and values of a step are never copied: a search keeps, for each row,
 the row of each earlier step that it comes from.
 
 Shapes as in ``seq2seq``; D width of a state, A of a head's part of it; X numbers that a step projects of a row.
@@ -32,16 +32,16 @@ from nmt.nn.precision import compute_dtype
 
 @dataclass(frozen=True)
 class BackpointerState(BatchRecord):
-    """The steps so far, which all rows have in the same number."""
+    """The steps so far, whose number is the same for all rows."""
 
     backpointer_NT: Tensor
     """The row of each earlier step that a row comes from."""
     layers: tuple[tuple[Tensor, ...], ...] = shared()
-    """The projections (N, X) of each step, of each layer; keys and values are the end of a row."""
+    """The projections (N, X) of each layer and step; keys and values are at the end of a row."""
 
 
 class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | TransformerState"]):
-    """A trained decoder whose steps run by kernels; where gradients are recorded, those of the plain one run."""
+    """A trained decoder whose steps run by kernels; if gradients are recorded, the steps of the plain decoder run."""
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
 
     @staticmethod
     def supports(decoder: TransformerDecoder, dtype: torch.dtype) -> bool:
-        """True where there are kernels and heads are dot products under softmax."""
+        """Returns True if there are kernels, and heads are dot products under softmax."""
         has_kernels = native.kernels_for(dtype, decoder.embedding.weight_VD.device)
         heads = [module.core for module in decoder.modules() if isinstance(module, MultiHead)]
         return has_kernels is not None and all(isinstance(core, DotProductHeads) for core in heads)
@@ -157,7 +157,8 @@ class _LayerStep:
     def __call__(
         self, x_ND: Tensor, angles: Angles | None, memory: HeadsMemory, past: tuple[Tensor, ...], backpointer_NT: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
-        """The next states, written over ``x_ND``, the ``past`` with this step, and the weights on demand."""
+        """Computes the next states, which overwrite ``x_ND``, the ``past`` with this step, and the weights on
+        demand."""
         norm_self, norm_source, norm_inside = self._norms
         is_pre_norm = self._is_pre_norm
         x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_pre_norm else x_ND, angles, past, backpointer_NT)
@@ -191,7 +192,7 @@ class _LayerStep:
             query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, self._source.scale
         )
         query_NH1A = query_NHA[:, :, None]
-        position_N1 = torch.zeros(len(x_ND), 1, dtype=torch.int64)  # dot products do not look at it
+        position_N1 = torch.zeros(len(x_ND), 1, dtype=torch.int64)  # dot products do not read it
         weights = lambda: self._source(query_NH1A, position_N1, memory).weights()  # noqa: E731
         return self._out_source.onto(x_ND, context_NQ), weights
 

@@ -33,9 +33,9 @@ class RNNEncoderConfig(Structure):
     size: Size = 256
     """Width of the state of each direction."""
     bidirectional: bool = True
-    """Whether a second stack reads the sentence from its end (Schuster & Paliwal 1997)."""
+    """Add a second stack that reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
-    """Whether each layer above the bottom one adds its input to its output (Wu et al. 2016, section 3.1)."""
+    """Add the input of each layer above the bottom one to its output (Wu et al. 2016, section 3.1)."""
     _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
@@ -51,12 +51,13 @@ class RNNEncoderConfig(Structure):
 
 
 class DecoderContextConfig(Structure):
-    """Steps whose input holds the vector c of the sentence, with attention or without."""
+    """Steps whose input contains the vector c of the sentence, with attention or without."""
 
     enters: Literal["nothing", "every_step", "first_step"] = "nothing"
-    """``every_step``: c is part of the cell's input at each step (Cho et al. 2014); ``first_step``: at the first."""
+    """Steps at which c is part of the cell's input: ``every_step`` (Cho et al. 2014), only the ``first_step``, or
+    ``nothing``."""
     placeholder: Literal["zeros", "learnt"] = "learnt"
-    """For ``first_step``: what the later inputs hold in the place of c."""
+    """Vector that replaces c in the later inputs with ``first_step``."""
 
     @model_validator(mode="after")
     def _placeholder_has_a_place(self) -> DecoderContextConfig:
@@ -76,25 +77,26 @@ class RNNDecoderConfig(Structure):
     size: Size = 512
     """Width of the state."""
     residual: bool = False
-    """Each layer above the bottom one adds its input to its output. The query and the readout use the output of the
+    """Add the input of each layer above the bottom one to its output. The query and the readout use the output of the
     top layer."""
     query: Literal["previous", "current"] = "current"
-    """State that is the query: that of this step (current, Luong), or the one before (previous, Bahdanau), whose
-    context vector is an input of the cell."""
+    """State that is the query: the state of this step (current, Luong) or of the step before (previous, Bahdanau). With
+    previous, the context vector is an input of the cell."""
     query_embedding: bool = False
-    """The query is [s; y'], the state and the embedding of the last word, instead of the state s."""
+    """Use [s; y'], the state and the embedding of the last word, as the query, instead of the state s."""
     input_feeding: bool = True
-    """Whether the last step's readout is part of the cell's input (Luong et al. 2015, section 3.3)."""
+    """Make the last step's readout part of the cell's input (Luong et al. 2015, section 3.3)."""
     readout_size: Size | None = None
-    """Width of the readout, which the output layer reads; null: the decoder's size, or the embedding's if tied."""
+    """Width of the readout, which the output layer reads; null means the decoder's size, or the embedding's if tied."""
     readout_embedding: bool = False
-    """Whether the readout also sees the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
+    """Let the readout also read the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
     summary: Literal["last", "mean"] = "last"
-    """c, the vector of the sentence: each direction's last state of the encoder's top layer, or the mean of all."""
+    """c, the vector of the sentence: each direction's last state of the encoder's top layer, or the mean of all
+    states."""
     start: Literal["zeros", "raw", "projected"] = "projected"
     """First state of each layer: 0, c (Sutskever et al. 2014) or tanh(W c + b) (Bahdanau et al. 2015)."""
     context: Annotated[DecoderContextConfig, BareName("enters")] = DecoderContextConfig()
-    """Inputs of the cell that c is part of, by name or with the placeholder."""
+    """Inputs of the cell that c is part of, given by name or together with the placeholder."""
     _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
@@ -126,7 +128,8 @@ class ContextConfig(Structure):
     """See decoder.summary."""
 
     def apply(self, decoder: RNNDecoderConfig) -> RNNDecoderConfig:
-        """The decoder with the keys that this stands for; ValueError where one of them is set to something else."""
+        """Returns the decoder with the keys that the shorthand stands for; raises ValueError if one of them is set to
+        another value."""
         start, enters = _SHORTHANDS[self.kind]
         keys = {"start": start, "context": DecoderContextConfig(enters=enters)}
         keys |= {"summary": self.summary} if "summary" in self.model_fields_set else {}

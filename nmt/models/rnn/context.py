@@ -1,4 +1,4 @@
-"""The vector c of a sentence in the decoder: where its state starts, and which inputs hold c.
+"""The vector c of a sentence in the decoder: its initial state, and the inputs that contain c.
 
 Sutskever, Vinyals & Le 2014, "Sequence to Sequence Learning with Neural Networks"; Cho et al. 2014, "Learning Phrase
 Representations using RNN Encoder-Decoder for Statistical Machine Translation"; Bahdanau, Cho & Bengio 2015.
@@ -46,19 +46,19 @@ class ContextInjection(nn.Module):
             nn.init.normal_(self.placeholder_D, std=0.1)
 
     def start(self, summary_BD: Tensor) -> list[Tensor]:
-        """The hidden state of each layer before the first step."""
+        """Computes the hidden state of each layer before the first step."""
         if self.config.start == "projected":
             return [linear(summary_BD).tanh() for linear in self.layers]
         zeros_BD = summary_BD.new_zeros(summary_BD.shape[0], self.config.size)
         return [summary_BD if self.config.start == "raw" else zeros_BD] * self.config.layers
 
     def inputs(self, summary_BD: Tensor, position_BT: Tensor) -> Tensor:
-        """The part of the input of the cell at target positions, f_t (B, T, ``input_size``)."""
+        """Computes f_t (B, T, ``input_size``), the part of the cell's input at target positions that comes from c."""
         if self.config.context.enters == "nothing":
             return summary_BD.new_empty(*position_BT.shape, 0)
         context_BTD = summary_BD[:, None].expand(-1, position_BT.shape[1], -1)
         if self.config.context.enters == "every_step":
             return context_BTD
-        # zero or a learnt vector stands where c is no longer handed on
+        # zero or a learnt vector replaces c at later steps
         later = 0.0 if self.placeholder_D is None else self.placeholder_D.to(summary_BD.dtype)
         return torch.where(position_BT[:, :, None] == 0, context_BTD, later)

@@ -1,4 +1,4 @@
-"""The recurrent decoder, with attention wired as Bahdanau's or as Luong's, or without.
+"""The recurrent decoder, with attention wired as in Bahdanau's or in Luong's model, or without attention.
 
 Shapes as in ``seq2seq``; E width of an embedding, D width of a state, K width of a context.
 """
@@ -42,16 +42,16 @@ class RNNState(BatchRecord):
 
     stack: StackState
     readout_NR: Tensor | None
-    """The readout of the last step; None without input feeding."""
+    """The readout of the last step; None if there is no input feeding."""
     position_N: Tensor
-    """Number of steps done."""
+    """Number of steps so far."""
 
 
 class _Factors(NamedTuple):
-    """Factors of dropout for one step; None where nothing is dropped."""
+    """Dropout factors for one step; None means that nothing is dropped."""
 
     layers: Sequence[Tensor | None] = ()
-    """Factors for the input of each layer above the bottom one."""
+    """Dropout factors for the input of each layer above the bottom one."""
     readout_NR: Tensor | None = None
 
 
@@ -117,7 +117,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
         self.is_recurrent_through_readout = attends_first or config.input_feeding
-        """True where a step reads a result of the step before other than the state: then steps run one by one."""
+        """True if a step reads a result of the preceding step other than the state, so that steps are computed one by
+        one."""
         self.stack = RecurrentStack(
             config.cell,
             input_size=width
@@ -156,9 +157,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         return DecoderStep(step.readout_NR, lambda: step.attended.weights_NHTS[:, :, 0], step.state)
 
     def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
-        """The equations of the class, for the next word of N rows."""
+        """Computes the equations of the class for the next word of N rows."""
         position_N1 = state.position_N[:, None]
-        # y' and, where it is handed to every step, the vector of the sentence
+        # y' and, if it is an input of every step, the vector of the sentence
         inputs = [embedded_NE, self._sentence(memory, position_N1)[:, 0]]
         # r_{t-1}, with input feeding
         feeding = [] if state.readout_NR is None else [state.readout_NR]
@@ -179,12 +180,12 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if factors.readout_NR is not None:
             readout_NR = readout_NR * factors.readout_NR
-        # dropout is on what is fed back, too
+        # the readout that is fed back has dropout, too
         fed_NR = readout_NR if self.input_feeding else None
         return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1))
 
     def teacher_forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
-        """See ``Decoder.teacher_forced``. All steps run at once where no step reads the readout of the one before."""
+        """See ``Decoder.teacher_forced``. All steps run at once if no step reads the readout of the one before."""
         embedded_BTE = self.embedding_dropout(self.embedding(input_BT))
         rows, steps = input_BT.shape
         if self.is_recurrent_through_readout:
@@ -218,7 +219,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def _unroll(
         self, memory: RNNMemory, rows: int, steps: int, embed: Callable[[int, Tensor | None], Tensor]
     ) -> Decoded:
-        """Steps one by one; ``embed`` gives the input of a step from its number and the readout of the step before."""
+        """Runs steps one by one; ``embed`` computes the input of a step from its number and the readout of the step
+        before."""
         state, readout_BR = self.start(memory), None
         unrolled: list[_Step] = []
         for time, factors in enumerate(self._factors(rows, steps, memory)):
@@ -233,7 +235,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         )
 
     def _factors(self, rows: int, steps: int, memory: RNNMemory) -> list[_Factors]:
-        """Factors of dropout for each step, drawn together, so that ``variational`` ones are shared by all steps."""
+        """Draws the dropout factors of all steps together, so that ``variational`` factors are shared by all steps."""
         dtype, device = compute_dtype(memory.summary_BD), memory.summary_BD.device
         # between the layers of the stack, and on the readout
         widths = [*[self.stack.size] * (self.stack.layers - 1), self.readout_size]
@@ -244,31 +246,31 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         ]
 
     def _sentence(self, memory: RNNMemory, position_NT: Tensor) -> Tensor:
-        """The part of the input of the cell that comes from the vector of the sentence."""
+        """Computes the part of the cell's input that comes from the vector of the sentence."""
         beams = position_NT.shape[0] // memory.summary_BD.shape[0]
         # the beams of a sentence share its vector
         summary_ND = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
         return self.handover.inputs(summary_ND, position_NT)
 
     def _query(self, top: Tensor, embedded: Tensor) -> Tensor:
-        """s, or [s; y'], for one step or for all."""
+        """Returns the query, s or [s; y'], for one step or for all."""
         return torch.cat([top, embedded], dim=-1) if self.query_embedding else top
 
     def _readout(self, top: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """tanh(W [s; c] + b), for one step or for all."""
+        """Computes the readout, tanh(W [s; c] + b), for one step or for all."""
         parts = [top, context, embedded] if self.readout_embedding else [top, context]
         readout: Tensor = self.readout(torch.cat(parts, dim=-1)).tanh()
         return readout
 
     @property
     def marginalizes(self) -> bool:
-        """True where training sums the likelihood over every source position."""
+        """Returns True if training sums the likelihood over every source position."""
         return self.training and self.attention.marginalizes
 
     def _marginal_readouts(
         self, embedded_BTE: Tensor, top_BTD: Tensor, attended: AttentionOutput, memory: RNNMemory
     ) -> MarginalReadouts:
-        """The readout with the value of each source position as the context: W [s; v] = W_s s + W_v v."""
+        """Computes the readout with the value of each source position as the context: W [s; v] = W_s s + W_v v."""
         values_BSV = memory.attention.values_BSV
         sizes = [top_BTD.shape[-1], values_BSV.shape[-1], embedded_BTE.shape[-1] * self.readout_embedding]
         state_RD, value_RV, embedding_RE = torch.split(self.readout.weight, sizes, dim=1)

@@ -45,27 +45,28 @@ class RNNEncoder(Encoder):
         reversed_BS = _reversal(length_B, is_pad_BS.shape[1])
         row_B1 = torch.arange(is_pad_BS.shape[0], device=is_pad_BS.device)[:, None]
         states_BSD = self.embedding_dropout(embedded_BSE)
-        outputs: list[Tensor] = []  # of each direction
+        outputs: list[Tensor] = []  # one for each direction
         for layer, forwards in enumerate(self.forwards):
             below_BSD = states_BSD
             if layer > 0:
                 states_BSD = self.dropout(states_BSD)
             outputs = [forwards(states_BSD, None, self.dropout)]
             if self.backwards is not None:
-                # Each sentence is reversed by itself, so that its padding comes last in this direction too.
+                # each sentence is reversed separately, so that its padding comes last in this direction too
                 back_BSD = self.backwards[layer](states_BSD[row_B1, reversed_BS], None, self.dropout)
                 outputs.append(back_BSD[row_B1, reversed_BS])
             if layer > 0 and self.residual:
                 below = below_BSD.chunk(len(outputs), dim=-1)
                 outputs = [state_BSD + input_BSD for state_BSD, input_BSD in zip(outputs, below, strict=True)]
             states_BSD = torch.cat(outputs, dim=-1)
-        # where each direction has read the whole sentence
+        # the states at which each direction has read the whole sentence
         ends = [outputs[0][row_B1, length_B[:, None] - 1][:, 0], *(states_BSD[:, 0] for states_BSD in outputs[1:])]
         return Encoded(self.dropout(states_BSD), torch.cat(ends, dim=-1), is_pad_BS)
 
 
 def _reversal(length_B: Tensor, size: int) -> Tensor:
-    """The mirrored position of each position of a sentence, (B, S); padding stays. The mapping is its own inverse."""
+    """Computes the mirrored position of each position of a sentence, (B, S). Padding keeps its position, and the
+    mapping is its own inverse."""
     position_S = torch.arange(size, device=length_B.device)
     mirrored_BS = length_B[:, None] - 1 - position_S
     return torch.where(mirrored_BS >= 0, mirrored_BS, position_S)

@@ -1,4 +1,5 @@
-"""The recurrent attention model on text: before each word several glimpses of places that a policy draws.
+"""The recurrent attention model on text: before each word, a policy draws several positions of which the decoder takes
+glimpses.
 
 Mnih, Heess, Graves & Kavukcuoglu 2014, "Recurrent Models of Visual Attention", sections 3 and 4. Shapes as in
 ``decoder``; K windows of a glimpse, X a width of several parts.
@@ -26,8 +27,9 @@ class GlimpseSensor(NoAttention):
     sensor:           rho_k = mean of the words within 2^k - 1 of l: 1, 3, 7 ... words
     glimpse network:  g = ReLU(W [ReLU(W_rho [rho_1; ...; rho_K] + b); ReLU(W_l l + b)] + b)
 
-    Between two words a window is the mixture of those round either: word i weighs clamp(2^k - |i - l|, 0, 1), before
-    all are divided by their sum. A place outside the sentence is its first or last word. W_l reads 2 l / S - 1.
+    If l is between two words, the window is the mixture of the windows round both: word i has the weight clamp(2^k - |i
+    - l|, 0, 1), divided by the sum of all weights. An l outside the sentence is moved to its first or last word. W_l
+    reads 2 l / S - 1.
 
     The policy learns by REINFORCE (see ``HardAttention``), with the baseline w' . s + b': the log-density of l has a
     gradient, the draw has none. A step that looks through the expectation takes the mean, which has a derivative.
@@ -55,13 +57,13 @@ class GlimpseSensor(NoAttention):
             source_S = torch.arange(values_BSV.shape[1], device=place_BT.device)
             # 2^k, the reach of each scale
             reach_K1 = 2.0 ** torch.arange(self.config.scales, device=place_BT.device)[:, None]
-            # clamp(2^k - |i - l|, 0, 1): whole words inside, a part of those at the edge
+            # clamp(2^k - |i - l|, 0, 1): 1 inside the window, a fraction at its edge
             window_BTKS = (reach_K1 - (source_S - place_BT[:, :, None, None]).abs()).clamp(0.0, 1.0)
             # divided by their sum, without padding
             window_BTKS = F.normalize(window_BTKS.masked_fill(is_pad_BS[:, None, None], 0.0), p=1.0, dim=-1)
         # rho_1 ... rho_K side by side
         rho_BTX = (window_BTKS.to(values_BSV.dtype).flatten(1, 2) @ values_BSV).view(*place_BT.shape, -1)
-        # the place from -1 at the start to 1 at the end
+        # the position scaled from -1 at the start to 1 at the end
         relative_BT1 = (2.0 * place_BT / length_B1 - 1.0)[:, :, None].to(values_BSV.dtype)
         # ReLU(W_rho rho + b) and ReLU(W_l l + b)
         hidden_BTX = torch.cat([self.windows(rho_BTX), self.place(relative_BT1)], dim=-1).relu()
@@ -76,12 +78,12 @@ class GlimpseSensor(NoAttention):
         mean_BT = length_B1 * F.linear(query_BTQ, policy_2Q, offset_2)[:, :, 0].sigmoid()
         if not self.training:
             return mean_BT, None
-        # the baseline learns by its own loss: no gradient of it goes on to the state
+        # the baseline learns by its own loss, whose gradient does not reach the state
         baseline_BT = F.linear(query_BTQ.detach(), policy_2Q, offset_2)[:, :, 1]
         density = Normal(mean_BT, torch.full_like(mean_BT, self.config.deviation), validate_args=False)
         # the draw has no gradient, its log-density has one
         draw_BT = mean_BT.detach() + density.scale * torch.randn_like(mean_BT)
-        # some steps look through the mean instead
+        # some steps use the mean instead
         is_drawn_BT = torch.rand_like(mean_BT) >= self.config.expected
         log_prob_BT, entropy_BT = density.log_prob(draw_BT), density.entropy()  # type: ignore[no-untyped-call]
         sampled = SampledPositions(self.config, log_prob_BT, entropy_BT, baseline_BT, is_drawn_BT)
@@ -91,12 +93,12 @@ class GlimpseSensor(NoAttention):
 class GlimpseDecoder(RNNDecoder):
     """s = s_{t-1}; ``count`` times: g = glimpse(s), s = cell([y'; g], s); then s_t = s, r_t = tanh(W [s_t; g] + b).
 
-    All glimpses of a step have its reward, and each a baseline of its own. The paper's action reads s_t; the readout
-    here is that of the other decoders, with the last g.
+    All glimpses of a step share its reward, and the baseline is computed anew for each of them. The paper's action
+    reads s_t; here the readout is the same as in the other decoders, with the last g.
     """
 
     def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
-        """The equations of the class, for the next word of N rows; a head of the weights for each glimpse."""
+        """Computes the equations of the class for the next word of N rows; the weights have a head for each glimpse."""
         steps: list[_Step] = []
         for _ in self.head_names:
             steps.append(super()._step(embedded_NE, memory, state, factors))

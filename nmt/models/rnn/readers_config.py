@@ -1,4 +1,4 @@
-"""Configurations of recurrent decoders that look at the source by other means than attention."""
+"""Configurations of recurrent decoders that read the source by other means than attention."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class GlimpsesConfig(ContextSourceConfig, ReinforceOptions):
 
     kind: Literal["glimpses"] = "glimpses"  # type: ignore[assignment]
     count: Annotated[int, Field(ge=1, le=16)] = 2
-    """Glimpses before each word; the cell takes a step after each of them."""
+    """Number of glimpses before each word; the cell takes a step after each of them."""
     scales: Annotated[int, Field(ge=1, le=8)] = 3
-    """Windows of a glimpse: of 1, 3, 7 ... words."""
+    """Number of windows of a glimpse, which are 1, 3, 7 ... words wide."""
     deviation: Annotated[float, Field(gt=0.0)] = 1.0
-    """Standard deviation of the places that training draws, in subwords."""
+    """Standard deviation of the positions that training draws, in subwords."""
 
     def head_names(self, count: int) -> tuple[str, ...]:
-        """Weights have one head for each glimpse, the mean of its windows."""
+        """Names of the heads, one for each glimpse: its weights are the mean of its windows."""
         return tuple(f"glimpse{glimpse}" for glimpse in range(1, self.count + 1))
 
 

@@ -1,4 +1,4 @@
-"""The whole source read again at every step of the decoder."""
+"""An encoder that reads the whole source again at every step of the decoder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from nmt.nn.recurrent import RecurrentStack
 
 
 class SourceReader(NoAttention):
-    """A recurrence over the encoder's states x_1 ... x_S that the decoder's state starts: in each layer h_0 = s_{t-1}
-    (an LSTM's cell starts at 0), h_i = cell(x_i, h_{i-1}); c_t = h_S of the top layer, at the sentence's last word.
+    """A recurrence over the encoder's states x_1 ... x_S that starts from the decoder's state: in each layer h_0 =
+    s_{t-1} (an LSTM's cell starts at 0), h_i = cell(x_i, h_{i-1}); c_t = h_S of the top layer, at the last word of the
+    sentence.
 
     The entire input is encoded at every step, "conditioned on the hidden state of the output network", in place of
-    attention with ``query: previous``; T x S steps. Training keeps their results, but with ``training.recompute``.
+    attention with ``query: previous``. This takes T x S steps, and training keeps the results of all of them, unless
+    ``training.recompute`` is set.
     """
 
     def __init__(self, config: RNNDecoderConfig, memory_size: int, *, dropout: DropoutConfig) -> None:

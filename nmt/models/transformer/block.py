@@ -32,8 +32,9 @@ class EmbeddingLayer(nn.Module):
         self.dropout = Dropout(dropout.embedding)
 
     def forward(self, embedded_BTE: Tensor, position_BT: Tensor) -> Tensor:
-        """(B, T, D), in the precision of the products; ``position_BT`` may have one row for all."""
-        # times sqrt(E), so that positions of size 1 do not drown embeddings of deviation 1 / sqrt(E)
+        """Returns the input (B, T, D) in the precision of the products; ``position_BT`` may have one row for all
+        sentences."""
+        # times sqrt(E), so that positions of size 1 do not outweigh embeddings of deviation 1 / sqrt(E)
         x_BTE = embedded_BTE.to(compute_dtype(embedded_BTE)) * self.scale
         x_BTD = self.positions(x_BTE if self.widen is None else self.widen(x_BTE), position_BT)
         entered_BTD: Tensor = self.dropout(x_BTD)
@@ -41,11 +42,12 @@ class EmbeddingLayer(nn.Module):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Layer normalisation (Ba et al. 2016) that gives what it takes: on CUDA without the copies in float32 that
-    autocast makes of input and output. Mean and variance are in float32 all the same."""
+    """Layer normalisation (Ba et al. 2016) whose output has the dtype of its input: on CUDA it avoids the copies in
+    float32 that autocast makes of input and output. Mean and variance are computed in float32 nevertheless."""
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        """``x_BTD`` with mean 0 and variance 1 at each position, times the weight, plus the bias."""
+        """Normalises ``x_BTD`` to mean 0 and variance 1 at each position, then multiplies by the weight and adds the
+        bias."""
         if x_BTD.device.type != "cuda":
             return super().forward(x_BTD)
         with torch.autocast("cuda", enabled=False):
@@ -69,19 +71,20 @@ class Residual(nn.Module):
         return input_BTD
 
     def add(self, x_BTD: Tensor, output_BTD: Tensor) -> Tensor:
-        """``x_BTD`` with the output of the block added."""
-        # dropout on the output of the block alone: the path through the sum stays whole
+        """Adds the output of the block to ``x_BTD``."""
+        # dropout on the output of the block only: the residual path is not dropped
         sum_BTD: Tensor = x_BTD + self.dropout(output_BTD)
         return sum_BTD if self.is_pre_norm else self.norm(sum_BTD)
 
 
 def last_norm(config: TransformerConfig) -> nn.Module:
-    """Normalisation after the top layer, needed where the blocks normalise their input and not their sum."""
+    """Creates the normalisation after the top layer, which is needed if the blocks normalise their input and not their
+    sum."""
     return LayerNorm(config.size) if config.norm == "pre" else nn.Identity()
 
 
 def self_attention(config: TransformerConfig, dropout: DropoutConfig, *, causal: bool) -> MultiHead:
-    """Attention of a sequence to itself."""
+    """Creates the self-attention of a layer."""
     return MultiHead(
         AttentionConfig(score=config.score),
         heads=config.heads,
@@ -95,5 +98,5 @@ def self_attention(config: TransformerConfig, dropout: DropoutConfig, *, causal:
 
 
 def feed_forward(config: TransformerConfig, dropout: DropoutConfig) -> FeedForward:
-    """The feed-forward block of a layer."""
+    """Creates the feed-forward block of a layer."""
     return FeedForward(config.size, config.feed_forward, config.activation, Dropout(dropout.feed_forward))

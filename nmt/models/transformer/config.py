@@ -15,37 +15,40 @@ Activation = Literal["relu", "gelu", "silu", "swiglu"]
 Positions = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary"]
 
 ROTATING = ("dot", "scaled_dot", "cosine", "gaussian")
-"""Scores that see of query and key no more than their inner product, of which rotation leaves the distance, and their
-lengths, which it keeps. Not ``general``: a matrix between the two would see where they are."""
+"""Scores that support rotary positions. They depend on query and key only through their inner product, which after
+rotation depends on the distance of the positions, and through their lengths, which rotation keeps. ``general`` does
+not: its matrix between the two makes the score depend on the positions themselves."""
 
 
 class TransformerConfig(Structure):
-    """What encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
+    """Settings that encoder and decoder have in common (Vaswani et al. 2017, section 3)."""
 
     layers: Layers = 6
-    """Layers, each with self-attention and a feed-forward block; the decoder's also with attention to the source."""
+    """Number of layers, each with self-attention and a feed-forward block; a decoder's layer also attends to the
+    source."""
     size: Size = 512
     """Width of a state."""
     heads: Size = 8
-    """Attention heads, each of width size / heads, in self-attention and in the decoder's attention to the source."""
+    """Number of attention heads, each of width size / heads, in self-attention and in the decoder's attention to the
+    source."""
     feed_forward: Size = 2048
     """Width inside the feed-forward block."""
     activation: Activation = "relu"
     """Activation inside the feed-forward block: relu (Vaswani et al. 2017), gelu (Hendrycks & Gimpel 2016), silu, also
     named swish (Ramachandran et al. 2017), or swiglu (Shazeer 2020), which has a third matrix."""
     norm: Literal["pre", "post"] = "pre"
-    """Where layers are normalised: before each block, with one more at the end (Wang et al. 2019), or after the
+    """Place of layer normalisation: before each block, with one more at the end (Wang et al. 2019), or after the
     residual connection (Vaswani et al. 2017)."""
     positions: Positions = "sinusoidal"
-    """``sinusoidal`` or ``learned`` vectors added to the embeddings (Vaswani et al. 2017; Gehring et al. 2017), or
-    queries and keys of self-attention that are ``rotary``, turned by their position (Su et al. 2021). With
-    ``sinusoidal_halves`` all sines come before the cosines, as in Marian."""
+    """Encoding of positions: ``sinusoidal`` or ``learned`` vectors are added to the embeddings (Vaswani et al. 2017;
+    Gehring et al. 2017); with ``rotary`` the queries and keys of self-attention are rotated by their position (Su et
+    al. 2021). With ``sinusoidal_halves`` all sines come before the cosines, as in Marian."""
     max_positions: Size = 512
-    """Only for positions: learned: number of position vectors; all later positions share the last one."""
+    """Number of position vectors, only for positions: learned; all later positions share the last one."""
     scale_embedding: bool = True
     """Multiply embeddings by the root of their width before positions are added."""
     attention_bias: bool = False
-    """The four projections of attention (query, key, value, output) have a bias, as in Marian."""
+    """Add a bias to the four projections of attention (query, key, value, output), as in Marian."""
     score: AnyScore = ScaledDot()
     """Score of self-attention, with softmax weights. ``model.attention`` is the decoder's attention to the source."""
 
@@ -91,11 +94,11 @@ class TransformerDecoderConfig(TransformerConfig):
     kind: Literal["transformer"] = "transformer"
 
     def readout_width(self, embedding: int, *, tied: bool) -> int:
-        """Width of the input of the output layer; states are projected where a tied embedding has another."""
+        """Width of the input of the output layer; states are projected if a tied embedding has another width."""
         return embedding if tied else self.size
 
     def head_names(self, count: int) -> tuple[str, ...]:
-        """The names of the heads of the attention to the source, ``count`` in each of ``heads``: layer by layer, the
-        bottom one first."""
+        """Names of the heads of the attention to the source, ``count`` for each of ``heads``, layer by layer from the
+        bottom."""
         heads = range(1, self.heads * count + 1)
         return tuple(f"layer{layer}.head{head}" for layer in range(1, self.layers + 1) for head in heads)

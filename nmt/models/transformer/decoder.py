@@ -32,7 +32,7 @@ class TransformerMemory(BatchRecord):
 
     layers: tuple[BatchRecord, ...]
     like_B0: Tensor
-    """Holds no number: its rows are the sentences, its type is that of the products."""
+    """An empty tensor whose rows are the sentences and whose dtype is that of the products."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class TransformerState(BatchRecord):
 
     layers: tuple[KeyValues, ...]
     position_N: Tensor
-    """Number of steps done."""
+    """Number of steps so far."""
 
 
 class LayerOutput(NamedTuple):
@@ -78,12 +78,12 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x_NTD: Tensor, position_NT: Tensor, memory: BatchRecord, past: KeyValues | None = None
     ) -> LayerOutput:
-        """The next states of T positions, which see each other causally and all of the ``past``."""
-        # padding stands at the end, after every word: a causal mask hides it
+        """Computes the next states of T positions, which attend to each other causally and to all of the ``past``."""
+        # padding is at the end, after every word, so the causal mask hides it
         to_self, key_values = self.self_attention.attend_to_self(
             self.self_attention_residual.read(x_NTD), position_NT, None, past
         )
-        # words so far, then the source, then each position by itself
+        # attention to the words so far, then to the source, then each position separately
         x_NTD = self.self_attention_residual.add(x_NTD, to_self.context_NTQ)
         attended: MultiHeadOutput = self.attention(self.attention_residual.read(x_NTD), position_NT, memory)
         x_NTD = self.attention_residual.add(x_NTD, attended.context_NTQ)
@@ -92,7 +92,7 @@ class DecoderLayer(nn.Module):
 
 
 class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
-    """Layers over the embeddings of the words so far. Heads are counted layer by layer, the bottom one first."""
+    """Layers over the embeddings of the words so far. Heads are numbered layer by layer from the bottom."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     def _run_layers(
         self, token_NT: Tensor, position_NT: Tensor, memory: TransformerMemory, state: TransformerState | None
     ) -> tuple[Tensor, list[LayerOutput]]:
-        """The readouts of T positions, (N, T, R), and the result of each layer."""
+        """Computes the readouts of T positions, (N, T, R), and the result of each layer."""
         x_NTD, outputs = self.entrance(self.embedding(token_NT), position_NT), list[LayerOutput]()
         for number, (layer, source) in enumerate(zip(self.layers, memory.layers, strict=True)):
             past = None if state is None else state.layers[number]
@@ -197,10 +197,10 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         return self.readout(self.norm(x_NTD)), outputs
 
     def _weights(self, layers: Sequence[LayerOutput], token_BT: Tensor, memory: TransformerMemory) -> Tensor:
-        """The weights of all heads, (B, H, T, S); in training those of ``returned_heads``."""
+        """Computes the weights of all heads, (B, H, T, S); in training only those of ``returned_heads``."""
         if not self.training:
             return torch.cat([layer.attended.weights() for layer in layers], dim=1).float()
-        # heads are counted layer by layer, so a head's number tells its layer
+        # heads are numbered layer by layer, so a head's number gives its layer
         each = len(self.head_names) // len(self.layers)
         if self.returned_heads:
             heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]

@@ -24,7 +24,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config, dropout)
 
     def forward(self, x_BSD: Tensor, position_1S: Tensor, is_pad_BS: Tensor) -> Tensor:
-        """The next states of whole sentences."""
+        """Computes the next states of whole sentences."""
         attended, _ = self.attention.attend_to_self(self.attention_residual.read(x_BSD), position_1S, is_pad_BS)
         x_BSD = self.attention_residual.add(x_BSD, attended.context_NTQ)
         output_BSD = self.feed_forward(self.feed_forward_residual.read(x_BSD))
@@ -32,7 +32,7 @@ class EncoderLayer(nn.Module):
 
 
 class TransformerEncoder(Encoder):
-    """Layers over embeddings with positions. The sentence's one vector is the mean of its states."""
+    """Layers over embeddings with positions. The vector of a sentence is the mean of its states."""
 
     def __init__(
         self, config: TransformerEncoderConfig, embedding: Embedding, *, width: int, dropout: DropoutConfig
@@ -46,11 +46,11 @@ class TransformerEncoder(Encoder):
 
     def forward(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> Encoded:
         """See ``Encoder.forward``."""
-        # one row of positions for all sentences, because padding stands at the end
+        # one row of positions for all sentences, because padding is at the end
         position_1S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)[None]
         x_BSD = self.entrance(embedded_BSE, position_1S)
         for layer in self.layers:
             x_BSD = recomputed(layer)(x_BSD, position_1S, is_pad_BS)
-        # with pre-norm the sum of all residuals has not been normalised yet
+        # with pre-norm the sum of all residuals is not normalised yet
         states_BSD = self.norm(x_BSD)
         return Encoded(states_BSD, mean_state(states_BSD, is_pad_BS), is_pad_BS)

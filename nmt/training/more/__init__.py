@@ -1,1 +1,1 @@
-"""Features that few trainings use: several processes, minimum risk, averages, tables, recovery."""
+"""Features that few trainings use, such as several processes, minimum risk, averages, tables and recovery."""

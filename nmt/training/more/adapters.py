@@ -1,9 +1,10 @@
-"""Fine-tuning of a part of the weights: frozen ones, and low-rank adapters.
+"""Fine-tuning of a part of the weights: freezing the others, and low-rank adapters.
 
     W' = W + alpha / rank · B A        A: (rank, inputs), B: (outputs, rank)        Hu et al. 2021, "LoRA", eq. 3
 
-A begins random and B as 0, so training begins from W; W itself is frozen. Checkpoints hold W' for use, as any model's
-weights, and W, A and B to go on with. Differences from the paper: the inputs of adapters have no dropout of their own.
+A starts random and B starts at 0, so training starts from W; W itself is frozen. Checkpoints hold W' for use, like the
+weights of any model, and W, A and B to resume from. Unlike in the paper, the inputs of adapters have no dropout of
+their own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Model = Seq2Seq[Any, Any]
 
 
 def freeze(model: Model, patterns: Sequence[str]) -> None:
-    """Freezes the weights whose names match a pattern. Raises InputError for a pattern of none, or if all match."""
+    """Freezes the weights whose names match a pattern. Raises InputError if a pattern matches no weight, or if all
+    weights match."""
     for pattern in patterns:
         for parameter in _matching(model, pattern, key="freeze").values():
             parameter.requires_grad_(False)
@@ -45,13 +47,13 @@ class LowRank(nn.Module):
         nn.init.kaiming_uniform_(self.a_RI, a=math.sqrt(5))
 
     def forward(self, weight_OI: Tensor) -> Tensor:
-        """The adapted matrix."""
+        """Computes the adapted matrix."""
         return weight_OI + self._factor * (self.b_OR @ self.a_RI)
 
 
 def add_adapters(model: Model, config: LowRankConfig) -> None:
-    """Gives matrices adapters, and freezes all other weights. Raises InputError where a pattern matches nothing, or a
-    matrix of PyTorch's recurrent layers, which can have no adapter."""
+    """Adds adapters to matrices and freezes all other parameters. Raises InputError if a pattern matches nothing, or
+    matches a matrix of PyTorch's recurrent layers, which cannot have an adapter."""
     found = dict[str, nn.Parameter]()
     for pattern in config.on:
         found |= _matching(model, pattern, key="lora.on", may_be_none=config.on == LowRankConfig().on)
@@ -69,12 +71,12 @@ def add_adapters(model: Model, config: LowRankConfig) -> None:
 
 
 def merged(model: Model) -> Model:
-    """A copy of a model whose matrices have their adapters added."""
+    """Copies a model and adds the adapters to its matrices."""
     made, merged_of = copy.deepcopy(model), dict[int, nn.Parameter]()
     for module in filter(parametrize.is_parametrized, list(made.modules())):
         lists = cast("nn.ModuleDict", module.parametrizations)
         weights = {name: (id(lists[name].original), getattr(module, name).detach()) for name in lists}
-        # not remove_parametrizations: it would change the class, which is that of the adapted model as well
+        # not remove_parametrizations, which would change the class of the adapted model as well
         del module.parametrizations
         module.__class__ = type(module).__mro__[1]
         for name, (original, weight) in weights.items():
@@ -83,7 +85,7 @@ def merged(model: Model) -> Model:
 
 
 def _matching(model: Model, pattern: str, *, key: str, may_be_none: bool = False) -> dict[str, nn.Parameter]:
-    """The weights whose names match. Raises InputError where there are none, unless that ``may_be_none``."""
+    """Returns the weights whose names match. Raises InputError if there are none, unless ``may_be_none``."""
     found = {name: weight for name, weight in model.named_parameters() if fnmatchcase(name, pattern)}
     if not found and not may_be_none:
         parts = dict.fromkeys(".".join(name.split(".")[:2]) for name, _ in model.named_parameters())

@@ -1,6 +1,6 @@
-"""Averages of weights: over some checkpoints, or over all updates as training goes on.
+"""Averages of weights: over some checkpoints, or over all updates of training.
 
-Both are for use; training itself goes on with the raw weights.
+Both are for use; training itself continues with the raw weights.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each weight over checkpoint folders, float32 (Vaswani et al. 2017, section 6.1; Popel & Bojar 2018,
-    section 5.10). Sums are float64 and in the order given; one weight is held in float64 at a time.
+    """Computes the mean of each weight over checkpoint folders, in float32 (Vaswani et al. 2017, section 6.1; Popel &
+    Bojar 2018, section 5.10). Sums are computed in float64 in the given order; only one weight at a time is in float64.
 
-    Raises InputError where a file is missing or damaged, or has other weights or shapes than the first.
+    Raises InputError if a file is missing or damaged, or has other weights or shapes than the first.
     """
     for folder in checkpoints:
         verify(folder, [MODEL])
@@ -56,7 +56,8 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
-    """True where a checkpoint folder holds just these weights, to the bit. Raises InputError for a damaged one."""
+    """Returns True if a checkpoint folder holds exactly these weights, to the bit. Raises InputError if it is
+    damaged."""
     with _opened(checkpoint / MODEL) as file:
         return set(file.keys()) == set(weights) and all(
             torch.equal(file.get_tensor(name), weight) for name, weight in weights.items()
@@ -64,7 +65,7 @@ def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
-    # in float64, whose rounding is far below what float32 keeps of the mean
+    # in float64, whose rounding errors are far below the precision of a mean in float32
     total = torch.zeros_like(tensors[0], dtype=torch.float64)
     for tensor in tensors:
         total += tensor
@@ -86,31 +87,33 @@ class MovingAverage:
 
         a_u = d_u a_{u-1} + (1 - d_u) w_u,   d_u = min(decay, (1 + u) / (10 + u)),   a_0 = w_0
 
-    Averages of the iterates are Polyak & Juditsky's (1992); theirs weigh all alike, these forget the early ones. The
-    rising d_u forgets the random weights of the start, which a ``decay`` near 1 would keep for thousands of updates.
+    Averaging the iterates goes back to Polyak & Juditsky (1992), who give all of them the same weight; this average
+    forgets early ones. The rising d_u forgets the random weights of the start, which a ``decay`` near 1 would keep for
+    thousands of updates.
     """
 
     def __init__(self, model: Seq2Seq[Any, Any], decay: float) -> None:
         self.model = copy.deepcopy(model).requires_grad_(False)
-        """The average; float32, on the device of the model."""
+        """The average, in float32 on the device of the model."""
         self.decay = decay
         self._average: list[Tensor] = list(self.model.parameters())
         self._raw: list[Tensor] = list(model.parameters())
 
     def decay_at(self, update: int) -> float:
-        """d_u of an update, counted from 1."""
+        """Computes d_u of an update, counted from 1."""
         return min(self.decay, (1 + update) / (10 + update))
 
     @torch.no_grad()
     def follow(self, update: int) -> None:
-        """Adds the weights as they are after an update."""
-        # a + (1 - d) (w - a), for all weights at once
+        """Updates the average with the weights after an update."""
+        # a + (1 - d) (w - a), computed for all weights at once
         torch._foreach_lerp_(self._average, self._raw, 1.0 - self.decay_at(update))
 
 
 def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
-    """The checkpoints that would be averaged if update ``last`` were the last, oldest first: its own and those of the
-    validations before it. Others, from ``save_every`` or an interruption, depend on how often a run was stopped."""
+    """Lists the checkpoints that are averaged if ``last`` is the last update, oldest first: its own and those of the
+    validations before it. Other checkpoints, from ``save_every`` or an interruption, are left out, because they depend
+    on how often a run was stopped."""
     if config.average is None:
         return []
     every = config.validation.every
@@ -120,8 +123,9 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
 
 
 def average_last(trainer: Trainer, metrics: Metrics) -> bool:
-    """Averages the checkpoints of the last validations, measures the average, and makes it the best if it is; False
-    where nothing was to do. What has been done is not done again. Raises Stopped where a signal ends a validation."""
+    """Averages the checkpoints of the last validations, measures the average, and links ``best`` to it if it is the
+    best. Steps that an earlier call has completed are not repeated; returns False if there is nothing to do. Raises
+    Stopped if a signal ends the validation."""
     run, config, update = trainer.run_folder(), trainer.config, trainer.position.update
     members = [folder for folder in to_average(run, config, update) if folder.exists()]
     if config.average is None:
@@ -136,7 +140,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     names = [member.name for member in members]
     folder = folders.average(run, names)
     figures = folders.read_state(folder).get("measured") if folder.exists() else None
-    # an average may have been written before its line of metrics was, if training was killed between
+    # if training was killed, an average may have been written without its line of metrics
     is_noted = any(
         (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, len(members))
         for line in read(run)
@@ -147,7 +151,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
         weights = average_weights(members)
         figures = {}
         if trainer.validate is not None:
-            # the weights of training stay as they are: a resumed run must not begin with the average
+            # the weights of training do not change: a resumed run must not start from the average
             model = copy.deepcopy(trainer.model)
             checkpoint.fill(model, weights, folder)
             with trainer.interruption.at_once():
@@ -159,11 +163,11 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
             "update": update,
             "measured": figures,
         }
-        trainer.run_folder()  # still there, after a validation
+        trainer.run_folder()  # raises if the run is gone by now
         checkpoint.write(folder, {MODEL: weights}, state)
     folders.point(run, "averaged", folder)
     trainer.point_best()
-    if not is_noted:  # the last step: whatever is cut off before is done again
+    if not is_noted:  # the last step, so that an interrupted call is repeated
         metrics.write("average", update, {"checkpoints": len(members), **figures})
     updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)
     metric, best = config.validation.metric, trainer.best_validation

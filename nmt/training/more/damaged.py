@@ -1,4 +1,4 @@
-"""Training from the newest whole checkpoint, where a newer one is damaged."""
+"""Training from the newest undamaged checkpoint if a newer one is damaged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from nmt.training.folders import MODEL, STATE, TRAINING, Damaged, verify
 
 
 def check(checkpoint: Path) -> None:
-    """Raises Damaged where training cannot go on from a checkpoint: by its checksums, or where it has none, by what can
-    be seen of its files."""
+    """Raises Damaged if training cannot resume from a checkpoint, judged by its checksums and by reading its files."""
     verify(checkpoint, (MODEL, TRAINING, STATE))
     folders.read_state(checkpoint)
     for name in (MODEL, TRAINING):
@@ -21,7 +20,7 @@ def check(checkpoint: Path) -> None:
 
 
 def skip_damaged(run: Path) -> None:
-    """Sets aside the checkpoints that are newer than the newest whole one. Raises InputError where none is whole."""
+    """Renames the checkpoints that are newer than the newest undamaged one. Raises InputError if all are damaged."""
     damaged: list[tuple[Path, Damaged]] = []
     for folder in reversed(folders.steps(run)):
         try:
@@ -39,7 +38,7 @@ def skip_damaged(run: Path) -> None:
 
 
 def _set_aside(checkpoint: Path) -> Path:
-    """Gives a damaged checkpoint a name that no one takes for a checkpoint's; returns its new path."""
+    """Renames a damaged checkpoint so that it is not taken for a checkpoint; returns its new path."""
     path, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
     while path.exists():
         count += 1

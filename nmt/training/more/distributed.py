@@ -1,12 +1,13 @@
 """Several processes, on one machine or on many, that train one model.
 
-Each takes its share of the rows of every batch, losses are divided by the count of the whole batch, and gradients are
-summed over all processes: so an update learns from what it would learn from in one process, and all make the same one.
+Each process takes its share of the rows of every batch, losses are divided by the count of the whole batch, and
+gradients are summed over all processes. So an update learns from the same rows as in one process, and all processes
+make the same update.
 
-This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward`` where training calls a model's other
-methods, takes the mean over processes where their shares differ in size, and expects a pass from each, where a small
-batch leaves some without a row. What it does beyond, sending gradients while others are still computed, takes cores
-away from computing them where processes compute on the CPU.
+This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward``, whereas training calls other methods
+of the model; takes the mean over processes, whereas their shares differ in size; and expects a pass from each process,
+whereas a small batch leaves some without a row. It can also send gradients while others are still computed, but on the
+CPU this takes cores away from the computation.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ T = TypeVar("T")
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 GATHERING = timedelta(minutes=5)
-"""Time that a process waits at the start until all are there: nodes of a cluster do not start at once."""
+"""Time that a process waits for the others at the start: the nodes of a cluster do not start at the same time."""
 
 PATIENCE = timedelta(hours=2)
-"""Time that a process waits for the others later. The first one prepares the corpus, translates the valid corpus and
-writes checkpoints while the others wait, however large they are; torch's own half hour (ten minutes on CUDA) may be too
-short for that. Nobody waits so long for a process that has ended: its connections close at once."""
+"""Time that a process waits for the others later. The first process prepares the corpus, translates the valid corpus
+and writes checkpoints, all of any size, while the others wait; torch's default of half an hour (ten minutes on CUDA)
+may be too short for that. A process that has ended is noticed earlier, because its connections close at once."""
 
 _BUCKET = 1 << 23
-"""Gradients sent in one piece, in elements: few pieces, and while one is sent the next is put together."""
+"""Number of elements of gradients that are sent together: few messages are needed, and while one is sent, the next one
+is put together."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class LaunchEnvironment:
     """The start of this process: by itself, or by a launcher such as torchrun as one of several."""
 
     rank: int = 0
-    """The process's number among all, from 0."""
+    """Number of this process among all, from 0."""
     size: int = 1
     """Number of processes."""
     local_rank: int = 0
-    """The process's number on its machine, from 0."""
+    """Number of this process on its machine, from 0."""
     local_size: int = 1
-    """Number of processes on its machine, as far as is known."""
+    """Number of processes on its machine, or 1 if the launcher does not set it."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> LaunchEnvironment:
@@ -82,8 +84,8 @@ class LaunchEnvironment:
         return LaunchEnvironment(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
 
     def device(self, name: str) -> str:
-        """The device for ``compute`` that this process takes where the user said ``name``: its own GPU where there are
-        several processes. Raises InputError where they would have to share one."""
+        """Returns the device for ``compute`` of this process if the user has named ``name``: its own GPU if there are
+        several processes. Raises InputError if they would have to share a GPU."""
         kind, _, number = name.partition(":")
         if self.size == 1 or kind not in ("auto", "cuda") or not torch.cuda.is_available():
             return name
@@ -109,7 +111,7 @@ class ProcessGroup(Processes):
 
     @contextmanager
     def connected(self, device: torch.device) -> Iterator[None]:
-        # they meet where MASTER_ADDR and MASTER_PORT say, and talk by gloo, about what lives on a CUDA device by NCCL
+        # they meet at MASTER_ADDR and MASTER_PORT and communicate by gloo, or by NCCL for tensors on a CUDA device
         if device.type == "cuda":
             torch.cuda.set_device(device)  # NCCL's buffers go to the current one
         _gather(self._launch, device)
@@ -138,7 +140,7 @@ class ProcessGroup(Processes):
         with self._in_touch():
             sent = []
             for bucket in _buckets(learning):
-                # an empty share has no gradient: its part of the sum is 0
+                # an empty share has no gradient, so it adds 0 to the sum
                 flat_N = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
                 sent.append((bucket, flat_N, distributed.all_reduce(flat_N, async_op=True)))
             for bucket, flat_N, work in sent:
@@ -175,7 +177,7 @@ class ProcessGroup(Processes):
         return received
 
     def wait(self) -> None:
-        self.all_reduce([0.0])  # not barrier, which on CUDA takes a device to itself
+        self.all_reduce([0.0])  # not barrier, which on CUDA occupies a device
 
     def check_agreement(self, facts: Mapping[str, str | int]) -> None:
         expected = self.broadcast(dict(facts))
@@ -241,7 +243,7 @@ def _store(launch: LaunchEnvironment) -> Any:
 
 
 def _wait_for(store: Any, names: Sequence[str]) -> None:
-    """Until a store has all names. Looks again and again instead of waiting there, so that signals are heard."""
+    """Waits until a store has all names. It polls instead of blocking, so that signals are handled."""
     deadline = time.monotonic() + GATHERING.total_seconds()
     while not store.check(list(names)):
         if time.monotonic() > deadline:
@@ -250,9 +252,9 @@ def _wait_for(store: Any, names: Sequence[str]) -> None:
 
 
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
-    """The rows of a batch for each of ``size`` processes: each row once, those of a process in the order of the batch.
-    Rows are dealt out by falling length, to and fro, so that no two shares differ by more than the longest row; where
-    there are fewer rows than processes, some have none."""
+    """Divides the rows of a batch among ``size`` processes: each row goes to one of them, and the rows of a process
+    keep the order of the batch. Rows are dealt out by falling length, back and forth, so that no two shares differ by
+    more than the longest row. If there are fewer rows than processes, some get none."""
     order_B = np.argsort(-lengths_B.astype(np.int64), kind="stable")
     turn_B, place_B = np.divmod(np.arange(len(order_B)), size)
     owner_B = np.where(turn_B % 2 == 0, place_B, size - 1 - place_B)
@@ -260,7 +262,8 @@ def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """The parameters in order, in groups of at most ``_BUCKET`` elements; a larger one is a group by itself."""
+    """Yields the parameters in order, in groups of at most ``_BUCKET`` elements; a larger parameter is a group by
+    itself."""
     bucket: list[nn.Parameter] = []
     elements = 0
     for parameter in parameters:
@@ -274,7 +277,7 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def _reason(error: Exception) -> str:
-    """The message of torch, without the place in its source and its advice."""
+    """Returns the message of torch without the position in its source code and its advice."""
     text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
     return text.split(". ")[0][:200] or type(error).__name__
 

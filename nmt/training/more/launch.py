@@ -1,4 +1,4 @@
-"""Further processes of one command on this machine."""
+"""Further processes that one command starts on this machine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from nmt.core.errors import InputError
 from nmt.training.interruption import terminated_as_interrupted
 
 FAREWELL = 60.0
-"""Seconds that the others have to end after this process has come to its end, or has been interrupted."""
+"""Seconds that the other processes have to end after this one has ended or has been interrupted."""
 
 ORDERLY = (0, 130, 143)
-"""Exit codes of a process that has come to its end, or has been asked to stop."""
+"""Exit codes of a process that has finished, or has been asked to stop."""
 
 LAST_WORDS = 10.0
-"""Seconds that the others have to say why they end, after this process has missed one of them."""
+"""Seconds that the other processes have to say why they end, after this one has noticed that one is gone."""
 
 _PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.more.launch as launch
 _thread.start_new_thread(launch.watch_parent, ())
@@ -43,10 +43,10 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
     of torchrun: by environment variables. The machine's cores are shared out as OMP_NUM_THREADS, unless that is set.
     Must be entered before torch is imported, which reads the number of threads.
 
-    When this process comes to its end, so do the others; when it fails, they are killed. If another process has failed
-    first, what it said is shown; what processes say only because another one failed is not. Raises InputError where a
-    launcher has started this process already, and where another process ends before all have met; typer.Exit with 1
-    for a fault of ours in another one.
+    When this process finishes, it waits for the others to finish; when it fails, they are killed. If another process
+    has failed first, its messages are shown, but not the messages of processes that failed only because of it. Raises
+    InputError if a launcher has started this process already, or if another process ends before all have met;
+    typer.Exit with 1 for a bug of ours in another one.
     """
     if there := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
         raise InputError(f"--processes {count}: {there[0]} is set, as by torchrun; use one of the two")
@@ -55,7 +55,7 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
         "MASTER_PORT": str(_free_port()),
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
-        "TORCHELASTIC_RUN_ID": secrets.token_hex(8),  # what is said over the port is known by it
+        "TORCHELASTIC_RUN_ID": secrets.token_hex(8),  # identifies the messages on the port
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // count)),
     }
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
                 raise InputError(_killed(others) or "another process has ended; its own message says why") from None
             patience = FAREWELL
             raise
-        except SystemExit:  # SIGTERM, and all has been saved
+        except SystemExit:  # SIGTERM, after everything has been saved
             patience = FAREWELL
             raise
         except InputError as error:
@@ -100,7 +100,7 @@ class _Other:
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
-        # the same code as this process runs, whatever lies in the folder that it runs in
+        # the same code as this process, even if the current folder has another nmt
         path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, *arguments],
@@ -111,12 +111,12 @@ class _Other:
         )
 
     def said(self) -> str:
-        """The messages of the process so far."""
+        """Reads the messages of the process so far."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """Ends it if it has not ended."""
+        """Kills the process if it has not ended."""
         self.process.kill()
         self.process.wait()
 
@@ -130,7 +130,7 @@ def watch_parent() -> None:
 
 
 def _killed(others: Sequence[_Other]) -> str:
-    """Names a process that a signal has ended; empty where there is none."""
+    """Names a process that a signal has ended; returns an empty string if there is none."""
     for rank, other in enumerate(others, 1):
         if (code := other.process.poll() or 0) < 0:
             return f"process {rank}: {signal.strsignal(-code)}; the same command goes on from the last checkpoint"
@@ -138,7 +138,7 @@ def _killed(others: Sequence[_Other]) -> str:
 
 
 def _wait(others: Sequence[_Other], seconds: float) -> None:
-    """Until all have ended, or so many seconds have passed."""
+    """Waits until all have ended, or that many seconds have passed."""
     deadline = time.monotonic() + seconds
     while any(other.process.poll() is None for other in others) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -170,14 +170,14 @@ def _is_consequence(text: str, own: str) -> bool:
 
 @contextmanager
 def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None]:
-    """Interrupts this process where another one has failed and it has not missed it by itself after ``LAST_WORDS``:
-    it may be waiting for all to come. ``missed`` then says so."""
+    """Interrupts this process if another one has failed and this one has not noticed after ``LAST_WORDS``, because it
+    may be waiting for all to start. ``missed`` is then set."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.2):
             if any(other.process.poll() not in (None, *ORDERLY) for other in others):
-                if not over.wait(2.0 if _killed(others) else LAST_WORDS):  # what was killed says nothing
+                if not over.wait(2.0 if _killed(others) else LAST_WORDS):  # a killed process says nothing
                     missed.set()
                     _thread.interrupt_main()
                 return
@@ -193,7 +193,7 @@ def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Sets the variables for the body."""
+    """Sets the variables in the body of the context."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -207,7 +207,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _cores() -> int:
-    """The number of cores that this process may use."""
+    """Counts the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

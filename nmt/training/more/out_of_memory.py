@@ -1,4 +1,4 @@
-"""Recovery from a lack of memory: an update is made again, with the batch that did not fit in parts."""
+"""Recovery from a lack of memory: an update is repeated, with the batch that did not fit divided into parts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from nmt.core.seed import generator_states, restore_generators
 from nmt.data.batching import Batch, halves
 
 _NO_MEMORY = re.compile(r"can't allocate memory|std::bad_alloc|ALLOC_FAILED|could not (create|execute) a primitive$")
-"""The messages of torch's allocator on a CPU, of C++ libraries, of CUDA's and of oneDNN. oneDNN says *a primitive
-descriptor* where it has no code for something."""
+"""Messages of torch's allocator on a CPU, of C++ libraries, of CUDA's libraries and of oneDNN. oneDNN says *a primitive
+descriptor* if it has no code for an operation, which is not a lack of memory."""
 
 
 class OutOfMemoryRetry:
-    """Attempts at an update, with each batch in as many parts as memory needs.
+    """Attempts at an update, with each batch in as many parts as are needed to fit into memory.
 
-    A batch that does not fit is halved, and the whole update begins again: a failed backward pass leaves an unknown
-    part of its gradients. Later batches as large are halved before they are tried. Parts give the gradients of the
-    batch but for rounding, and other draws of dropout; a failed attempt has drawn nothing.
+    A batch that does not fit is halved, and the whole update starts again, because a failed backward pass leaves an
+    unknown part of its gradients. Later batches of that size are halved before they are tried. Except for rounding and
+    other draws of dropout, parts give the gradients of the whole batch. The random state is restored after a failed
+    attempt.
     """
 
     def __init__(self, model: nn.Module, device: torch.device, describe: Callable[[Batch], str]) -> None:
-        """``describe`` names, for people, the lines that a batch comes from."""
+        """``describe`` names the lines that a batch comes from, for messages."""
         self._model = model
         self._device = device
         self._describe = describe
@@ -36,14 +37,14 @@ class OutOfMemoryRetry:
         """Tokens, padding included, of the smallest batch that did not fit."""
 
     def attempts(self, batches: Sequence[Batch | None], *, update: int) -> Iterator[Attempt]:
-        """Attempts until one fits. Raises InputError where a single pair does not fit."""
+        """Yields attempts until one fits. Raises InputError if a single pair does not fit."""
         states = generator_states(self._device)
         while True:
             attempt = Attempt([[None] if batch is None else self._parts(batch) for batch in batches])
             yield attempt
             if attempt.failed is None:
                 return
-            # here the tensors of the failed pass are gone: no exception holds them any longer
+            # the tensors of the failed pass are gone by now: no exception refers to them any longer
             self._note(attempt.failed, update)
             self._model.zero_grad(set_to_none=True)
             restore_generators(states, self._device)
@@ -64,7 +65,7 @@ class OutOfMemoryRetry:
             "size, training.recompute spares memory)"
         )
         if self._device.type == "cuda":
-            torch.cuda.empty_cache()  # blocks in sizes that nothing asks for again
+            torch.cuda.empty_cache()  # cached blocks of sizes that are not needed again
 
     def _parts(self, batch: Batch) -> list[Batch]:
         if self.too_large is None or _tokens(batch) < self.too_large or len(batch.pairs_B) == 1:
@@ -73,15 +74,15 @@ class OutOfMemoryRetry:
 
 
 class Attempt:
-    """One attempt at an update. As a context it ends the body where memory is not enough, and no exception leaves it;
-    its items are the parts to learn from, each with the number of its batch. A part is None where this process has no
-    rows of the batch."""
+    """One attempt at an update. As a context manager it ends the body if memory is not enough, without raising an
+    exception. Iterating over it yields the parts to learn from, each with the number of its batch. A part is None if
+    this process has no rows of the batch."""
 
     def __init__(self, parts: Sequence[Sequence[Batch | None]]) -> None:
         self._parts = parts
         self._current: Batch | None = None
         self.failed: Batch | None = None
-        """The part that did not fit; None where all did."""
+        """The part that did not fit, or None."""
 
     def __iter__(self) -> Iterator[tuple[int, Batch | None]]:
         for number, parts in enumerate(self._parts):

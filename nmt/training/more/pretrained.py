@@ -1,11 +1,12 @@
 """Embeddings that start from pretrained word vectors.
 
 The format is the text of word2vec and fastText, plain, gzip or xz: a line ``token number number …`` for each token,
-with spaces between; before them there may be a line ``count width``, whose count is not relied on. Of equal tokens the
-first counts. Bytes that are not UTF-8 are in no vocabulary.
+with spaces in between; before them there may be a line ``count width``, whose count is not used. If a token occurs
+several times, the first vector counts. Bytes that are not UTF-8 are in no vocabulary.
 
-A token of a vocabulary gets the vector of the token that is spelt the same or, where the file has none, spelt the same
-without the mark U+2581 with which a word begins: words find word vectors, pieces those of pieces or of whole words.
+A token of a vocabulary gets the vector of the token with the same spelling or, if the file has none, with the same
+spelling except for the mark U+2581 at the beginning of a word. So words get word vectors, and pieces get vectors of
+pieces or of whole words.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ _HEADER = re.compile(rb"\d{1,18} (\d{1,9})")
 
 
 def start_from_vectors(model: Seq2Seq[Any, Any], config: EmbeddingConfig, data: PreparedData) -> list[str]:
-    """Fills the embeddings of a new model that ``config.pretrained`` has files for; returns a line about each: the
-    share of the vocabulary, special tokens left out, and of the training corpus that has vectors.
+    """Fills the embeddings of a new model for which ``config.pretrained`` has files. Returns a line about each: the
+    share of the vocabulary, without special tokens, and of the training corpus that has vectors.
 
-    Raises InputError for a file that cannot be read, is malformed, of another width, or has none of the tokens.
+    Raises InputError for a file that cannot be read, is malformed, has vectors of another width, or has none of the
+    tokens.
     """
     assert config.pretrained is not None
     weights = dict(model.named_parameters(remove_duplicate=False))
@@ -67,10 +69,11 @@ def start_from_vectors(model: Seq2Seq[Any, Any], config: EmbeddingConfig, data: 
 
 @torch.no_grad()
 def fill_rows(weight_VD: Tensor, pieces: Sequence[str], path: Path, wanted: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Gives the wanted rows of a table the vectors of their pieces; returns True for each row that has got one."""
+    """Fills the wanted rows of a table with the vectors of their pieces; returns a mask of the rows that have got
+    one."""
     exact = {pieces[row].encode(): row for row in wanted}
     bare = {pieces[row].removeprefix(MARK).encode(): row for row in wanted if pieces[row].startswith(MARK)}
-    rank_V = np.zeros(len(pieces), np.int8)  # 2: has the vector of the piece, 1: that of the word without mark, 0: none
+    rank_V = np.zeros(len(pieces), np.int8)  # 2: vector of the piece, 1: of the word without mark, 0: none
     for token, vector_D in read_vectors(path, exact.keys() | bare.keys(), weight_VD.shape[1]):
         for rank, row in ((2, exact.get(token)), (1, bare.get(token))):
             if row is not None and rank_V[row] < rank:
@@ -81,8 +84,8 @@ def fill_rows(weight_VD: Tensor, pieces: Sequence[str], path: Path, wanted: Sequ
 
 
 def read_vectors(path: Path, tokens: Container[bytes], width: int) -> Iterator[tuple[bytes, npt.NDArray[np.float32]]]:
-    """Streams the vectors of some tokens, (width,), in the order of the file. Of other lines the numbers are counted,
-    not parsed. Raises InputError with the line."""
+    """Yields the vectors of some tokens, (width,), in the order of the file. The numbers of other lines are counted,
+    not parsed. Raises InputError, which names the line."""
     number = 0
     for block in whole_lines(path):
         for line in map(bytes.strip, block.removesuffix(b"\n").split(b"\n")):
@@ -101,7 +104,7 @@ def read_vectors(path: Path, tokens: Container[bytes], width: int) -> Iterator[t
                 except ValueError:
                     values = []
                 with np.errstate(over="ignore"):
-                    vector_D = np.array(values, np.float32) + np.float32(0.0)  # averages of weights make 0.0 of -0.0
+                    vector_D = np.array(values, np.float32) + np.float32(0.0)  # averaging weights turns -0.0 into 0.0
                 if len(vector_D) != width or not np.isfinite(vector_D).all():
                     raise InputError(f"{path}:{number}: expected {width} finite numbers after the token")
                 yield token, vector_D

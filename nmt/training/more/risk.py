@@ -40,30 +40,30 @@ from nmt.nn.output import TokenLoss
 from nmt.training.config import RiskConfig
 
 COMPACT_BELOW = 0.8
-"""Sentences whose hypotheses have all ended leave the batch when less than this share of it is still active."""
+"""Sentences whose hypotheses have all ended leave the batch when less than this share of the batch is still active."""
 
 PART = 2
-"""Largest batch of hypotheses, in sizes of the batch of sentence pairs. Larger ones have more padding,
-measured half of it all in a single one; smaller ones keep a GPU less busy."""
+"""Largest batch of hypotheses, as a multiple of the batch of sentence pairs. Larger batches have more padding (half of
+the tokens, as measured with a single batch); smaller ones keep a GPU less busy."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The distinct hypotheses of a batch; the first B are the references, whether they count or not."""
+    """The distinct hypotheses of a batch; the first B are the references, even if they do not count."""
 
     target_MT: Tensor
     length_M: list[int]
-    """Their numbers of tokens, end-of-sentence included."""
+    """Number of tokens of each hypothesis, end-of-sentence included."""
     cell_M: Tensor
-    """The index of each one in the B x C cells, row by row."""
+    """Index of each hypothesis in the B x C cells, row by row."""
     counts_BC: Tensor
-    """True at the hypotheses of S(x), False elsewhere."""
+    """Mask of the cells whose hypotheses are in S(x)."""
     cost_BC: Tensor
     """1 - reward; 0 in an empty cell."""
 
 
 class MinimumRisk:
-    """The risk of batches. Draws from torch's generator of the device."""
+    """Computes the risk of batches, with draws from torch's generator of the device."""
 
     def __init__(
         self,
@@ -74,7 +74,8 @@ class MinimumRisk:
         *,
         smoothing: float,
     ) -> None:
-        """``text`` reads target tokens without end-of-sentence; ``smoothing`` is that of the usual loss."""
+        """``text`` detokenizes target tokens without end-of-sentence; ``smoothing`` is the label smoothing of the usual
+        loss."""
         self.config = config
         self._model = model
         self._compute = compute
@@ -86,7 +87,8 @@ class MinimumRisk:
         """The usual loss of the references, and the risk, summed over the sentences, from one pass over all distinct
         hypotheses and the references."""
         model, config = self._model, self.config
-        # in an autocast of its own: not all versions of torch cast a weight anew that was cast without a gradient
+        # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
+        # gradient
         with _evaluating(model), self._compute.autocast():
             drawn_BKT = sample(
                 model,
@@ -115,7 +117,8 @@ class MinimumRisk:
 
 
 def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor:
-    """sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may be anything outside S(x)."""
+    """Computes the sum over y in S(x) of Q(y | x) cost(y), (B,), from log p(y | x), which may have any value outside
+    S(x)."""
     # Q(y | x) = p(y | x)^alpha, normalised over S(x)
     q_BC = (alpha * log_p_BC).masked_fill(~pool.counts_BC, -torch.inf).softmax(dim=1)
     # the expected cost
@@ -123,23 +126,23 @@ def expected_cost(log_p_BC: Tensor, pool: Candidates, *, alpha: float) -> Tensor
 
 
 def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
-    """From a hypothesis and its reference to 0 ... 1: sentence BLEU with exponential smoothing over the orders that the
-    hypothesis is long enough for, or chrF2, as sacreBLEU's ``sentence_bleu`` (with the tokenizer for the reference's
-    script) and ``sentence_chrf`` compute them."""
+    """Creates a function that maps a hypothesis and its reference to a reward from 0 to 1: sentence BLEU with
+    exponential smoothing over the orders that the hypothesis is long enough for, or chrF2, as sacreBLEU's
+    ``sentence_bleu`` (with the tokenizer for the reference's script) and ``sentence_chrf`` compute them."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()
 
     def of(hypothesis: str, reference: str) -> float:
         metric = sentence_bleu(bleu_tokenizer([[reference]])) if kind == "bleu" else chrf
-        # rounding may lead beyond 1
+        # rounding errors may exceed 1
         return min(float(metric.sentence_score(hypothesis, [reference]).score) / 100.0, 1.0)
 
     return of
 
 
 def max_lengths(is_token_BS: Tensor, ratio: float) -> Tensor:
-    """The most tokens that hypotheses may have, end-of-sentence included, as in translation."""
+    """Computes the maximum number of tokens of hypotheses, end-of-sentence included, as in translation."""
     return (is_token_BS.sum(dim=1) * ratio).long() + 10
 
 
@@ -147,11 +150,11 @@ def max_lengths(is_token_BS: Tensor, ratio: float) -> Tensor:
 def sample(
     model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, *, samples: int, temperature: float
 ) -> Tensor:
-    """Hypotheses (B, K, T) drawn token by token from softmax(logits / temperature), padding and begin-of-sentence left
-    out; each ended, and filled up, with end-of-sentence.
+    """Draws hypotheses (B, K, T) token by token from softmax(logits / temperature) without padding and
+    begin-of-sentence. Each ends with, and is filled up with, end-of-sentence.
 
-    ``max_length_B`` (at least 1) counts end-of-sentence. A hypothesis of that length is made to take it as its last
-    token, as in greedy search, and has from then on the probability that the model gives to ending there.
+    ``max_length_B`` (at least 1) counts end-of-sentence. A hypothesis that reaches this length is forced to take it as
+    its last token, as in greedy search; its probability then includes the one that the model gives to ending there.
     """
     memory = model.encode(source_BS)
     state = model.start(memory).repeat(samples)
@@ -166,7 +169,7 @@ def sample(
         state = step.state
         # softmax(logits / temperature) without padding and begin-of-sentence
         token_N = drawn(step.logits_NV.float().index_fill(1, never, -torch.inf) / temperature)
-        # what has ended, or is as long as it may get, takes end-of-sentence
+        # rows that have ended, or have reached their maximum length, take end-of-sentence
         token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
         drawn_NT[row_N, time] = token_N
         active_N = token_N != EOS
@@ -191,7 +194,7 @@ def candidates(
     *,
     include_reference: bool,
 ) -> Candidates:
-    """The distinct hypotheses among what was drawn, ended by end-of-sentence, and the references, with their costs. Two
+    """Collects the references and the distinct drawn hypotheses, which end with end-of-sentence, with their costs. Two
     segmentations of one text are two hypotheses. A reference that was drawn counts in any case."""
     sentences, cells = len(target_BT), 1 + drawn_BKT.shape[1]
     counts_BC, cost_BC = torch.zeros(sentences, cells, dtype=torch.bool), torch.zeros(sentences, cells)
@@ -224,23 +227,24 @@ def candidates(
 
 @dataclass(frozen=True)
 class _Tokens:
-    """All tokens of all hypotheses, one after the other."""
+    """All tokens of all hypotheses, concatenated."""
 
     readout_WR: Tensor
     """The readout before each token."""
     token_W: Tensor
     hypothesis_W: Tensor
-    """The row of ``Candidates.target_MT`` that it is from."""
+    """The row of ``Candidates.target_MT`` that each token comes from."""
 
 
 def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, cells: int) -> _Tokens:
-    """Each sentence goes through the encoder once, hypotheses of like length go through the decoder together, at most
-    ``cells`` tokens at a time, padding included: what was drawn may be twice as long as the rest."""
+    """Computes the readouts of all hypotheses. Each sentence goes through the encoder once. Hypotheses of similar
+    length go through the decoder together, at most ``cells`` tokens at a time, padding included, because some drawn
+    hypotheses may be twice as long as the rest."""
     memory = model.encode(source_BS)
     sentence_M = pool.cell_M // pool.counts_BC.shape[1]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for rows in length_batches(pool.length_M, cells):
-        # longest first, as length_batches gives them, so the first one's length is that of all
+        # length_batches puts the longest first, so all are padded to the length of the first
         row_P = torch.tensor(rows, device=sentence_M.device)
         target_PT = pool.target_MT[row_P, : pool.length_M[rows[0]]]
         decoded = model.teacher_forced(target_PT, memory.select(sentence_M[row_P]))
@@ -256,7 +260,7 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Turns dropout off for the body."""
+    """Turns dropout off in the body of the context."""
     was_training = model.training
     model.eval()
     try:

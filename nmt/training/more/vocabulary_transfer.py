@@ -1,7 +1,8 @@
-"""Weights of a model with another vocabulary: rows of embeddings and output layer are found by the spelling of their
-piece (Lakew et al. 2018, "Transfer Learning in Multilingual Neural Machine Translation with Dynamic Vocabulary").
+"""Transfer of weights to a model with another vocabulary: rows of embeddings and output layer are matched by the
+spelling of their piece (Lakew et al. 2018, "Transfer Learning in Multilingual Neural Machine Translation with Dynamic
+Vocabulary").
 
-Pieces that the old vocabulary lacks keep the values that the new model began with.
+Pieces that the old vocabulary lacks keep the initial values of the new model.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from nmt.training.folders import MODEL
 
 
 def load_weights_by_piece(checkpoint: Path, model: Seq2Seq[Any, Any], old: TokenizerPair, new: TokenizerPair) -> str:
-    """Fills a new model with a checkpoint's weights; returns the number of rows that came along, in words. Raises
-    InputError for a checkpoint of other shapes than rows of vocabularies explain."""
+    """Fills a new model with a checkpoint's weights; returns a phrase with the number of rows that were transferred.
+    Raises InputError if shapes differ by more than the rows of the vocabularies."""
     path = checkpoint / MODEL
     weights = checkpoints.read_tensors(path)
     rows_of = {"source": _common_rows(old.source, new.source), "target": _common_rows(old.target, new.target)}
@@ -37,7 +38,7 @@ def load_weights_by_piece(checkpoint: Path, model: Seq2Seq[Any, Any], old: Token
 
 
 def _common_rows(old: Tokenizer, new: Tokenizer) -> dict[int, int]:
-    """The row of the old vocabulary for each row of the new one whose piece it has."""
+    """Maps each row of the new vocabulary whose piece is in the old one to its row there."""
     row_of = {piece: row for row, piece in enumerate(old.pieces(range(old.size)))}
     pieces = enumerate(new.pieces(range(new.size)))
     return {row: row_of[piece] for row, piece in pieces if piece in row_of}

@@ -69,7 +69,7 @@ def gru(context: torch.nn.GRU, rows: np.ndarray) -> np.ndarray:
 def by_hand(
     layer: AlignmentLayer, model: Seq2Seq[Any, Any], source: list[int], target: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of one pair the matrices (T, S), from what the decoder reads out one step after another."""
+    """Computes the matrices (T, S) of one pair from the decoder's readouts, one step after another."""
     source_1S = torch.tensor([[*source, EOS]])
     with torch.no_grad():
         encoded = model.encoder(model.encoder.embed(source_1S), source_1S == model.pad)

@@ -77,7 +77,8 @@ def test_a_file_is_what_python_learns(nmt: Command, text: Path, tmp_path: Path) 
 
 
 def test_continue_learns_on_from_a_file(nmt: Command, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From two halves of a text in turn as from both as two blocks; other words than the first half's are known."""
+    """Learning from two halves of a text in turn equals learning from both as two blocks; words that only the second
+    half has are known."""
     for name in ("x.de", "x.en"):
         lines = (text / name).read_text().splitlines(keepends=True)
         Path(f"1{name}").write_text("".join(lines[:40]))
@@ -269,7 +270,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
 
 
 def test_seeds(taught: Path, text: Path, tmp_path: Path, nmt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also learns from other pairs than those of the run."""
+    """The learner also accepts other pairs than those of the run."""
     monkeypatch.setattr(workflow, "UPDATES", 5)
     run = copy(taught, tmp_path)
     found = []

@@ -1,4 +1,4 @@
-"""How an aligner cuts words."""
+"""Word units of an aligner."""
 
 from __future__ import annotations
 

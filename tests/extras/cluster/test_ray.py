@@ -73,7 +73,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(trained: Path, shards: Path) -> list[bytes]:
-    """What one process makes of each shard."""
+    """Translations of each shard by one process."""
     text = b"".join((shards / f"{number}.txt").read_bytes() for number in range(SHARDS))
     done = nmt(*OPTIONS, folder=trained, stdin=text)
     assert done.returncode == 0, done.stderr.decode()

@@ -1,4 +1,5 @@
-"""What of a translation of many files needs no cluster: which files, what they become, and what they were made with."""
+"""The parts of a translation of many files that do not need a cluster: the choice of files, their outputs, and the
+manifest."""
 
 from __future__ import annotations
 

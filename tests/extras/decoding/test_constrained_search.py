@@ -41,7 +41,7 @@ FOLLOWS_V = torch.tensor([token in FOLLOWING for token in range(6)])
 
 
 def contains(tokens: Tokens, phrases: tuple[Constraint, ...], used: frozenset[int] = frozenset()) -> bool:
-    """Whether one alternative of each phrase stands in the tokens, none over another, in whatever order."""
+    """Returns True if one alternative of each phrase occurs in the tokens, without overlaps, in any order."""
     if not phrases:
         return True
     alternatives, *others = phrases
@@ -62,7 +62,7 @@ WORDS = (0, 1, 2, 4, 5)
 
 @torch.no_grad()
 def all_log_probs(model: Seq2Seq[Any, Any], source: Sequence[int], limit: int) -> dict[Tokens, float]:
-    """Of each sequence of fewer than ``limit`` tokens, by teacher forcing."""
+    """Computes the log-probability of each sequence of fewer than ``limit`` tokens, by teacher forcing."""
     found: dict[Tokens, float] = {}
     for size in range(limit):
         each = list(itertools.product(WORDS, repeat=size))
@@ -152,7 +152,7 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
 
 
 def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
-    """Of two tokens the second is the last chance: both beams go on with translations that hold the phrase."""
+    """The second of two tokens is the last chance: both beams continue translations that contain the phrase."""
     table = [[0.01, 0.06, 0.01, 0.02, 0.3, 0.6], [0.01, 0.1, 0.01, 0.03, 0.35, 0.5], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]]
     search = ConstrainedBeamSearch(EOS, Ranking(0.0), 2, n_best=2, phrases=(single((4,)),))
     (found,) = search(scripted(table), SOURCE_BS[:1], LogitsProcessors(torch.tensor([3]), eos=EOS))
@@ -250,7 +250,7 @@ def test_where_matches_are_dropped_a_hypothesis_can_still_be_completed(monkeypat
 
 def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_most() -> None:
     def banks(beam: int, missing: Sequence[int]) -> list[int]:
-        """What the chosen of candidates, best first, lack."""
+        """Returns the numbers of missing tokens of the chosen candidates, best first."""
         missing_1C = torch.tensor([missing])
         goes_on_1C = torch.ones_like(missing_1C, dtype=torch.bool)
         ((*kept,),) = allocated(missing_1C, goes_on_1C, torch.tensor([[2]]), banks=3, beam=beam).tolist()

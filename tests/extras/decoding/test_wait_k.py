@@ -74,7 +74,7 @@ def plain_wait_k(
     words[0] = [*before, *words[0]]
 
     def log_probs(number: int) -> list[float]:
-        """Of the token after those written, given the source words of target word ``number``."""
+        """Computes the log-probabilities of the next token, given the source words of target word ``number``."""
         read = min(k + number - 1, len(words))
         prefix = [token for word in words[:read] for token in word] + [EOS] * (read == len(words))
         tokens = tuple(token for word in written for token in word)

@@ -1,4 +1,4 @@
-"""What of a text is not translated."""
+"""Parts of a text that are not translated."""
 
 from __future__ import annotations
 

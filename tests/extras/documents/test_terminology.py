@@ -126,7 +126,7 @@ def test_a_translation_that_has_its_terms_is_kept(folder: Path, monkeypatch: pyt
 
 
 def test_a_constrained_translation_that_costs_too_much_gives_way(folder: Path) -> None:
-    """With no loss allowed a term takes the place of what is aligned with it, and the rest stays."""
+    """If no loss is allowed, a term replaces the words aligned with it, and the rest remains."""
     translator = loaded(folder)
     terms, source = Glossary((Term("Hund", ("dog",)),)), "eins zwei Hund"
     free = translator.translate([source])[0]

@@ -1,4 +1,4 @@
-"""What makes a sentence pair suspicious."""
+"""Suspicious sentence pairs."""
 
 from __future__ import annotations
 

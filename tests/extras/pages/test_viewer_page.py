@@ -41,7 +41,7 @@ def _without_complaints(browser: Browser) -> Iterator[None]:
 
 
 def alignment(source: Sequence[str], target: Sequence[str], seed: int) -> Alignment:
-    """With weights that are whole steps of what the file holds."""
+    """Creates an alignment whose weights are whole steps of the file's precision."""
     steps = np.random.default_rng(seed).integers(0, 256, (len(target), len(source)))
     links = tuple((s, t) for s in range(len(source)) for t in range(len(target)) if (s + 2 * t + seed) % 3 == 0)
     return Alignment(tuple(source), tuple(target), links, steps / 255)
@@ -83,7 +83,7 @@ def word(pair: int, side: int, place: int) -> str:
 
 
 def lit(browser: Browser, pair: int, side: int) -> list[float | None]:
-    """How the words of a side are lit."""
+    """Returns the weights by which the words of a side are highlighted."""
     script = """
     const article = document.querySelectorAll(".pair")[arguments[0] - 1];
     const words = [...article.querySelectorAll(`.word[data-side="${arguments[1]}"]`)];

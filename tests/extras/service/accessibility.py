@@ -1,4 +1,4 @@
-"""What axe-core, whose rules are those of Lighthouse's accessibility audit, finds wrong with a page."""
+"""Faults of a page that axe-core finds, whose rules are those of Lighthouse's accessibility audit."""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ class Browser:
         self._ask("POST", "url", url=url)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script returns."""
+        """Runs a script and returns its result."""
         return self._ask("POST", "execute/sync", script=script, args=list(arguments))
 
     def until(self, script: str, *arguments: Any) -> Any:
-        """What a script returns, as soon as that is true."""
+        """Runs a script until its result is true, and returns it."""
         for _ in range(400):
             if found := self.run(script, *arguments):
                 return found
@@ -84,7 +84,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self._ask("GET", "screenshot")))
 
     def complaints(self) -> list[str]:
-        """What it has said of faults on pages since it was asked last."""
+        """Returns the browser's messages about faults on pages since the last call."""
         return [each["message"] for each in self._ask("POST", "se/log", type="browser") if each["level"] != "INFO"]
 
     def _find(self, selector: str) -> str:

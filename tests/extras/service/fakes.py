@@ -114,7 +114,7 @@ def asking(
     config: Batching = AT_ONCE,
     limits: Limits = LIMITS,
 ) -> T:
-    """What a conversation with a server around ``engine`` gives."""
+    """Returns the result of a conversation with a server around ``engine``."""
     metrics = Metrics()
     with batching(engine, config, on_done=metrics.batch) as batcher:
         app = create_app(batcher, limits, metrics)

@@ -59,7 +59,7 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
 
 @contextmanager
 def serving(batcher: Batcher, limits: Limits = LIMITS) -> Iterator[str]:
-    """Where the application answers, over a real socket."""
+    """Serves the application over a real socket, and yields its address."""
     with bind("127.0.0.1", 0) as listening:
         config = uvicorn.Config(create_app(batcher, limits, Metrics()), log_config=None, lifespan="off")
         server = uvicorn.Server(config)

@@ -111,7 +111,7 @@ def numbers(tree: Any) -> list[float]:
 
 
 def test_a_translation_within_another_changes_neither(translator: Translator) -> None:
-    """Of the fast decoders, which the library has put in."""
+    """The library's fast decoders are used."""
     engine, options = TranslatorEngine(translator), RequestOptions(alignment=True)
     texts, others = ["eine katze und ein hund", "der hund"], ["drei", "ein hund und eine katze"]
     within: list[list[Answer]] = []
@@ -127,7 +127,7 @@ def test_a_translation_within_another_changes_neither(translator: Translator) ->
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_a_heavy_request_holds_up_nobody_and_its_work_ends_with_its_client(trained: Path) -> None:
-    """With a search that never ends by itself: the heavy text takes 100,000 steps, the other one some hundreds."""
+    """The search never ends by itself: the heavy text takes 100,000 steps, the other one some hundreds."""
     search = {"min_length": 1_000_000, "max_length_ratio": 100, "split_longer_than": "null", "beam": 2}
     changes = [word for key, value in search.items() for word in ("--set", f"search.{key}={value}")]
     with (

@@ -218,7 +218,7 @@ def test_products_in_integers_are_those_without_kernels(
 @needs_kernels
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
 def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are tiles the number of rows decides, and a sentence shall not depend on its company."""
+    """If there are tiles the number of rows decides the method, and a sentence must not depend on its batch."""
     dtype = torch.bfloat16
     if not kernels(dtype)._has_product:
         pytest.skip("the CPU has no products of bytes")

@@ -104,7 +104,7 @@ def test_steps_of_a_search_are_the_same(config: dict[str, Any]) -> None:
 
 @every_kind
 def test_steps_of_a_long_search_are_the_same(config: dict[str, Any]) -> None:
-    """More steps than there are vectors of positions formed at once."""
+    """The search has more steps than vectors of positions are computed at once."""
     assert_same_steps(config, steps=70)
 
 

@@ -35,7 +35,7 @@ def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monke
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
 @torch.no_grad()
 def test_parts_of_a_weight_share_its_scales(cell: CellKind) -> None:
-    """Where one part of the input is 0, the other is multiplied as it is in a stack without parts."""
+    """If one part of the input is 0, the other is multiplied as in a stack without parts."""
     exact = RecurrentStack(cell, input_size=6, size=8, layers=1).eval()
     in_parts, whole = (Int8RecurrentStack(exact, parts, torch.float32) for parts in ([4, 2], [6]))
     for is_zero in (slice(0, 4), slice(4, 6)):

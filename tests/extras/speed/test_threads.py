@@ -1,4 +1,4 @@
-"""As many threads as there are idle cores."""
+"""Training uses as many threads as there are idle cores."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_adapters_are_trained_alone_and_exactly_resumed(
 
 
 def test_the_first_validation_is_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a training that was killed after it, or before its checkpoint was written."""
+    """The training was killed after the validation, or before its checkpoint was written."""
     monkeypatch.chdir(folder)
     settings = ("training.stopping.updates=4", "training.validation={every: 2, first: 0, metric: loss, bleu: false}")
     tune("run=whole", *settings)

@@ -57,7 +57,7 @@ def test_shares_have_each_row_once_in_order_and_weigh_alike(lengths: Any, size: 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_the_shares_of_an_epoch_are_every_pair_once(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With batches of so few pairs that some processes have no row."""
+    """Some batches have so few pairs that some processes have no row."""
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
@@ -399,7 +399,7 @@ def test_what_the_first_has_measured_decides_for_all(folder: Path, start: Start)
 
 
 def test_processes_draw_different_dropout(folder: Path, start: Start) -> None:
-    """Where all drop the same, a batch of two equal pairs in two processes learns as from one pair."""
+    """If all processes dropped the same, a batch of two equal pairs in two processes would learn as from one pair."""
     for side in ("de", "en"):
         path = folder / f"train.{side}"
         path.write_text(path.read_text(encoding="utf-8").split("\n")[0] + "\n", encoding="utf-8")
@@ -428,7 +428,8 @@ def test_a_run_goes_on_with_other_numbers_of_processes(folder: Path, start: Star
 
 
 def test_going_on_with_as_many_processes_is_exact(folder: Path, start: Start) -> None:
-    """With dropout: the first process' generators are in the checkpoint, the others' are functions of the update."""
+    """This includes dropout: the first process' generators are in the checkpoint, the others' are functions of the
+    update."""
     start(folder, 2, "run=whole", "training.stopping.updates=7")
     start(folder, 2, "training.stopping.updates=4")
     start(folder, 2, "training.stopping.updates=7")

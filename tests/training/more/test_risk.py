@@ -169,7 +169,8 @@ def test_the_gold_loss_is_the_usual_one_and_has_a_gradient_where_it_counts(monke
 def probabilities(
     model: Seq2Seq[Any, Any], source: list[int], longest: int, temperature: float
 ) -> dict[tuple[int, ...], float]:
-    """Of every hypothesis of up to ``longest`` tokens, step by step; at the last one nothing is left but to end."""
+    """Computes the probability of every hypothesis of up to ``longest`` tokens, step by step; at the last step a
+    hypothesis can only end."""
     memory = model.encode(torch.tensor([source]))
     found: dict[tuple[int, ...], float] = {}
 
@@ -194,7 +195,7 @@ def probabilities(
 @pytest.mark.parametrize(("kind", "temperature"), list(zip(MODELS, (0.5, 3.0), strict=False)))
 @torch.no_grad()
 def test_hypotheses_are_drawn_from_the_model(kind: str, temperature: float) -> None:
-    """Where the first sentence ends at once and leaves the batch."""
+    """The first sentence ends at once and leaves the batch."""
     model, limits, samples = make(MODELS[kind], scale=1.2), [1, 4, 3], 20_000
     torch.manual_seed(7)
     drawn_BKT = sample(model, padded(SOURCES), torch.tensor(limits), samples=samples, temperature=temperature)
@@ -273,7 +274,7 @@ def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.Monke
 
 
 def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they do for want of memory, where the batch is halved and tried again."""
+    """The draws may fail because of memory; then the batch is halved and tried again."""
 
     def fail(*_: Any, **__: Any) -> Tensor:
         raise torch.OutOfMemoryError
@@ -286,7 +287,7 @@ def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyP
 
 
 def test_in_bfloat16_every_weight_has_its_gradient() -> None:
-    """Also where weights have been cast for the draws, which have none."""
+    """This includes weights that have been cast for the draws, which do not have gradients."""
     if compute("cpu", "auto").precision != "bfloat16":
         pytest.skip("needs a CPU that multiplies bfloat16")
     model = make(MODELS["rnn"]).train()
@@ -326,7 +327,7 @@ def test_rewards_are_sacrebleus(hypothesis: str, reference: str) -> None:
 
 
 def test_words_of_a_reward_are_those_of_the_script() -> None:
-    """As one word, no sentence would be like another."""
+    """If it were one word, no sentence would be similar to another."""
     expected = sacrebleu.sentence_bleu("我有一条狗。", ["我有一只狗。"], tokenize="zh").score / 100.0
     assert expected > 0.0
     assert reward("bleu")("我有一条狗。", "我有一只狗。") == pytest.approx(expected)
@@ -435,7 +436,7 @@ def test_loss_and_perplexity_are_those_of_the_gold_words(corpus: Path) -> None:
 
 @pytest.mark.slow
 def test_risk_falls(corpus: Path) -> None:
-    """From a model that has learnt a little, which learns no more by the words of the references."""
+    """Training starts from a model that has learnt a little, and does not learn from the words of the references."""
     common = ("training.validation.every=1000",)
     trained(
         corpus, "old", *common, "training.stopping.updates=250", "training.optimizer.learning_rate=1e-2",

@@ -1,1 +1,1 @@
-"""More training pairs: from text of one language, and from the pairs that are there."""
+"""Additional training pairs, from text of one language and from existing pairs."""

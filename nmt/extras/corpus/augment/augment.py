@@ -1,4 +1,4 @@
-"""More training pairs for a configuration, in a folder that the same call goes on with after an interruption.
+"""Additional training pairs for a configuration, in a folder with which the same call continues after an interruption.
 
     back-translation    lines of the target language, translated back: Sennrich et al. 2016, "Improving Neural Machine
                         Translation Models with Monolingual Data"; searched, drawn or noised: Edunov et al. 2018,
@@ -74,7 +74,7 @@ class Augmentation:
     # ------------------------------------------------------------------------------------------------------- models
 
     def train(self, experiment: Experiment, name: str) -> Path:
-        """Trains a model, or goes on with it, unless that is done; returns the run."""
+        """Trains a model, or resumes its training, unless it is finished; returns the run."""
         run = experiment.folder
         corpora = [*experiment.data.train_corpora, *experiment.data.valid_corpora]
         tree = experiment.model_dump(mode="json", include={"seed", "data", "model", "training"})
@@ -91,12 +91,12 @@ class Augmentation:
 
     @cached_property
     def forward(self) -> Path:
-        """The checkpoint of the configuration's own run, which is trained first if need be."""
+        """Returns the checkpoint of the configuration's own run, which is trained first if necessary."""
         return find_checkpoint(self.train(self.experiment, "forward model"))
 
     @cached_property
     def reverse(self) -> Path:
-        """The checkpoint of the model of the other direction, which is trained first if need be."""
+        """Returns the checkpoint of the model of the other direction, which is trained first if necessary."""
         given = self.options.reverse
         path = self.folder / "reverse.yaml" if given is None else Path(given).expanduser()
         if given is None:
@@ -119,7 +119,7 @@ class Augmentation:
     # --------------------------------------------------------------------------------------------------------- text
 
     def _text(self, kind: Kind) -> Path:
-        """The folder of the lines that pairs are made of."""
+        """Returns the folder of the lines that pairs are made from."""
         folder, data = self.folder / "text" / kind.text.replace(" ", "-"), self.experiment.data
         held_out = [*data.valid_corpora, *data.test_corpora]
         if kind.of_pairs:
@@ -147,7 +147,7 @@ class Augmentation:
         return folder
 
     def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
-        """The folder of the translations of a folder of text of one side."""
+        """Returns the folder of the translations of a folder of text of one side."""
         folder, options = self.folder / "translated" / name, self.options
         model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
         languages = self.experiment.data.train_corpora[0].languages
@@ -192,7 +192,7 @@ class Augmentation:
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
-        # each line was translated alone: a blank line keeps it from the one before
+        # each line was translated separately, so a blank line separates it from the preceding one
         inputs["data.context"], end = (True, "\n\n") if self.experiment.data.context else (None, "\n")
 
         def make() -> None:
@@ -218,7 +218,7 @@ class Augmentation:
     # ------------------------------------------------------------------------------------------------ configurations
 
     def write_config(self, corpora: Sequence[Synthetic], run: Path, path: Path) -> Path:
-        """Writes the configuration of a run that learns from these corpora as well."""
+        """Writes the configuration of a run that also learns from these corpora."""
         mixed = mixture(self.experiment, corpora, self.options.real_share)
         changed = augmented(self.experiment, run, corpora, mixed)
         comments = [
@@ -235,7 +235,7 @@ class Augmentation:
         return path
 
     def table(self, runs: Mapping[str, Path]) -> str:
-        """BLEU and chrF of runs on the validation corpus, by ``search`` of their configurations."""
+        """Formats BLEU and chrF of runs on the validation corpus, with ``search`` of their configurations."""
         valid = self.experiment.data.valid_corpora
         sources = [text for corpus in valid for text in Document().sentences(_sides([corpus], "source"))]
         references = list(_sides(valid, "target"))
@@ -249,14 +249,14 @@ class Augmentation:
 
 
 def _sides(corpora: Iterable[CorpusConfig], side: str) -> Iterator[str]:
-    """The lines of one side of corpora."""
+    """Yields the lines of one side of corpora."""
     for corpus in corpora:
         for block in read_blocks(corpus):
             yield from block.sources if side == "source" else block.targets
 
 
 def _search(beam: int | None, sampling_seed: int | None = None) -> list[str]:
-    """The changes of a configuration for one translation of each line."""
+    """Returns the changes of a configuration for one translation of each line."""
     sampling = "null" if sampling_seed is None else f"{{seed: {sampling_seed}}}"
     changes = ["search.n_best=1", "search.consensus=null", "search.document=false", f"search.sampling={sampling}"]
     return [*changes, *([] if beam is None else [f"search.beam={beam}"])]
@@ -284,7 +284,7 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """Puts the option before what is wrong with its value."""
+    """Puts the name of the option before errors about its value."""
     try:
         yield
     except InputError as error:
@@ -322,7 +322,8 @@ def augment(experiment: Experiment, options: AugmentOptions) -> None:
 
 
 def _train(work: Augmentation, corpora: Sequence[Synthetic], path: Path, *, each: bool) -> None:
-    """Trains the configuration, that with all corpora and with ``each`` those with one of them; prints the scores."""
+    """Trains the configuration, the one with all corpora, and with ``each`` also those with one of them; prints the
+    scores."""
     runs = {str(work.config): run_of(work.forward)}
     if each and len(corpora) > 1:
         for corpus in corpora:

@@ -1,4 +1,4 @@
-"""Configurations made of the user's: with source and target exchanged, and with more training corpora."""
+"""Configurations derived from the user's: with source and target exchanged, and with additional training corpora."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def _with(structure: AnyStructure, **changes: object) -> AnyStructure:
 
 
 def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]) -> Experiment:
-    """The experiment of the other direction. ``rewrite`` gives the file of a file of pairs with its sides exchanged.
+    """Creates the experiment of the other direction. ``rewrite`` returns a copy of a file of pairs with its sides
+    exchanged.
 
-    What is of this direction only is left out: weights to start from, and links, with the attention that they guide.
-    Raises InputError for given subwords that are not the same for both sides.
+    Settings of this direction are left out: weights to start from, and links with the attention that they guide. Raises
+    InputError if existing subwords are not the same for both sides.
     """
     data, training, embedding = experiment.data, experiment.training, experiment.model.embedding
     if data.subwords.model is not None and not data.subwords.joint:
@@ -59,7 +60,7 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A corpus that was made: its name, its two files, and its number of pairs."""
+    """A synthetic corpus: its name, its two files, and its number of pairs."""
 
     name: str
     source: Path
@@ -69,7 +70,7 @@ class Synthetic:
 
 @dataclass(frozen=True)
 class Mixture:
-    """The mixture of real and made pairs in an epoch.
+    """The mixture of real and synthetic pairs in an epoch.
 
     Attributes:
         real: The factor of the weights of the real corpora.
@@ -81,7 +82,7 @@ class Mixture:
 
 
 def mixture(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> Mixture:
-    """The mixture of an epoch in which real pairs are at least this share; none of them is left out."""
+    """Computes the mixture of an epoch in which real pairs have at least this share; none of them is left out."""
     data = experiment.data
     real = sum(
         corpus.weight * sum(len(block.sources) for block in read_blocks(corpus)) for corpus in data.train_corpora
@@ -93,7 +94,8 @@ def mixture(experiment: Experiment, corpora: Sequence[Synthetic], share: float) 
 
 
 def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], mixed: Mixture) -> Experiment:
-    """The experiment with more training corpora, the weights of its own ones multiplied, and more updates."""
+    """Creates the experiment with additional training corpora, the weights of its own corpora multiplied, and more
+    updates."""
     data, training = experiment.data, experiment.training
     real = [_with(corpus, weight=float(f"{corpus.weight * mixed.real:.5g}")) for corpus in data.train_corpora]
     languages = data.train_corpora[0].languages

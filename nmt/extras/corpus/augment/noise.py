@@ -2,7 +2,7 @@
 
 Lample et al. 2018, "Unsupervised Machine Translation Using Monolingual Corpora Only", section 2.3; with blanks Edunov
 et al. 2018, "Understanding Back-Translation at Scale", section 3. Words are what white space separates. A sentence of
-one word stays as it is: in a language without spaces that is the whole sentence.
+one word does not change: in a language without spaces this word is the whole sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 DROPPED, BLANKED, DISTANCE = 0.1, 0.1, 3
-"""Probability that a word is dropped and that it is blanked; the most places that a word moves."""
+"""Probabilities that a word is dropped and that it is blanked, and the maximum number of places that a word moves."""
 
 BLANK = "<BLANK>"
 
@@ -35,7 +35,7 @@ def shuffle_words(words: Sequence[str], random: np.random.Generator, distance: i
 
 
 def noised(sentence: str, random: np.random.Generator) -> str:
-    """The sentence with all three kinds of noise."""
+    """Applies all three kinds of noise to a sentence."""
     words = sentence.split()
     if len(words) < 2:
         return sentence

@@ -1,4 +1,4 @@
-"""Pairs of lines and their translations: the best of them, with changed sources."""
+"""Pairs of lines and their translations, of which the best are kept, with changed sources."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from nmt.extras.corpus.augment.noise import noised
 from nmt.extras.corpus.augment.text import Translated
 
 TAG = "<BT>"
-"""The first word of a source that was translated back (Caswell et al. 2019). It is text: subwords that are learnt with
-it have it as one of them, for it is frequent."""
+"""First word of a back-translated source (Caswell et al. 2019). It is text: because it is frequent, it is one of the
+subwords that are learnt from such sources."""
 
 Method: TypeAlias = Literal["tagged", "beam", "noised", "sampling"]
 
@@ -27,13 +27,13 @@ EDITS: Mapping[Method, Callable[[str, np.random.Generator], str]] = {
     "noised": noised,
     "sampling": lambda line, _: line,
 }
-"""The change of a source, by method."""
+"""Functions that change a source, by method."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Pairs made of lines of one ``side``: of given text, or with ``of_pairs`` of the training pairs. The other side is
-    their translation; with ``copies`` the line itself. The source is changed as ``method`` says."""
+    """Pairs made from lines of one ``side``: of given text, or with ``of_pairs`` of the training pairs. The other side
+    is their translation, or with ``copies`` the line itself. ``method`` says how the source is changed."""
 
     name: str
     side: Literal["source", "target"]
@@ -43,13 +43,13 @@ class Kind:
 
     @property
     def text(self) -> str:
-        """The name of the text."""
+        """Name of the text."""
         return f"{self.side}s of pairs" if self.of_pairs else f"{self.side} text"
 
 
 @dataclass(frozen=True)
 class PairCounts:
-    """The numbers of pairs that were written, without a translation, and among the worst."""
+    """Numbers of pairs that were written, that had no translation, and that were among the worst."""
 
     written: int
     blank: int
@@ -57,7 +57,8 @@ class PairCounts:
 
 
 def best(score_N: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
-    """The share ``keep`` of highest score among those that are finite, at least one; of equal scores, the first."""
+    """Selects the share ``keep`` with the highest finite scores, but at least one; if scores are equal, the first
+    ones."""
     order_N = np.argsort(-score_N, kind="stable")
     is_kept_N = np.zeros(len(score_N), dtype=bool)
     finite = int(np.isfinite(score_N).sum())
@@ -66,7 +67,7 @@ def best(score_N: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
 
 
 def with_round_trip(rows: Iterable[Translated], again: Iterable[Translated]) -> Iterator[Translated]:
-    """The same translations, each scored by the sentence chrF2 of its translation back to the line."""
+    """Scores translations by the sentence chrF2 of their translations back, with the line as the reference."""
     from nmt.evaluation.translation import sacrebleu_metric
 
     metric = sacrebleu_metric("chrf")
@@ -84,9 +85,9 @@ def write_pairs(
     seed: int,
     end: str,
 ) -> PairCounts:
-    """Writes the pairs of the best translations, in order, to a file of sources and one of targets, ``end`` after each.
-    ``rows`` and ``scored`` give the same translations, read anew by each call. A pair's noise depends on seed and place
-    only."""
+    """Writes the pairs of the best translations, in order, to a file of sources and one of targets, with ``end`` after
+    each line. ``rows`` and ``scored`` yield the same translations, which each call reads anew. The noise of a pair
+    depends only on the seed and its place."""
     score_N = np.fromiter((row.score if row.text else -np.inf for row in scored()), np.float64)
     is_kept_N = best(score_N, keep)
     files[0].parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Steps of a pipeline in a folder, each made once: the same pipeline goes on where it was interrupted.
+"""Steps of a pipeline in a folder, each of which runs once: the same pipeline continues where it was interrupted.
 
 ``augment.json`` of the folder records them: ``{"target text": {"inputs": {…}, "done": true}, …}``.
 """
@@ -26,10 +26,12 @@ class Step:
     """A step of the pipeline.
 
     Attributes:
-        inputs: All that the output is a function of: settings by name, nested or not, and hashes of files.
-        outputs: Files and folders that are there after the step.
-        make: Makes the outputs. Called again after an interruption, it may go on with what is there.
-        resumes: ``make`` goes on with what is there, so other inputs are refused after an InputError, too.
+        inputs: Everything that the output is a function of: settings by name, nested or not, and hashes of files.
+        outputs: Files and folders that exist after the step.
+        make: Function that makes the outputs. When it is called again after an interruption, it may continue with
+            existing files.
+        resumes: True if ``make`` continues with existing files, so that other inputs are refused after an InputError,
+            too.
     """
 
     name: str
@@ -39,8 +41,8 @@ class Step:
     resumes: bool = False
 
     def run(self, folder: Path) -> None:
-        """Runs the step, unless its outputs are there. Raises InputError where it was begun with other inputs, or the
-        record is damaged."""
+        """Runs the step, unless its outputs exist. Raises InputError if it was started with other inputs, or the record
+        is damaged."""
         as_read = json.loads(json.dumps(self.inputs))
         inputs = {dotted(place): value for place, value in leaves(as_read)}
         try:
@@ -65,7 +67,7 @@ class Step:
             self.make()
         except InputError:
             if not self.resumes:
-                save(folder, record)  # other inputs are what the error asks for
+                save(folder, record)  # the error asks for other inputs
             raise
         save(folder, record | {self.name: {"inputs": inputs, "done": True}})
 
@@ -81,8 +83,8 @@ def _is_short(value: Any) -> bool:
 
 
 def hash_of(paths: Iterable[Path]) -> str:
-    """A hash of the content of files, in order, and of those in folders but for hidden ones. Raises InputError for one
-    that cannot be read."""
+    """Hashes the content of files, in order, and of the files in folders except hidden ones. Raises InputError for a
+    file that cannot be read."""
     digest = hashlib.sha256()
     for path in paths:
         for file in sorted(path.glob("[!.]*")) if path.is_dir() else [path]:

@@ -1,4 +1,4 @@
-"""Text of one language: lines to translate, in files of some thousand."""
+"""Text of one language: lines to translate, in files of a few thousand lines."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from nmt.core.files import naming, whole_file
 from nmt.data.filters import CONTROL, pair_hash
 
 SHARD_LINES = 20_000
-"""Lines of a file: what is translated again after an interruption, at most."""
+"""Number of lines of a file, which is the maximum that is translated again after an interruption."""
 
 CHARACTERS_PER_WORD = 20
 MOST_CHARACTERS = 16_000
-"""Most characters of a line in any case: at four bytes each, nmt translate would cut a longer one."""
+"""Maximum number of characters of any line: at four bytes each, nmt translate would cut a longer one."""
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Leaves lines out: blank ones, repeats, those that no training pair may have, and those held out to validate or
-    test on.
+    """Filters lines: leaves out blank ones, repeats, lines that no training pair may have, and lines of the validation
+    and test corpora.
 
     Attributes:
-        max_length: Most words of a line, and a twentieth of its most characters.
+        max_length: Maximum number of words of a line, and a twentieth of its maximum number of characters.
         held_out: Lines of the validation and test corpora.
     """
 
@@ -35,7 +35,8 @@ class Cleaning:
     held_out: Collection[str]
 
     def __call__(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[str]:
-        """The lines to keep, without white space at either end; counts them as "kept", and the others by reason."""
+        """Yields the lines to keep, without white space at both ends; counts them as "kept", and the others by
+        reason."""
         seen: set[bytes] = set()
         for line in map(str.strip, lines):
             verdict = self._verdict(line, seen)
@@ -62,7 +63,7 @@ class Cleaning:
 
 
 def write_shards(lines: Iterable[str], folder: Path) -> None:
-    """Writes files of ``SHARD_LINES`` lines into a new folder, in place of what was there."""
+    """Writes files of ``SHARD_LINES`` lines into a new folder, which replaces an existing one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for number, group in enumerate(_groups(lines, SHARD_LINES)):
@@ -76,13 +77,13 @@ def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def write_lines(lines: Iterable[str], path: Path) -> None:
-    """Writes a file, whole or not at all."""
+    """Writes a file atomically."""
     with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(f"{line}\n" for line in lines)
 
 
 def read_shards(folder: Path) -> Iterator[str]:
-    """The lines of all files of a folder, in order."""
+    """Yields the lines of all files of a folder, in order."""
     for path in sorted(folder.glob("[!.]*.txt")):
         with path.open(encoding="utf-8", newline="\n") as stream:
             for line in stream:
@@ -91,7 +92,7 @@ def read_shards(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Translated:
-    """A line, its translation, and the mean log-probability of the translation's tokens, its end included."""
+    """A line, its translation, and the mean log-probability of the translation's tokens, end-of-sentence included."""
 
     line: str
     text: str
@@ -105,12 +106,12 @@ def read_translations(folder: Path) -> Iterator[Translated]:
         for line in read_shards(folder):
             row = json.loads(line)
             best = row["translations"][0]
-            text = " ".join(str.split(best["text"]))  # a line end in it would make two lines of a corpus
+            text = " ".join(str.split(best["text"]))  # a line end in it would give two lines of a corpus
             yield Translated(str.strip(row["source"]), text, best["log_prob"] / (len(best["tokens"]) + 1))
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{folder}: is damaged; delete it to have it made again") from None
 
 
 def read_copies(folder: Path) -> Iterator[Translated]:
-    """The lines of a folder as their own translations."""
+    """Yields the lines of a folder as their own translations."""
     return (Translated(line, line, 0.0) for line in read_shards(folder))

@@ -21,10 +21,10 @@ from nmt.workflows.build_corpus import PairSample
 from nmt.workflows.output_files import text_file
 
 SAMPLE = 10_000
-"""Pairs that a report is about, drawn at random from the different ones."""
+"""Number of pairs of a report, which are drawn at random from the different pairs."""
 
 EXAMPLES = 3
-"""Pairs of each fault that a report shows."""
+"""Number of pairs of each fault that a report shows."""
 
 MIN_SHARE = 0.002
 """Share of the lines from which a report names a language."""
@@ -41,7 +41,7 @@ class Examined:
     """A pair with the most probable language of each side."""
 
     line: int
-    """From 1; 0 in a sample."""
+    """Number of the line, from 1; 0 in a sample."""
     source: str
     target: str
     languages: tuple[str, str]
@@ -51,8 +51,8 @@ class Examined:
 def find_languages(
     source: Path, target: Path, *, expected: str | None, margin: float, output: Path | None, format: str | None
 ) -> None:
-    """Reports on a sample, to stdout; with ``format`` it writes ``faults`` or the pairs that are ``kept`` of the whole
-    corpus, to stdout where ``output`` is None, and sums up in the log."""
+    """Reports on a sample, to stdout. With ``format`` it writes the ``faults`` of the whole corpus, or the pairs that
+    are ``kept``, to stdout if ``output`` is None, and logs a summary."""
     corpus = corpus_of(source, target)
     if output is not None:
         refuse_overwriting(output, source, target, option="--output")
@@ -100,7 +100,7 @@ def _examine(
 def _expected(
     corpus: CorpusConfig, named: str | None, identifier: Identifier, sample: list[tuple[str, str]]
 ) -> tuple[str, str]:
-    """The languages that are named, or else those of the files' endings, or else the most frequent ones."""
+    """Returns the languages that are given, or else those of the files' endings, or else the most frequent ones."""
     if named is not None:
         codes = [code.strip().lower() for code in named.split(",")]
         if len(codes) != 2 or not identifier.languages.issuperset(codes):

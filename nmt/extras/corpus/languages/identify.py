@@ -31,11 +31,11 @@ NO_LANGUAGE = "zxx"
 """The code of ISO 639 for text without a language."""
 
 MAX_CHARACTERS = 1000
-"""Characters of a text that are read; more of them add time and no certainty."""
+"""Maximum number of characters of a text that are read; more of them take time and add no certainty."""
 
 
 class Identifier:
-    """The languages that a model knows, and the scores that it gives. Raises InputError where py3langid is missing."""
+    """Identifies languages with a model of py3langid. Raises InputError if py3langid is missing."""
 
     def __init__(self) -> None:
         try:
@@ -53,13 +53,13 @@ class Identifier:
 
 
 def language(scores: Scores) -> str:
-    """The most probable language; none where all are as probable, as of a blank text."""
+    """Returns the most probable language; `NO_LANGUAGE` if all are equally probable, as for a blank text."""
     best = max(scores, key=scores.__getitem__)
     return best if scores[best] > min(scores.values()) else NO_LANGUAGE
 
 
 def fault(source: Scores, target: Scores, expected: tuple[str, str], margin: float) -> Fault | None:
-    """Decides on a pair; None where both sides may be in their languages."""
+    """Names the fault of a pair; returns None if both sides may be in their languages."""
     own, other = expected
     gain = source[other] - source[own] + target[own] - target[other]
     if gain > margin and {language(source), language(target)} <= {own, other}:

@@ -1,1 +1,1 @@
-"""Finds the pairs of a corpus that are no translations, by a model that is trained on the corpus itself."""
+"""Finds the pairs of a corpus that are not translations, by a model that is trained on the corpus itself."""

@@ -38,8 +38,8 @@ def filter(
 ) -> None:
     """Find the pairs of a corpus that are not translations.
 
-    Learns to distinguish the pairs from wrong pairs made of them; what scores a pair has not learnt from it. The score
-    is the log-odds that the pair is right; those that are more probably wrong are dropped."""
+    Learns to distinguish the pairs from wrong pairs made of them; a pair is scored by a model that has not learnt from
+    it. The score is the log-odds that the pair is right; pairs that are more probably wrong are dropped."""
     for option, value in {"--save": save, "--seed": seed}.items():
         if model is not None and value is not None:
             raise InputError(f"--model: nothing is trained; leave out {option}, or --model")

@@ -19,7 +19,7 @@ from nmt.workflows.build_corpus import PairSample
 from nmt.workflows.output_files import text_file
 
 MAX_PAIRS = 300_000
-"""Most pairs to learn from, drawn at random; bounds memory."""
+"""Maximum number of pairs to learn from, which are drawn at random; it bounds memory."""
 
 
 def filter_pairs(
@@ -33,8 +33,9 @@ def filter_pairs(
     false_alarms: float,
     seed: int,
 ) -> None:
-    """Reads a filter from ``model``, or learns one from the corpus and writes it to ``save``; then writes scores or the
-    pairs that are kept, as ``format`` says, to stdout where ``output`` is None. Without a format it writes nothing."""
+    """Reads a filter from ``model``, or learns one from the corpus and writes it to ``save``. Then it writes scores or
+    the pairs that are kept, according to ``format``, to stdout if ``output`` is None. Without a format it writes
+    nothing."""
     corpus = corpus_of(source, target)
     for path, option in ((output, "--output"), (save, "--save")):
         if path is not None:

@@ -1,4 +1,4 @@
-"""Lexicons: probabilities that tokens of two languages stand for each other, and features of sentence pairs from them.
+"""Lexicons: probabilities that tokens of two languages are translations of each other, and features of sentence pairs.
 
 A lexicon has p(t | s) and p(s | t) of a hidden Markov model of word alignment in both directions (see
 ``aligner.hmm``). The features of a target token t, beside source tokens s_1 ... s_S, are logarithms of
@@ -33,31 +33,31 @@ from nmt.extras.aligner.hmm import Tokens, learn
 
 FEATURES = 7
 NOTHING = -20.0
-"""The logarithm of a probability at padding."""
+"""Logarithm of a probability at padding."""
 
 
 class Lexicon(NamedTuple):
     """Logarithms of probabilities, learnt from sentence pairs."""
 
     pair_E: Tensor
-    """Source and target tokens that were seen together, sorted, each as source x V + target."""
+    """Pairs of source and target tokens that were seen together, sorted, each as source x V + target."""
     link_2E: Tensor
-    """log p(t | s) and log p(s | t) of each."""
+    """log p(t | s) and log p(s | t) of each pair."""
     token_32V: Tensor
-    """Of each source and target token: the log of its probability, of that of a token of the other side that it was
-    never seen with, and of its probability after the empty word."""
+    """Three logarithms for each source and target token: of its probability, of the probability of a token of the other
+    side that it was never seen with, and of its probability after the empty word."""
 
     def fits(self, tokens: int) -> bool:
-        """True where the tensors, perhaps of a damaged file, are those of a lexicon of as many tokens."""
+        """Returns True if the tensors, which may be from a damaged file, are those of a lexicon of that many tokens."""
         shapes = [self.link_2E.shape, self.token_32V.shape] == [(2, *self.pair_E.shape), (3, 2, tokens)]
         return shapes and self.pair_E.dtype == torch.int64 and self.pair_E.numel() > 0 and self.pair_E.ndim == 1
 
     def features(self, source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """The features of each token, (B, S, F) and (B, T, F); of padding, anything."""
+        """Computes the features of each token, (B, S, F) and (B, T, F); those of padding are undefined."""
         own_2V, unseen_2V, empty_2V = self.token_32V
         source_BS1, target_B1T = source_BS[:, :, None], target_BT[:, None]
         is_padding_BST = (source_BS1 == PAD) | (target_B1T == PAD)
-        # The cells' places among the pairs, and those of the cells with source and target exchanged.
+        # the indices of the cells among the pairs, and of the cells with source and target exchanged
         tokens = own_2V.shape[1]
         keys = torch.stack([source_BS1 * tokens + target_B1T, target_B1T * tokens + source_BS1])
         index_2BST = torch.searchsorted(self.pair_E, keys).clamp_(max=len(self.pair_E) - 1)

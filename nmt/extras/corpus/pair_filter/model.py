@@ -1,9 +1,9 @@
-"""The classifier of sentence pairs: does a pair look like those of the corpus, or like wrong pairs of some kind?
+"""Classifier of sentence pairs: does a pair look like those of the corpus, or like wrong pairs of some kind?
 
-It sees no token itself, so that it cannot learn pairs by heart, but how well each is explained by the other side (the
-features of a `Lexicon`). Of each feature it sees, for either side, the mean and the minimum over all tokens, and the
-means over the first and the last third of them, because a part that is cut off leaves its counterpart without an
-explanation. With facts about the lines, these are x, and log-odds of the kinds, up to a constant, are
+It does not see the tokens themselves, so that it cannot memorise pairs, but how well each token is explained by the
+other side (the features of a `Lexicon`). For either side, it sees the mean and the minimum of each feature over all
+tokens, and the means over the first and the last third of them, because a part that is cut off leaves its counterpart
+without an explanation. With facts about the lines, these are x, and log-odds of the kinds, up to a constant, are
 
     z = W_3 relu(W_2 relu(W_1 (x - mean) / deviation + b_1) + b_2) + b_3
 
@@ -22,13 +22,13 @@ from nmt.data.words import is_punctuation
 from nmt.extras.corpus.pair_filter.lexicon import FEATURES
 
 INPUTS = 2 * 4 * FEATURES + 11
-"""X"""
+"""X, the number of inputs."""
 LIMIT = 5.0
-"""Deviations from the mean beyond which an input counts no more."""
+"""Number of deviations from the mean at which an input is clipped."""
 
 
 class PairClassifier(nn.Module):
-    """The logits (B, K) of the kinds of sentence pairs, of inputs (B, X)."""
+    """Computes the logits (B, K) of the kinds of sentence pairs from inputs (B, X)."""
 
     def __init__(self, mean_X: Tensor, deviation_X: Tensor, kinds: int, width: int) -> None:
         super().__init__()
@@ -43,7 +43,8 @@ class PairClassifier(nn.Module):
 
 
 def summary(feature_BTF: Tensor, length_B: Tensor) -> Tensor:
-    """Mean, minimum and the means of both ends of the features of a side, (B, 4 F); each side has tokens."""
+    """Computes mean, minimum and the means of both ends of the features of a side, (B, 4 F); each side must have
+    tokens."""
     place_T, length_B1 = torch.arange(feature_BTF.shape[1]), length_B[:, None]
     third_B1 = (length_B1 + 2) // 3
     is_token_BT = place_T < length_B1
@@ -53,8 +54,8 @@ def summary(feature_BTF: Tensor, length_B: Tensor) -> Tensor:
 
 
 def line_facts(source: str, target: str) -> Sequence[float]:
-    """Facts about a pair of lines that have words: of each its length and whether it begins and ends as a sentence
-    does; of both the ratio of the lengths and whether they end alike, and are the same."""
+    """Computes facts about a pair of lines that have words: for each line its length, and whether it begins and ends
+    like a sentence; for both the ratio of their lengths, and whether they end in the same way and are equal."""
     source, target = source.strip(), target.strip()
     facts: list[float] = []
     for line in (source, target):

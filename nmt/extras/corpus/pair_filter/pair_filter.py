@@ -1,8 +1,8 @@
 """A filter of sentence pairs: learnt from a corpus, kept in a file, applied to lines.
 
-The corpus to learn from is the one to clean, so each pair is scored by what has not learnt from it (cross-fitting): the
-pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and its classifier from
-the folds of other parity.
+The corpus to learn from is the one to clean, so each pair is scored by a model that has not learnt from it
+(cross-fitting): the pairs are divided into `FOLDS` by a hash, the lexicon of a fold learns from the other folds, and
+its classifier from the folds of other parity.
 
 A classifier distinguishes the pairs of the corpus from kinds k of wrong pairs made of them; it gives the ratios
 w_k / g of the densities of a kind and of right pairs. The shares pi of the kinds in the corpus and the probability p
@@ -54,23 +54,24 @@ SIZE = 64
 """Width of the classifier's layers."""
 SUBWORDS = 8000
 LONGEST = 200
-"""Tokens of a side that are read; a longer one is cut there."""
+"""Maximum number of tokens of a side that are read; a longer side is cut."""
 
 FOLDS = 4
 CELLS = 40_000_000
-"""Most pairs of a source and a target token that lexicons learn from; bounds memory."""
+"""Maximum number of pairs of a source and a target token that lexicons learn from; it bounds memory."""
 
 EXAMPLES = 16_000
-"""Most pairs of the corpus that classifiers learn from."""
+"""Maximum number of pairs of the corpus that classifiers learn from."""
 WRONG = 3
-"""Wrong pairs made of each of them."""
+"""Number of wrong pairs that are made from each of them."""
 EPOCHS = (5, 8)
-"""Epochs of the first classifiers and of the second ones."""
+"""Numbers of epochs of the first and of the second classifiers."""
 BATCH = 256
 LEARNING_RATE = 5e-3
 
 SUSPICION = 0.15
-"""Chosen on half of the pairs of Tatoeba es-en and LibreOffice de-en, with and without planted wrong pairs."""
+"""Probability above which a pair counts as wrong, chosen on half of the pairs of Tatoeba es-en and LibreOffice de-en,
+with and without planted wrong pairs."""
 
 _TOO_LITTLE = "there is too little text to learn from"
 _FORMAT = "nmt pair filter 2"
@@ -78,18 +79,18 @@ _FORMAT = "nmt pair filter 2"
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Lexicons and classifiers of folds with a vocabulary, and scores of pairs that none of them has learnt from."""
+    """Vocabulary, lexicons and classifiers of folds, and scores of pairs by parts that have not learnt from them."""
 
     tokenizer: Tokenizer
     lexicons: tuple[Lexicon, ...]
     """The lexicon of each fold, which has learnt from the others."""
     models: tuple[PairClassifier, ...]
-    """Of even and odd folds the classifier that has learnt from the others."""
+    """The classifiers for even and for odd folds, each of which has learnt from the other folds."""
     held_out_N: NDArray[np.float32]
     """The scores of pairs of the corpus, in rising order."""
 
     def scores(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float32]:
-        """The score of each pair of lines; -inf where a side is blank."""
+        """Computes the score of each pair of lines, which is -inf if a side is blank."""
         pairs = list(zip(sources, targets, strict=True))
         fold_N = np.array([_fold(*pair) for pair in pairs])
         scores_N = np.zeros(len(pairs), np.float32)
@@ -100,14 +101,14 @@ class PairFilter:
         return scores_N
 
     def threshold(self, false_alarms: float) -> float:
-        """The score of pairs that are as probably wrong as right, or the one that this share of the pairs of the corpus
-        does not reach, if that is higher."""
+        """Returns the score of pairs that are wrong with probability 1/2, or the score that the share ``false_alarms``
+        of the pairs of the corpus does not reach, if that is higher."""
         return max(float(np.quantile(self.held_out_N, false_alarms)), 0.0)
 
 
 def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
-    """Learns from different pairs in random order. Raises InputError where they hold too little text."""
-    # Measured: 0.7 ms for each pair, and for the aligner 0.2 us for each pair of characters.
+    """Learns a filter from different pairs in random order. Raises InputError if they have too little text."""
+    # measured times: 0.7 ms for each pair, and for the aligner 0.2 us for each pair of characters
     seconds = 6 + 7e-4 * len(pairs) + 2e-7 * sum(len(source) * len(target) for source, target in pairs)
     log.info(f"filter     learning from {len(pairs):,} pairs takes about {seconds:.0f} s on one core")
     tokenizer = _learn_tokenizer(pairs)
@@ -122,7 +123,7 @@ def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
     for fold in log.progress(range(FOLDS), description="filter", unit="lexicon"):
         others = np.flatnonzero((fold_N != fold) & (fold_N < FOLDS))
         lexicons.append(learn_lexicon([encoded[row] for row in others], tokenizer.size))
-        # Partners come from the same fold, so that the lexicon has learnt from neither side.
+        # partners come from the same fold, so that the lexicon has learnt from neither side
         part = [pairs[row] for row in np.flatnonzero(fold_N == fold)[: EXAMPLES // FOLDS]]
         examples = [each for row in range(len(part)) for each in examples_of(part, row, WRONG, random)]
         x_NX, has_tokens_N = _inputs(tokenizer, lexicons[-1], [pair for _, pair in examples])
@@ -137,7 +138,8 @@ def learn_pair_filter(pairs: Sequence[Pair], *, seed: int) -> PairFilter:
 def _learn_classifiers(
     x_OCX: Tensor, kind_OC: Tensor, half_O: Tensor, random: np.random.Generator
 ) -> tuple[list[PairClassifier], NDArray[np.float32]]:
-    """The classifiers of both halves, each of which learns from the other one, and the scores of the O pairs."""
+    """Learns the classifiers of both halves, each of which learns from the other half; also returns the scores of the O
+    pairs."""
     is_learnt_O, z_OK = torch.ones_like(half_O) > 0, torch.zeros(len(half_O), len(KINDS))
     for epochs in EPOCHS:
         models = []
@@ -149,9 +151,9 @@ def _learn_classifiers(
         share_K = torch.tensor([1.0] + [0.1] * (len(KINDS) - 1))
         for _ in range(30):
             posterior_OK = (z_OK + share_K.log()).softmax(dim=1)
-            # The least share lets scores also rank the pairs of a clean corpus.
+            # the smallest share lets scores rank the pairs of a clean corpus, too
             share_K = (posterior_OK > SUSPICION).float().mean(dim=0).clamp(min=5e-4)
-        # Half of the pairs at least, so that there is something to learn from.
+        # at least half of the pairs, so that there are enough to learn from
         is_learnt_O = posterior_OK[:, 0] >= posterior_OK[:, 0].median().clamp(max=1 - SUSPICION)
     found = list(zip(share_K.tolist(), KINDS, strict=True))[1:]
     log.info("filter     wrong pairs, about: " + ", ".join(f"{share:.1%} {kind}" for share, kind in found))
@@ -161,7 +163,7 @@ def _learn_classifiers(
 
 
 def _learn_classifier(x_NX: Tensor, kind_N: Tensor, epochs: int, random: np.random.Generator) -> PairClassifier:
-    """Descends the cross-entropy of the kinds; the logits are log-densities then, up to a constant of each pair."""
+    """Minimises the cross-entropy of the kinds. The logits are then log-densities, up to a constant for each pair."""
     model = PairClassifier(x_NX.mean(dim=0), x_NX.std(dim=0), len(KINDS), SIZE)
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.3, fused=True)
     for epoch in log.progress(range(epochs), description="filter", unit="epoch"):
@@ -171,19 +173,19 @@ def _learn_classifier(x_NX: Tensor, kind_N: Tensor, epochs: int, random: np.rand
             loss = F.cross_entropy(model(x_NX[rows]), kind_N[rows], ignore_index=-1)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-    # Without the logarithms of the numbers of examples.
+    # removes the logarithms of the numbers of examples
     model.output.bias.data -= kind_N[kind_N >= 0].bincount(minlength=len(KINDS)).clamp(min=1).log()
     return model.requires_grad_(False)
 
 
 def _scores(z_NK: Tensor) -> NDArray[np.float32]:
-    """log (1 - p) / p"""
+    """Computes the scores, log (1 - p) / p."""
     return np.asarray(z_NK[:, 0] - z_NK[:, 1:].logsumexp(dim=1))
 
 
 def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
-    """One vocabulary for both sides, in lower case, of the size that is nearest to `SUBWORDS` where the text has fewer
-    subwords or more characters."""
+    """Learns one vocabulary for both sides, in lower case, with `SUBWORDS` entries, or the nearest size if the text has
+    fewer subwords or more characters."""
     size, reason = SUBWORDS, ""
     for _ in range(4):
         config = SubwordsConfig(size=size, normalization="nmt_nfkc_cf", character_coverage=0.9999)
@@ -196,18 +198,19 @@ def _learn_tokenizer(pairs: Sequence[tuple[str, str]]) -> Tokenizer:
 
 
 def _encoded(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[Tokens, Tokens]]:
-    """The tokens of each pair's sides."""
+    """Encodes the sides of each pair."""
     sides = ([row[:LONGEST] for row in tokenizer.encode_arrays(side)] for side in zip(*pairs, strict=True))
     return list(zip(*sides, strict=True))
 
 
 def _fold(source: str, target: str) -> int:
-    """The fold that a pair belongs to. Near-duplicates are in the same one."""
+    """Returns the fold that a pair belongs to. Near-duplicates are in the same fold."""
     return int.from_bytes(pair_hash(letters(source), letters(target), seed=0), "little") % FOLDS
 
 
 def _inputs(tokenizer: Tokenizer, lexicon: Lexicon, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
-    """The classifier's inputs (N, X), and True for pairs whose sides have tokens; of others the inputs are 0."""
+    """Computes the classifier's inputs (N, X), and a mask of the pairs whose sides have tokens; the inputs of others
+    are 0."""
     encoded = _encoded(tokenizer, pairs)
     rows = [row for row, pair in enumerate(encoded) if min(map(len, pair)) > 0 and all(map(str.strip, pairs[row]))]
     x_NX, has_tokens_N = torch.zeros(len(pairs), INPUTS), torch.zeros(len(pairs), dtype=torch.bool)
@@ -224,14 +227,14 @@ def _inputs(tokenizer: Tokenizer, lexicon: Lexicon, pairs: Sequence[Pair]) -> tu
 
 
 def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
-    """Writes one file, whole or not at all, which `load_pair_filter` reads. Raises OSError."""
+    """Writes one file atomically, which `load_pair_filter` reads. Raises OSError."""
     subwords = torch.from_numpy(np.frombuffer(pair_filter.tokenizer.model, np.uint8).copy())
     tensors = {"subwords": subwords, "held_out": torch.from_numpy(pair_filter.held_out_N)}
     for fold, lexicon in enumerate(pair_filter.lexicons):
         tensors |= {f"{name}.{fold}": each for name, each in lexicon._asdict().items()}
     tensors |= nn.ModuleList(pair_filter.models).state_dict()
     with whole_file(path) as unfinished:
-        # One entry: safetensors writes several in any order, but the same text must give the same bytes.
+        # a single entry: safetensors writes several in any order, but the same text must give the same bytes
         safetensors.torch.save_file(tensors, unfinished, {"format": _FORMAT})
 
 

@@ -1,4 +1,4 @@
-"""Makes wrong pairs out of the pairs of a corpus, as counter-examples to learn from.
+"""Makes wrong pairs from the pairs of a corpus, as counter-examples to learn from.
 
 partner                        the target of another pair
 source cut, target cut         a third to two thirds of the words of one side are gone, at its beginning or at its end
@@ -22,12 +22,13 @@ Pair: TypeAlias = tuple[str, str]
 
 SHARES = {"right": 0.0, "partner": 0.3, "source cut": 0.17, "target cut": 0.17, "source joined": 0.05,
           "target joined": 0.05, "source copied": 0.07, "target copied": 0.07, "swapped": 0.12}  # fmt: skip
-"""The shares of the kinds among the pairs that are made."""
+"""Shares of the kinds among the pairs that are made."""
 KINDS = tuple(SHARES)
 
 
 def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.Generator) -> Iterator[tuple[int, Pair]]:
-    """The pair in this row, and as many wrong ones made of it, each with its number in `KINDS`. A side may be blank."""
+    """Yields the pair in this row and ``count`` wrong pairs made from it, each with its index in `KINDS`. A side may be
+    blank."""
     yield 0, pairs[row]
     for kind in random.choice(len(KINDS), size=count, p=list(SHARES.values())).tolist():
         made = wrong_pair(pairs, row, KINDS[kind], random)
@@ -35,7 +36,7 @@ def examples_of(pairs: Sequence[Pair], row: int, count: int, random: np.random.G
 
 
 def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Generator) -> Pair:
-    """A wrong pair of this kind, made of the one in this row."""
+    """Makes a wrong pair of this kind from the one in this row."""
     sides = list(pairs[row])
     side, other = int(kind.startswith("target")), int(random.integers(1, len(pairs)))
     another = pairs[(row + other) % len(pairs)]
@@ -53,9 +54,9 @@ def wrong_pair(pairs: Sequence[Pair], row: int, kind: str, random: np.random.Gen
 
 
 def _cut(text: str, random: np.random.Generator) -> str:
-    """One part of the words, or of the characters of a single word or a text without spaces; "" of a single character.
-    Where it lacks the final punctuation, that is added half of the time: a sentence that ends well may lack its half
-    too."""
+    """Returns one part of the words, or of the characters of a single word or a text without spaces; "" for a single
+    character. If the part lacks the final punctuation, it is added half of the time, because a sentence with a proper
+    end may also lack its half."""
     gap = " " if " " in text.strip() else ""
     words = text.split() if gap else list(text.strip())
     share, is_end, keeps_mark = random.random(3)

@@ -1,4 +1,4 @@
-"""A MarianMT model as a run of ours."""
+"""Conversion of a MarianMT model to a run."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ _NO_EFFECT = {
     "remove_invalid_values": False,
     "early_stopping": False,
 }
-"""Values with which keys of a search that ours does not have, or has otherwise, change nothing."""
+"""Values at which search keys that nmt does not have, or has in another form, have no effect."""
 
 _SEARCH = (
     "max_new_tokens", "min_new_tokens", "forced_bos_token_id", "suppress_tokens", "begin_suppress_tokens",
     "sequence_bias", "exponential_decay_length_penalty", "penalty_alpha", "force_words_ids", "stop_strings",
     *_NO_EFFECT,
 )  # fmt: skip
-"""Keys of a search that are not converted."""
+"""Search keys that are not converted."""
 
 
 def import_hf(source: Path, run: Path) -> None:
-    """Makes a run of a MarianMT model: a folder, or OWNER/NAME of the Hugging Face Hub. Raises InputError, which names
-    file and key, for what cannot be converted, and where there is something at ``run``."""
+    """Converts a MarianMT model, a folder or OWNER/NAME of the Hugging Face Hub, to a run. Raises InputError, which
+    names file and key, for settings that cannot be converted, and if ``run`` exists."""
     there = InputError(f"--run {run}: is there already; give another name, or delete it")
     if run.exists():
         raise there
     found = read_folder(folder_of(source), name=source.resolve().name if source.exists() else source.as_posix())
     experiment, model = load_folder(found, run)
     with locked(run):
-        if run.exists():  # another import was faster
+        if run.exists():  # another import has created it meanwhile
             raise there
         with made_whole(run) as unfinished:
             found.tokenizers.save(unfinished)
@@ -85,7 +85,8 @@ def import_hf(source: Path, run: Path) -> None:
 
 
 def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any, Any]]:
-    """The configuration and the model of a folder, on the CPU in float32. Raises InputError as ``import_hf``."""
+    """Loads the configuration and the model of a folder, on the CPU in float32. Raises InputError like
+    ``import_hf``."""
     experiment = _experiment(found, run)
     weights, path = _weights(found)
     for side, layers in (("encoder", experiment.model.encoder), ("decoder", experiment.model.decoder)):
@@ -157,7 +158,8 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
 
 
 def _search(generation: Settings, positions: int, found: MarianFolder) -> SearchConfig:
-    """The limits of length are those of the folder: of positions, and of tokens with the first and the last one."""
+    """Builds the search section. The limits of length are those of the folder: of positions, and of tokens including
+    the first and the last one."""
     pad = found.vocabularies["decoder"].pad
     words = generation.tree.get("bad_words_ids")
     generation.only("bad_words_ids", [[pad]])
@@ -182,7 +184,7 @@ def _search(generation: Settings, positions: int, found: MarianFolder) -> Search
 
 
 def _left_out(generation: Settings) -> list[str]:
-    """A line for each setting of a search that is not converted and has an effect."""
+    """Returns a line for each search setting that is not converted and has an effect."""
     return [
         f"{generation.path}: {key} ({shown(value)}) has no counterpart and is left out"
         for key in _SEARCH
@@ -197,7 +199,7 @@ def _name(found: MarianFolder) -> str:
 
 
 def _licence(found: MarianFolder) -> str | None:
-    """The licence that the head of the model card names."""
+    """Returns the licence that the head of the model card names."""
     path = found.path / marian.CARD
     if not path.is_file():
         return None
@@ -216,7 +218,7 @@ def _licence(found: MarianFolder) -> str | None:
 
 
 def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
-    """All tensors of a folder by their names there. Raises InputError for a file that is missing or damaged."""
+    """Reads all tensors of a folder by their names there. Raises InputError for a file that is missing or damaged."""
     path, pickled = found.path / marian.WEIGHTS, found.path / marian.PICKLED
     refuse_special(path)
     if not path.exists() and pickled.exists():
@@ -235,8 +237,8 @@ def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
 def _converted(
     found: MarianFolder, weights: dict[str, Tensor], path: Path, shapes: Mapping[str, torch.Size]
 ) -> dict[str, Tensor]:
-    """The weights by our names, in float32, with rows in our order. Raises InputError where the file has others than
-    the configuration says."""
+    """Converts the weights to nmt's names, float32 and order of rows. Raises InputError if the weights in the file do
+    not fit the configuration."""
     left = dict(weights)
 
     def take(name: str, shape: tuple[int, ...], *, required: bool = True) -> Tensor | None:
@@ -279,7 +281,7 @@ def _converted(
         count = left[name].shape[0] if left[name].dim() == 2 else 0
         stored = take(name, (count, width))
         assert stored is not None
-        # some are in half precision
+        # some models are in half precision
         if count > 1 << 16 or not torch.allclose(
             stored, sinusoid_halves(torch.arange(count)[None], width)[0], atol=2e-3
         ):
@@ -290,7 +292,7 @@ def _converted(
 
 
 def _tables(found: MarianFolder, take: Any) -> dict[str, Tensor]:
-    """The embeddings of encoder and decoder."""
+    """Returns the embeddings of encoder and decoder."""
     width = found.config.whole("d_model")
     sizes = {side: len(vocabulary.pieces) for side, vocabulary in found.vocabularies.items()}
     if not found.is_shared:

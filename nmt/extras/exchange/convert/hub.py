@@ -16,8 +16,8 @@ NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def folder_of(source: Path) -> Path:
-    """The folder of a model: ``source`` itself, or that of OWNER/NAME of the Hub if no such path exists. Downloads
-    what is not in the cache yet. Raises InputError if that fails."""
+    """Returns the folder of a model: ``source`` itself, or that of OWNER/NAME of the Hub if no such path exists.
+    Downloads files that are not in the cache yet. Raises InputError if that fails."""
     name = source.as_posix()
     if source.exists() or not NAME.fullmatch(name):
         return source

@@ -19,7 +19,7 @@ TABLES = {"encoder": "model.encoder.embed_tokens.weight", "decoder": "model.deco
 POSITIONS = {"encoder": "model.encoder.embed_positions.weight", "decoder": "model.decoder.embed_positions.weight"}
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
-"""Our name of each activation."""
+"""Names of activations in nmt, by their names in MarianMT."""
 
 _BLOCKS = {
     "encoder": {"attention": "self_attn", "attention_residual.norm": "self_attn_layer_norm"},
@@ -36,7 +36,7 @@ _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.([^.]+)")
 
 
 def name_of_layer_weight(ours: str) -> str | None:
-    """The name there of a weight of a layer; None for embeddings and the output layer."""
+    """Returns the name of a layer's weight in MarianMT; None for embeddings and the output layer."""
     if (match := _LAYER.fullmatch(ours)) is None:
         return None
     side, number, part, leaf = match.groups()

@@ -1,4 +1,4 @@
-"""The files of a MarianMT folder, checked: nothing in them is trusted, and nothing is guessed."""
+"""Reading and checking of the files of a MarianMT folder: nothing in them is trusted, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.extras.exchange.convert import marian
 
 MOST = 1 << 20
-"""The greatest size of any dimension."""
+"""Maximum size of any dimension."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A JSON object of settings, and the file that it is from."""
+    """A JSON object of settings, and the file that it comes from."""
 
     path: Path
     tree: Mapping[str, Any]
 
     def whole(self, key: str, *, least: int = 1, most: int = MOST, default: int | None = None) -> int:
-        """A whole number; without a default it must be there."""
+        """Returns a whole number; it is required if there is no default."""
         value = self.tree.get(key)
         value = default if value is None else value
         if type(value) is not int or not least <= value <= most:
@@ -34,21 +34,21 @@ class Settings:
         return value
 
     def rate(self, key: str) -> float:
-        """A rate of dropout, 0 where it is missing."""
+        """Returns a rate of dropout, or 0 if it is missing."""
         value = self.tree.get(key, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 0.99:
             raise self.fault(key, f"expected a number from 0 to 0.99, found {shown(value)}")
         return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false."""
+        """Returns True or False."""
         value = self.tree.get(key, default)
         if not isinstance(value, bool):
             raise self.fault(key, f"expected true or false, found {shown(value)}")
         return value
 
     def text(self, key: str, *, default: str | None = None) -> str:
-        """Text, required without a default. A token may be an object with its text as content."""
+        """Returns text; it is required if there is no default. A token may be an object with its text as content."""
         value = self.tree.get(key, default)
         value = value.get("content") if isinstance(value, dict) else value
         if not isinstance(value, str):
@@ -56,25 +56,26 @@ class Settings:
         return value
 
     def only(self, key: str, *accepted: Any) -> None:
-        """Raises InputError for a value that cannot be converted; a missing one is none."""
+        """Raises InputError for a value that cannot be converted; it may be missing."""
         value = self.tree.get(key)
         if value is not None and not any(type(value) is type(each) and value == each for each in accepted):
             known = " or ".join(json.dumps(each) for each in accepted)
             raise self.fault(key, f"{shown(value)} cannot be converted, only {known} can")
 
     def fault(self, key: str, what: str) -> InputError:
-        """An error that names the file and the key."""
+        """Creates an error that names the file and the key."""
         return InputError(f"{self.path}: {key}: {what}")
 
 
 def shown(value: object) -> str:
-    """A JSON value, short enough for a message."""
+    """Formats a JSON value, short enough for a message."""
     text = "nothing" if value is None else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def read_settings(path: Path, *, required: bool = True) -> Settings:
-    """A file with a JSON object; an empty object for a missing file that is not required. Raises InputError."""
+    """Reads a file with a JSON object; returns an empty object for a missing file that is not required. Raises
+    InputError."""
     if not required and not path.exists():
         return Settings(path, {})
     return Settings(path, _json_object(path))
@@ -111,9 +112,9 @@ class MarianFolder:
     Attributes:
         name: Name of the model.
         config: `config.json`.
-        generation: `generation_config.json`, or `config.json`, where older models have these keys.
-        tokenizers: The `.spm` files with these.
-        is_shared: True where encoder and decoder have one table of embeddings.
+        generation: `generation_config.json`, or `config.json`, in which older models have these keys.
+        tokenizers: The tokenizers of the `.spm` files.
+        is_shared: True if encoder and decoder have one table of embeddings.
     """
 
     path: Path
@@ -125,7 +126,7 @@ class MarianFolder:
 
     @property
     def vocabularies(self) -> dict[str, ImportedVocabulary]:
-        """That of each side, encoder and decoder."""
+        """Vocabularies of both sides, encoder and decoder."""
         found = {}
         for side, tokenizer in (("encoder", self.tokenizers.source), ("decoder", self.tokenizers.target)):
             assert tokenizer.imported is not None
@@ -134,7 +135,7 @@ class MarianFolder:
 
 
 def read_folder(path: Path, *, name: str = "") -> MarianFolder:
-    """Reads and checks all files but the weights, of the model that is called ``name``. Raises InputError, which names
+    """Reads and checks all files except the weights; ``name`` is the name of the model. Raises InputError, which names
     the file and the key."""
     if not path.is_dir():
         raise InputError(f"{path}: is not a folder; name one with {marian.CONFIG}, {marian.SOURCE} and so on")

@@ -1,7 +1,7 @@
-"""Weights in PyTorch's own format, which older models have alone.
+"""Weights in PyTorch's own format, the only one that older models have.
 
-The restricted reader of PyTorch makes tensors, numbers and texts, and refuses whatever else a file asks for: nothing in
-it is executed. It is used here and nowhere else.
+The restricted reader of PyTorch creates tensors, numbers and texts, and refuses anything else in a file: nothing in it
+is executed. It is used only here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from nmt.core.files import refuse_special
 
 
 def read_pickled(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file by their names, on the CPU. Raises InputError for a damaged file, and for one that holds
-    anything else."""
+    """Reads the tensors of a file by their names to the CPU. Raises InputError for a damaged file, and for a file that
+    holds anything else."""
     refuse_special(path)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)

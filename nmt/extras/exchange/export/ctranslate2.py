@@ -130,7 +130,7 @@ def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any
 
 
 def _query(query: Projection, attention: MultiHead, score: object) -> Projection:
-    """The query's projection; CTranslate2 always divides by the square root of a head's width."""
+    """Returns the query's projection; CTranslate2 always divides by the square root of a head's width."""
     if not isinstance(score, Dot):
         return query
     factor = math.sqrt(len(query.weight_QX) // attention.heads)

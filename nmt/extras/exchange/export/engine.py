@@ -23,18 +23,18 @@ from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.scoring import max_lengths
 
 BATCH_TOKENS = 1024
-"""Source tokens of a batch on a CPU, without end-of-sentence; times beams at most ``search.batch_tokens``. Larger
-batches are slower there."""
+"""Maximum number of source tokens of a batch on a CPU, without end-of-sentence; multiplied by the number of beams it is
+at most ``search.batch_tokens``. Larger batches are slower on a CPU."""
 
 _OWN_SEARCH = {"sampling": "draws", "consensus": "draws", "coverage_penalty": "a coverage penalty of ours"}
-"""Keys of ours that its search does not support."""
+"""Search keys that CTranslate2 does not support."""
 
 
 class CTranslate2Engine:
-    """Its search finds, by its own rules, as many hypotheses as there are beams; ``search.length_penalty`` then ranks
-    them like those of our search. With ``length_normalization: average`` the penalty applies during the search, too;
-    the search itself always uses an average. A hypothesis that reaches the limit of length has no end-of-sentence: its
-    log-probability is that of its subwords only."""
+    """Translates with CTranslate2. Its search finds, by its own rules, as many hypotheses as there are beams;
+    ``search.length_penalty`` then ranks them as in nmt's search. With ``length_normalization: average`` the penalty
+    applies during the search, too; the search itself always uses an average. A hypothesis that reaches the limit of
+    length has no end-of-sentence: its log-probability is that of its subwords only."""
 
     def __init__(self, folder: Path, tokenizers: TokenizerPair, *, device: str, precision: str, workers: int) -> None:
         """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
@@ -79,11 +79,11 @@ class CTranslate2Engine:
         if constraints is not None:
             raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
         self.check(config)
-        scored = scored or config.beam > 1  # scores rank the beams' hypotheses
+        scored = scored or config.beam > 1  # hypotheses of beams are ranked by scores
         tokens = max(config.batch_tokens // config.beam, 1)
         if self._translator.device == "cpu":
             tokens = min(tokens, BATCH_TOKENS)
-        batches = length_batches([len(source) for source in sources], tokens)  # as it counts them itself
+        batches = length_batches([len(source) for source in sources], tokens)  # as CTranslate2 counts them
         prefix_pieces = (
             [[] for _ in sources]
             if prefixes is None
@@ -91,7 +91,7 @@ class CTranslate2Engine:
         )
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
-        # without end-of-sentence, which counts in ours
+        # without end-of-sentence, which counts in nmt's limits
         limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, prefix_pieces, strict=True)]
         waiting: deque[tuple[int, Any]] = deque()
         for rows in batches:
@@ -114,7 +114,7 @@ class CTranslate2Engine:
                 hypotheses[row] = (Hypothesis(self._tokens(pieces[:length]), math.nan, math.nan),)
             elif row not in retried and max(map(self._length, result.hypotheses)) > limits[row]:
                 retried.add(row)
-                # a batch has one limit of length: the few over their own limit are translated again, one by one
+                # a batch has one limit of length, so the few over their own limit are translated again, one by one
                 again = self._start([sources[row]], [prefix_pieces[row]], limits[row], config, scored)
                 waiting.extend((row, retry) for retry in again)
             else:
@@ -129,7 +129,7 @@ class CTranslate2Engine:
         config: SearchConfig,
         scored: bool,
     ) -> list[Any]:
-        """The pending translations of a batch."""
+        """Starts the translations of a batch and returns them as pending."""
         started: list[Any] = self._translator.translate_batch(
             [[self._source_pieces[token] for token in source] for source in sources],
             target_prefix=prefixes if any(prefixes) else None,
@@ -148,7 +148,7 @@ class CTranslate2Engine:
         return started
 
     def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
-        """The ``n_best`` hypotheses by our ranking."""
+        """Selects the ``n_best`` hypotheses by nmt's ranking."""
         ranking, exponent = ranking_of(config), _exponent(config)
         ranked = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
@@ -165,18 +165,18 @@ class CTranslate2Engine:
         return tuple([ids[piece] for piece in pieces])
 
     def _length(self, pieces: Sequence[str]) -> int:
-        """The length without end-of-sentence, which a hypothesis at the limit of length does not have."""
+        """Returns the length without end-of-sentence, which a hypothesis at the limit of length does not have."""
         return len(pieces) - (pieces[-1:] == self._end)
 
 
 def _exponent(config: SearchConfig) -> float:
-    """The power of the length by which its own search divides log-probabilities."""
+    """Returns the power of the length by which CTranslate2's search divides log-probabilities."""
     return config.length_penalty if config.length_normalization == "average" else 1.0
 
 
 def required() -> Any:
-    """The package. Raises InputError where it is not installed, and where it is older than 4.8.1: until then a damaged
-    model overflows the heap when it is loaded."""
+    """Imports the package. Raises InputError if it is not installed, or is older than 4.8.1: in older versions a
+    damaged model overflows the heap when it is loaded."""
     try:
         import ctranslate2
     except ImportError:

@@ -38,10 +38,10 @@ from nmt.translator.source_language import COUNTS
 ExportFormat = Literal["ctranslate2", "onnx", "hf", "nmt"]
 
 SAMPLE = 100
-"""Sentences that are translated with the model and with its export."""
+"""Number of sentences that are translated with the model and with its export."""
 
 MIN_EQUAL = 0.9
-"""The least share of equal translations. Where the second best token is as probable as the best, the order of summation
+"""Smallest share of equal translations. If the second best token is as probable as the best, the order of summation
 decides."""
 
 _ABOUT, CARD = "nmt.json", "README.md"
@@ -53,10 +53,10 @@ class Format:
 
     Attributes:
         use: The next step, for the user.
-        required: Raises InputError where a package is missing.
-        check: Raises InputError for an experiment whose model the engine cannot compute.
-        save: Writes a model into an empty folder; returns what this format adds to ``nmt.json``.
-        greedy: The translations of sources by an exported model; None where it is the model as it was.
+        required: Function that raises InputError if a package is missing.
+        check: Function that raises InputError for an experiment whose model the engine cannot compute.
+        save: Function that writes a model into an empty folder, and returns what this format adds to ``nmt.json``.
+        greedy: Function that translates sources with an exported model; None if the export is the unchanged model.
     """
 
     use: str
@@ -95,7 +95,7 @@ def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
 
 
 def _pieces(trained: TrainedModel) -> dict[str, object]:
-    """For an imported model, whose ids are not those of its SentencePiece models: the pieces by their ids."""
+    """Returns the pieces by their ids for an imported model, whose ids are not those of its SentencePiece models."""
     sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
     if trained.tokenizers.target.imported is None:
         return {}
@@ -115,14 +115,14 @@ def _greedy_onnx(
         lengths = torch.tensor([len(source) + 1 for source in batch])
         limits = (
             max_lengths(lengths, search.max_length_ratio, search.max_length) - 1
-        )  # our search keeps the last step for the end
+        )  # nmt's search keeps the last step for the end
         tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
     return [tokens[row] for row in range(len(sources))]
 
 
 def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-    """Copies what translation needs of a run, with the changes of the configuration at loading, and a model card, that
-    of the run where it has one."""
+    """Copies the files of a run that translation needs, with the changes of the configuration at loading, and a model
+    card, which is that of the run if it has one."""
     checkpoint = trained.checkpoint.resolve()
     copied, run = folder / "checkpoints" / checkpoint.name, run_of(checkpoint)
     copied.mkdir(parents=True)
@@ -150,7 +150,7 @@ _FORMATS: dict[ExportFormat, Format] = {
     "onnx": Format(
         "docs/export.md tells how programs use it",
         session.required,
-        lambda experiment: None,  # ONNX can express the others
+        lambda experiment: None,  # ONNX can express all other models
         _save_onnx,
         _greedy_onnx,
     ),
@@ -167,7 +167,7 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     compute and for a folder that holds anything else."""
     chosen = _FORMATS[to]
     chosen.required()
-    # the weights of transformers are those that it may train on: what is never chosen is in its own configuration
+    # transformers gets weights that it can train further; tokens that are never chosen are in its own configuration
     prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
     trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
     decoder = trained.experiment.model.decoder
@@ -182,8 +182,8 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
 
 
 def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
-    """Writes a model into a folder; for ``nmt`` also into an archive, where the name ends in .zip. Raises InputError
-    for a folder that holds anything but an earlier export."""
+    """Writes a model into a folder; for ``nmt`` also into an archive, if the name ends in .zip. Raises InputError for a
+    folder that holds anything but an earlier export."""
     if folder.suffix == ".zip" and to == "nmt":
         with tempfile.TemporaryDirectory() as made, whole_file(folder) as archive:
             save(trained, Path(made) / folder.stem)
@@ -204,7 +204,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
 
 
 def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
-    """The default folder of a model's export."""
+    """Returns the default folder of a model's export."""
     run = run_of(trained.checkpoint)
     folder = run / EXPORTED / to
     if not folder.resolve().is_relative_to(run):
@@ -221,7 +221,7 @@ def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTran
     about = exported_about(folder, remedy=remedy)
     if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
         raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
-    for file, checksum in about.get("files", {}).items():  # an export of an older version has none
+    for file, checksum in about.get("files", {}).items():  # an export of an older version does not have it
         refuse_special(folder / file)
         if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
             raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
@@ -234,7 +234,8 @@ def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTran
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """The description of an export. Raises InputError, with a command as ``remedy``, where it is missing or damaged."""
+    """Reads the description of an export. Raises InputError, with a command as ``remedy``, if it is missing or
+    damaged."""
     try:
         about = read_json(folder / _ABOUT)
         if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
@@ -266,7 +267,7 @@ def _compare(
 
 
 def _sample(trained: TrainedModel) -> list[list[int]]:
-    """Sentences of the first validation corpus or, where that is gone, random subwords."""
+    """Returns sentences of the first validation corpus or, if it no longer exists, random subwords."""
     data, source = trained.experiment.data, trained.tokenizers.source
     texts: Sequence[str] = ()
     languages = [corpus.target_language for corpus in data.valid_corpora] or [*data.target_languages, None]

@@ -1,4 +1,4 @@
-"""A Transformer of Marian's architecture as a MarianMT folder, as Hugging Face's transformers loads it."""
+"""Export of a Transformer with Marian's architecture to a MarianMT folder, which Hugging Face's transformers loads."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
 def greedy(
     trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
 ) -> list[tuple[int, ...]]:
-    """The translations of sources by the model that is read back from a folder."""
+    """Translates sources with the model that is read back from a folder."""
     found = read_folder(folder)
     _, model = load_folder(found, folder)
     for name, weight in checkpoints.named_weights(model).items():
@@ -124,7 +124,7 @@ def greedy(
 
 
 def _vocabulary(tokenizer: Tokenizer) -> ImportedVocabulary:
-    """The vocabulary of a tokenizer, with Marian's names of languages."""
+    """Returns the vocabulary of a tokenizer, with Marian's names of languages."""
     if tokenizer.imported is not None:
         return tokenizer.imported
     language_of = {number: f">>{language}<<" for language, number in tokenizer.languages.items()}
@@ -154,7 +154,7 @@ def _weights(trained: TrainedModel, source: ImportedVocabulary, target: Imported
 
 
 def _in_order(rows: Tensor, vocabulary: ImportedVocabulary) -> Tensor:
-    """Rows in the order of the ids of a vocabulary."""
+    """Puts rows in the order of the ids of a vocabulary."""
     ordered = torch.empty_like(rows)
     ordered[torch.tensor(vocabulary.order)] = rows
     return ordered
@@ -229,7 +229,7 @@ def _languages(experiment: Experiment) -> tuple[str, str] | None:
 
 
 def card(trained: TrainedModel, library: str, use: str) -> str:
-    """The model card, with what is known: use, data, figures, licence."""
+    """Writes the model card, with the facts that are known: use, data, figures, licence."""
     from nmt.workflows.info import inspect
 
     experiment, run, languages = trained.experiment, run_of(trained.checkpoint), _languages(trained.experiment)

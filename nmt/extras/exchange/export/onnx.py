@@ -25,7 +25,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recurrent import RecurrentStack
 
 OPSET = 20
-"""The version of ONNX's operators that the graphs are written in."""
+"""Version of ONNX's operators that the graphs use."""
 
 _SYMBOLS = {(2, 3): "batch", (5, 7): "source", (3, 4): "steps"}
 """Sizes in two examples; a dimension with the first size in one and the second in the other has this name."""
@@ -66,38 +66,39 @@ class Graphs:
 
 @dataclass(frozen=True)
 class Fields:
-    """The tensors of a kind of record that go in and out of graphs, each once, even if the record has it twice."""
+    """The tensors of a kind of record that are inputs and outputs of graphs, each of them once, even if the record has
+    it twice."""
 
     like: BatchRecord
     first: tuple[int, ...]
     """The index of the first equal tensor, for each tensor of the record."""
     kept: tuple[int, ...]
-    """The indices of the tensors that go in and out, in their order."""
+    """The indices of the tensors that are inputs and outputs, in their order."""
 
     @classmethod
     def of(cls, *records: BatchRecord) -> Fields:
-        """The fields of records of one kind. Tensors are equal where they are the same object in all records."""
+        """Finds the fields of records of one kind. Tensors are equal if they are the same object in all records."""
         ids = list(zip(*([id(tensor) for tensor in record.tensors()] for record in records), strict=True))
         first = tuple(map(ids.index, ids))
         return cls(records[0], first, tuple(sorted(set(first))))
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the tensors."""
+        """Returns the names of the tensors."""
         names = self.like.names()
         return [f"{prefix}.{names[index]}" for index in self.kept]
 
     def tensors(self, record: BatchRecord) -> tuple[Tensor, ...]:
-        """These tensors of a record."""
+        """Returns these tensors of a record."""
         tensors = record.tensors()
         return tuple(tensors[index] for index in self.kept)
 
     def record(self, tensors: Sequence[Tensor]) -> Any:
-        """A record of these tensors, where none is left out."""
+        """Builds a record from these tensors, if none is left out."""
         by_index = dict(zip(self.kept, tensors, strict=True))
         return self.like.with_tensors([by_index[index] for index in self.first])
 
     def only(self, names: set[str], prefix: str) -> Fields:
-        """The fields with these names only."""
+        """Returns only the fields with these names."""
         kept = tuple(index for index, name in zip(self.kept, self.names(prefix), strict=True) if name in names)
         return replace(self, kept=kept)
 
@@ -116,7 +117,7 @@ class Recurrence(nn.Module):
         self.bias_1G = nn.Parameter(torch.cat(biases)[None], requires_grad=False)
 
     def forward(self, input_BSE: Tensor) -> Tensor:
-        """The hidden states (B, S, D)."""
+        """Computes the hidden states (B, S, D)."""
         batch, source, _ = input_BSE.shape
         states_S1BD = torch.onnx.ops.symbolic(
             self.operator,
@@ -133,7 +134,8 @@ class Recurrence(nn.Module):
 
 
 class EncoderGraph(nn.Module):
-    """Source tokens, ended and padded, to the tensors of their memory and of the decoder's first state."""
+    """Maps source tokens, with end-of-sentence and padding, to the tensors of their memory and of the decoder's first
+    state."""
 
     def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
         super().__init__()
@@ -152,7 +154,7 @@ class EncoderGraph(nn.Module):
 
 
 class StepGraph(nn.Module):
-    """The last tokens (N,), memory and state to logits (N, V), weights (N, H, S) and the next state."""
+    """Maps the last tokens (N,), memory and state to logits (N, V), weights (N, H, S) and the next state."""
 
     def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
         super().__init__()
@@ -168,13 +170,13 @@ class StepGraph(nn.Module):
 
 @dataclass(frozen=True)
 class _Example:
-    """Example tensors, from which the graphs are made."""
+    """Example tensors, from which the graphs are exported."""
 
     source_BS: Tensor
     memory: BatchRecord
     first: BatchRecord
     state: BatchRecord
-    """After some steps."""
+    """The state after some steps."""
 
     @classmethod
     def of(cls, model: Seq2Seq[Any, Any], rows: int, positions: int, steps: int) -> _Example:
@@ -190,8 +192,8 @@ class _Example:
 def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
     """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder.
 
-    Batch, source length and, for a Transformer, the number of steps so far are free. Tensors of memory and state that
-    no step reads are left out.
+    Batch size, source length and, for a Transformer, the number of steps so far are dynamic. Tensors of memory and
+    state that no step reads are left out.
     """
     example, other = (_Example.of(model, *sizes) for sizes in zip(*_SYMBOLS, strict=True))
     memory, state = Fields.of(example.memory), Fields.of(example.first, example.state)
@@ -228,7 +230,7 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
 
 
 def _shapes(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Shape]:
-    """The shapes of an example's tensors, with names for sizes that differ in the other example."""
+    """Returns the shapes of an example's tensors, with names for sizes that differ in the other example."""
     return [
         tuple(size if size == second else _SYMBOLS[size, second] for size, second in zip(*shapes, strict=True))
         for shapes in ((one.shape, other.shape) for one, other in zip(tensors, others, strict=True))

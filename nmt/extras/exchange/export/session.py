@@ -20,7 +20,7 @@ class OnnxSession:
     """The two graphs in ONNX Runtime, on a CPU."""
 
     def __init__(self, folder: Path, *, threads: int, begin: int = BOS, suppressed: Sequence[int] = ()) -> None:
-        """``begin`` is the token before the first step; those ``suppressed`` are never chosen."""
+        """``begin`` is the token before the first step; ``suppressed`` tokens are never chosen."""
         self._begin, self._suppressed = begin, list(suppressed)
         onnxruntime = required()
         options = onnxruntime.SessionOptions()
@@ -33,7 +33,7 @@ class OnnxSession:
         self._state = [name for name in self._kept if name.startswith("state.")]
 
     def greedy(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[tuple[int, ...]]:
-        """The most probable token at each step, of a batch of sources (without end-of-sentence), each up to
+        """Translates a batch of sources (without end-of-sentence) with the most probable token at each step, each up to
         end-of-sentence or its limit of tokens."""
         source_BS, _ = pad(sources)
         feeds: dict[str, Any] = dict(zip(self._kept, self._encoder.run(None, {"source": source_BS}), strict=True))
@@ -55,7 +55,7 @@ class OnnxSession:
 
 
 def required() -> Any:
-    """ONNX Runtime. Raises InputError where a package for exports is missing."""
+    """Imports ONNX Runtime. Raises InputError if a package for exports is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime

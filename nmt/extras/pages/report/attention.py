@@ -30,7 +30,7 @@ class Looks:
 
     @property
     def entropy(self) -> float:
-        """The mean, in bits."""
+        """Mean entropy, in bits."""
         return _mean(self.entropies)
 
     @property
@@ -45,7 +45,8 @@ class Looks:
 
 
 def looks(matrices: Sequence[ArrayLike]) -> Looks:
-    """Computes them from the matrices weights_TS of some pairs, whose last column is end-of-sentence's."""
+    """Computes entropies and coverages from the matrices weights_TS of some pairs, whose last column is
+    end-of-sentence."""
     entropies, coverages = [np.zeros(0)], [np.zeros(0)]
     for matrix in matrices:
         weights_TS = np.asarray(matrix, dtype=np.float64)

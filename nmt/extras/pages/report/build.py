@@ -1,4 +1,5 @@
-"""A report of runs: reads their files, has their models translate, and writes the page and its pictures."""
+"""Creation of a report of runs: reads their files, lets their models translate, and writes the page and its
+pictures."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ FILE = "report.html"
 
 @dataclass(frozen=True)
 class _Read:
-    """A run as it stands in its directory."""
+    """The contents of a run's directory."""
 
     model: str | None
     """The user's name for it."""
@@ -71,15 +72,16 @@ def report(
     device: str,
     precision: str,
 ) -> None:
-    """Writes one HTML file that shows runs side by side; of no ``models``, the run that trained last. ``output`` None
-    is report.html in the first run. With ``pictures`` every picture goes into that folder too, as SVG and as PNG.
+    """Writes one HTML file that shows runs side by side; without ``models``, the run that was trained last. If
+    ``output`` is None, it is report.html in the first run. With ``pictures`` every picture is also written into that
+    folder, as SVG and as PNG.
 
-    Raises InputError for a run that is not there, holds no metrics or, if it is to ``translate``, no model, and for
-    what cannot be written.
+    Raises InputError for a run that does not exist, has no metrics or, with ``translate``, no model, and for files that
+    cannot be written.
     """
     read = [_read(model, overrides, translate=translate) for model in models or (None,)]
     _refuse_twice(read)
-    if output is None:  # not in the folder that an archive is unpacked to
+    if output is None:  # not in the folder into which an archive is unpacked
         output = Path(models[0]).with_suffix(".html") if str(read[0].model).endswith(".zip") else read[0].folder / FILE
     refuse_unwritable(output)
     for each in read:
@@ -102,7 +104,7 @@ def report(
     html = writer.page(runs)
     try:
         with whole_file(output) as partial:
-            # A surrogate that stands alone, which UTF-8 does not have, becomes a question mark.
+            # a lone surrogate, which UTF-8 does not have, becomes a question mark
             partial.write_bytes(html.encode("utf-8", errors="replace"))
     except OSError as error:
         raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
@@ -158,7 +160,7 @@ def _refuse_twice(read: Sequence[_Read]) -> None:
 
 
 def _names(read: Sequence[_Read]) -> list[str]:
-    """Lists the names of the run directories; the user's names for them where two are equal."""
+    """Lists the names of the run directories, or the user's names for them if two are equal."""
     names = [each.folder.resolve().name for each in read]
     if len(set(names)) == len(names):
         return names
@@ -213,8 +215,8 @@ def _corpus(prepared: PreparedData) -> Corpus:
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
-    """Reads the snapshots of training; None without any. Pairs that are not in all of them, as after a change of the
-    option, are left out."""
+    """Reads the snapshots of training; returns None if there are none. Pairs that are not in all of them, as after a
+    change of the option, are left out."""
     from nmt.alignment.formats import read_jsonl
 
     noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
@@ -258,7 +260,7 @@ def _translated(
 
 
 def evenly(count: int, number: int) -> list[int]:
-    """So many places, or all, at equal distances from the first on."""
+    """Chooses ``number`` of ``count`` indices, or all, at equal distances from the first on."""
     number = min(count, number)
     return [place * count // number for place in range(number)]
 
@@ -266,8 +268,8 @@ def evenly(count: int, number: int) -> list[int]:
 def _samples(
     translator: Translator, validated: _Validated, fits: Sequence[bool], rows: Sequence[int]
 ) -> tuple[Sample, ...]:
-    """With alignments by attention, or by gradients where a model has none; without weights where a side is too long
-    for that."""
+    """Creates samples with alignments by attention, or by gradients if a model has no attention; without weights if a
+    side is too long for that."""
     from nmt.alignment.formats import Alignment
 
     shown = [row for row in rows if fits[row]]
@@ -285,7 +287,7 @@ def _samples(
 
 
 def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Validated) -> Run:
-    """With the paired bootstrap against the first run, if both have the same validation set."""
+    """Compares each run with the first one by the paired bootstrap, if both have the same validation set."""
     same = (validated_first.sources, validated_first.references) == (validated.sources, validated.references)
     if not same or run.translated is None:
         note = f"its validation set is not that of {first.name}: their translations are not compared"
@@ -298,7 +300,7 @@ def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Val
 
 
 def _draw_all(runs: Sequence[Run], folder: Path) -> None:
-    """Every picture of the page."""
+    """Draws every picture of the page."""
     names = [run.name for run in runs]
     lengths = length_chart(runs)
     charts = [*training_charts(runs), *([] if lengths is None else [lengths]), *look_charts(runs)]

@@ -1,4 +1,4 @@
-"""Charts of a report: from figures to lines, apart from the drawing."""
+"""Charts of a report: conversion of figures to lines, without the drawing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from nmt.extras.pages.report.record import Run
 
 MOST_POINTS = 1000
-"""Points of a line; of a longer one every second, third … point is drawn, and the last."""
+"""Maximum number of points of a line; for a longer line every second, third … point is drawn, and the last one."""
 
 _WIDTH_OF_BARS = 0.25
-"""Bars of the histograms of entropy and coverage, in bits and in subwords."""
+"""Widths of the bars of the histograms of entropy and coverage, in bits and in subwords."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Line:
     """A line of a chart."""
 
     run: int
-    """Whose it is: a run's place."""
+    """Index of the run that the line belongs to."""
     name: str
     """Name of the line in the legend, beside that of its run."""
     x: tuple[float, ...]
     y: tuple[float, ...]
     kind: int = 0
-    """The place of its figure among those of the chart."""
+    """Index of its figure among those of the chart."""
     single: bool = False
-    """The line is a point by itself, as for an average."""
+    """If True, the line is a single point, as for an average."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class Chart:
     """Lines over one axis."""
 
     key: str
-    """The chart's name in file names and in the page."""
+    """Name of the chart in file names and in the page."""
     title: str
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
     x_end: float | None = None
-    """End of the x axis, which begins at 0, so that charts can be compared; None: the axis fits the lines."""
+    """End of the x axis, which begins at 0, so that charts can be compared; None means that the axis fits the lines."""
     log: bool = False
-    """The values have a logarithmic axis."""
+    """If True, the values have a logarithmic axis."""
     steps: bool = False
-    """The chart is a histogram: a value for each step to the left and the right of x."""
+    """If True, the chart is a histogram: a value for each step to the left and the right of x."""
 
     def look(self, line: Line) -> tuple[int, int]:
-        """Numbers of the colour and of the dashes of a line. Runs differ by colour and figures by dashes;
-        where there is but one of either, lines differ by both."""
+        """Chooses the numbers of the colour and of the dashes of a line. Runs differ by colour and figures by dashes;
+        if there is only one run or one figure, lines differ by both."""
         has_runs = line.run > 0 or len({each.run for each in self.lines}) > 1
         has_kinds = len({each.kind for each in self.lines}) > 1
         return line.run if has_runs else line.kind, line.kind if has_kinds else line.run
@@ -91,7 +91,7 @@ _CURVES = (
 
 
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
-    """The figures of metrics.jsonl over updates; a chart for each that at least one run has."""
+    """Draws the figures of metrics.jsonl over updates, with a chart for each figure that at least one run has."""
     found = []
     end = _last_update(runs)
     for curve in _CURVES:
@@ -115,8 +115,8 @@ def _last_update(runs: Sequence[Run]) -> float:
 def points(
     metrics: Sequence[Mapping[str, Any]], kind: str, figure: str, *, positive: bool = False
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Updates and values of one figure; those that are not finite, and not above 0 where they must be ``positive``, are
-    left out."""
+    """Returns updates and values of one figure, without values that are not finite, or not above 0 if they must be
+    ``positive``."""
     found = [
         (float(line["update"]), float(line[figure]))
         for line in metrics
@@ -124,12 +124,12 @@ def points(
         if not positive or line[figure] > 0
     ]
     every = math.ceil(len(found) / MOST_POINTS) or 1
-    kept = found[::-every][::-1]  # the last one among them
+    kept = found[::-every][::-1]  # including the last one
     return tuple(x for x, _ in kept), tuple(y for _, y in kept)
 
 
 def length_chart(runs: Sequence[Run]) -> Chart | None:
-    """Draws the lengths of the training sentences. The longest one in a hundred are left out, as they would hide the
+    """Draws the lengths of the training sentences. The longest one per cent are left out, because they would hide the
     others."""
     lines = []
     for place, run in enumerate(runs):
@@ -145,7 +145,7 @@ def length_chart(runs: Sequence[Run]) -> Chart | None:
 
 
 def look_charts(runs: Sequence[Run]) -> list[Chart]:
-    """Histograms of the entropy of attention and of its coverage."""
+    """Draws histograms of the entropy of attention and of its coverage."""
     entropy, coverage = [], []
     for place, run in enumerate(runs):
         if run.translated is not None and run.translated.looks is not None:
@@ -178,7 +178,7 @@ def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def _histogram(values: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Middles of bars and the per cent of the values in each; the last bar has all that is above the 99.9th
+    """Computes the middles of bars and the per cent of the values in each; the last bar has all values above the 99.9th
     percentile."""
     top = math.ceil((np.percentile(values, 99.9) if values.size else 1.0) / _WIDTH_OF_BARS + 1e-9)
     bars = np.minimum((values / _WIDTH_OF_BARS).astype(np.int64), max(top, 1) - 1)

@@ -7,9 +7,9 @@ from difflib import SequenceMatcher
 
 
 def marked(text: str, other: str) -> tuple[str, ...]:
-    """A text in parts, of which the second, the fourth and so on are the words that ``other`` has not at their place:
-    what is not in a longest common subsequence as difflib finds it. All parts together are the text's words, with one
-    space between each two."""
+    """Divides a text into parts, of which the second, the fourth and so on are the words that are not in a longest
+    common subsequence with ``other``, as difflib finds it. All parts together are the text's words, with single spaces
+    between them."""
     words = text.split()
     blocks = SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks()
     parts: list[str] = []
@@ -25,7 +25,8 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _spaced(parts: Sequence[str]) -> tuple[str, ...]:
-    """Odd and even parts by turns, beginning with an unmarked one; spaces between parts go to the unmarked ones."""
+    """Yields unmarked and marked parts alternately, beginning with an unmarked one; spaces between parts belong to the
+    unmarked ones."""
     found = [""]
     for place, part in enumerate(parts):
         is_marked = place % 2 == 0

@@ -1,7 +1,7 @@
 """Charts and the diagram of a model as matplotlib's figures: one drawing for the page, for SVG and for PNG.
 
-A page has its colours from CSS: the SVG that goes into it names variables in their place, so that it is light or dark
-as the page is. Text is text there.
+A page has its colours from CSS: the SVG in it names variables instead of colours, so that it is light or dark like the
+page. Text is text there.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ bottom] of the axes in units of the SVG, the `x` label, and of each of the `line
 `points` [x, y, text of x, text of y]."""
 
 _SIZE = (4.4, 2.75)
-"""Inches, of which one has 72 units of an SVG."""
+"""Size of a chart in inches, each of which has 72 units of an SVG."""
 _DASHES: Sequence[Any] = ("-", (0, (4, 1.6)), (0, (1, 1.4)))
-"""Solid, dashed, dotted: as the classes of CSS in the key."""
+"""Dashes of lines: solid, dashed, dotted, like the classes of CSS in the key."""
 _MARKED = 30
-"""A line of no more points has a mark at each."""
+"""Maximum number of points of a line that has a mark at each of them."""
 _CSS = {
     TEXT_COLOUR: "--ink",
     NOTE_COLOUR: "--faint",
@@ -75,7 +75,7 @@ def drawing(chart: Chart) -> Drawing:
 
 
 def draw(chart: Chart, names: Sequence[str] | None = None) -> Figure:
-    """Draws a chart; with ``names``, those of the runs, it has a title and a legend."""
+    """Draws a chart; with ``names`` of the runs, it has a title and a legend."""
     figure, axes = _figure(*_SIZE)
     figure.subplots_adjust(left=0.12, right=0.96, top=0.9, bottom=0.17)
     samples = [_draw_line(axes, chart, line) for line in chart.lines]
@@ -121,12 +121,13 @@ def draw_model(parts: Sequence[Part]) -> Figure:
 def lengths_svg(series: Mapping[str, Sequence[LengthScores]], key: str) -> str:
     """Draws scores by source length for a page, which has the legend."""
     figure = draw_by_length(series, legend=False)
-    figure.set_layout_engine("constrained", hspace=0.06)  # it finds how wide the labels are
+    figure.set_layout_engine("constrained", hspace=0.06)  # to find the width of the labels
     return inline_svg(figure, key)
 
 
 def inline_svg(figure: Figure, key: str) -> str:
-    """Makes a figure an SVG element of a page: it fills the width there is, and its names begin with ``key``."""
+    """Converts a figure to an SVG element of a page, which fills the available width and whose names begin with
+    ``key``."""
     svg = _NAME.sub(lambda found: f"{found[1]}{key}-{found[2]}", _FRAME.sub("", _saved_svg(figure)))
     svg = _COLOUR.sub(lambda found: f"var({_CSS[found[0]]})" if found[0] in _CSS else found[0], svg)
     drawn = r'<svg \1 aria-hidden="true" focusable="false">'
@@ -134,7 +135,7 @@ def inline_svg(figure: Figure, key: str) -> str:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Writes a figure as SVG and as PNG. Raises InputError where that cannot be."""
+    """Writes a figure as SVG and as PNG. Raises InputError if it cannot be written."""
     from matplotlib import rc_context, style
 
     for format in ("svg", "png"):
@@ -149,7 +150,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
 
 
 def label(value: float) -> str:
-    """Formats a number for people, with four digits or so."""
+    """Formats a number with about four digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -174,7 +175,7 @@ def _saved_svg(figure: Figure) -> str:
 
 
 def _draw_line(axes: Axes, chart: Chart, line: Line) -> Artist:
-    """Returns a sample for the legend."""
+    """Draws a line and returns a sample for the legend."""
     number, dash = chart.look(line)
     colour = COLOURS[number % len(COLOURS)]
     style: dict[str, Any] = {"color": colour, "linewidth": 1.5, "linestyle": _DASHES[dash % len(_DASHES)]}
@@ -210,11 +211,11 @@ def _dress(axes: Axes, chart: Chart) -> None:
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
         lowest = min(value for line in chart.lines for value in line.y)
-        if lowest >= 0:  # nothing here goes below 0
+        if lowest >= 0:  # no value is below 0
             axes.set_ylim(bottom=0 if chart.steps else max(axes.get_ylim()[0], 0.0))
     axes.yaxis.set_major_formatter(formatter)
     axes.set_xlabel(chart.x_label, size=10.5, color=NOTE_COLOUR)
-    # Over the axis, where no number is, however long
+    # above the axis, where numbers of any length leave room
     axes.annotate(
         chart.y_label,
         (0, 1),

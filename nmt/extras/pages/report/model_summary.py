@@ -43,7 +43,7 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
         facts["parameters"] = f"{sum(counts):,}"
-    if metrics:  # an imported model has none
+    if metrics:  # an imported model has no corpus
         facts["updates"] = f"{max(line['update'] for line in metrics):,}"
     if (best := _best(experiment, metrics)) is not None:
         facts["best in training"] = best
@@ -51,7 +51,7 @@ def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Ma
 
 
 def model_in_words(model: ModelConfig) -> str:
-    """Encoder and decoder of a model, in a line."""
+    """Describes encoder and decoder of a model on one line."""
     encoder, decoder = (
         f"{side.kind.capitalize()} {name}" if side.kind != "rnn" else f"{side.cell.upper()} {name}"
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder))
@@ -63,7 +63,7 @@ def model_in_words(model: ModelConfig) -> str:
 
 
 def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
-    """The parts of a run's model, those that it has, with their parameters where its vocabulary is there."""
+    """Lists the parts of a run's model, with the numbers of their parameters if its vocabulary exists."""
     model = experiment.model
     counts: Mapping[str, int] | None
     vocabularies: tuple[str, ...] = ("", "")
@@ -91,7 +91,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
 
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
-    """Counts parameters of a model without memory; shared ones count once, where they come first."""
+    """Counts the parameters of a model without allocating them; a shared one counts once, where it occurs first."""
     from nmt.core.meta_init import on_meta_device
     from nmt.translator.loading import build_model
 
@@ -135,7 +135,7 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
 
 
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:
-    """Finds the best validation by the metric that chooses the best checkpoint; None without validation."""
+    """Finds the best validation by the metric that chooses the best checkpoint; returns None without validation."""
     config = experiment.training.validation
     measured = [
         line for line in metrics if line["kind"] != "train" and isinstance(line.get(config.metric), (int, float))
@@ -151,17 +151,18 @@ def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str |
 
 
 def search_in_words(beam: int) -> str:
-    """The width of a search."""
+    """Describes the width of a search."""
     return "greedy" if beam == 1 else f"beam {beam}"
 
 
 def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> Origin:
-    """When, how long and from what a run was trained, and what the report was written on."""
+    """Collects the date, duration, machine and command of a run's training, and the system on which the report is
+    written."""
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
     if experiment.data.imported is not None:
         details = {"command": f"nmt import hf, of {experiment.data.imported.name}"}
     newest, state = folders.latest(folder), None
-    with suppress(InputError):  # of a damaged checkpoint the figures are shown all the same
+    with suppress(InputError):  # the figures of a damaged checkpoint are shown nevertheless
         state = None if newest is None else folders.read_state(newest)
     if newest is not None and state is not None:
         position = state.get("position")
@@ -169,7 +170,7 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
         duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
         written = datetime.fromtimestamp((newest / folders.STATE).stat().st_mtime)
         details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
-        if "machine" in state:  # runs of older releases lack it
+        if "machine" in state:  # runs of older releases do not have it
             details["trained on"] = str(state["machine"])
         details["written by"] = f"nmt {state.get('nmt', 'of an older release')}"
     if checkpoint is not None:

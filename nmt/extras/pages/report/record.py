@@ -25,7 +25,7 @@ class Part:
     details: tuple[str, ...]
     """The sizes of the model, in words."""
     parameters: int | None
-    """The number of parameters; None without a checkpoint to count them in."""
+    """Number of parameters; None if there is no checkpoint in which they can be counted."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Sample:
     """A pair of the validation set with the model's translation."""
 
     number: int
-    """The pair's number, from 1."""
+    """Number of the pair, from 1."""
     source: str
     reference: str
     translation: str
@@ -59,10 +59,10 @@ class Translated:
     scores: tuple[Score, ...]
     lengths: tuple[LengthScores, ...]
     looks: Looks | None
-    """Figures of attention; None where the model has none."""
+    """Figures of attention; None if the model has no attention."""
     samples: tuple[Sample, ...]
     against_first: PairedComparison | None
-    """BLEU of the first run against this one; None for the first, and where references differ."""
+    """Comparison of BLEU of the first run and this one; None for the first run, and if references differ."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class Origin:
     search: str
     """The search that translates the validation set, in words."""
     links: str
-    """The rule that makes links of weights, in a sentence."""
+    """The rule that extracts links from weights, in a sentence."""
     smoothing: float
     """Label smoothing of the training loss."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run. What could not be had is None or empty, and a note says why."""
+    """A run. Information that is not available is None or empty, and a note gives the reason."""
 
     name: str
     facts: Mapping[str, str]

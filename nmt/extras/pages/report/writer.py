@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that asks no server for anything.
+"""The page of a report: one HTML file that requests nothing from a server.
 
 Charts are SVG in the page, with the places of their points as JSON beside each; the translations are what the page of
 alignments has (`nmt.extras.pages.viewer`), its program and its style. Whatever is text is escaped.
@@ -21,7 +21,7 @@ from nmt.extras.pages.viewer import PageRecord, meta_block, pairs_block, part, q
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The report of some runs, side by side."""
+    """Writes the report of some runs, side by side."""
     sections = {
         "training": ("Training", _grid(runs, training_charts(runs))),
         "by-length": ("BLEU by source length", _by_length(runs)),
@@ -55,19 +55,19 @@ def page(runs: Sequence[Run]) -> str:
     ]
     rest = _file("report.html")
     pieces = []
-    for place, block in blocks:  # in the order of the file: what has been put in is not looked at again
+    for place, block in blocks:  # in the order of the file, so that inserted text is not replaced again
         before, _, rest = rest.partition(place)
         pieces += [before, block]
     return "".join([*pieces, rest])
 
 
 def _colour(place: int) -> str:
-    """The swatch of a run, or of a part of a model."""
+    """Formats the colour swatch of a run, or of a part of a model."""
     return f'<i class="swatch" style="background: var(--run{place % 10})"></i>'
 
 
 def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
-    """Makes a picture with its title, and the text below it."""
+    """Formats a picture with its title, and the text below it."""
     return (
         f'<figure class="card {kind}"><figcaption><h3>{escape(title)}</h3></figcaption>\n'
         f'<div class="drawn">{svg}</div>{below}</figure>\n'
@@ -75,7 +75,7 @@ def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
-    """A table of HTML cells, whose first column names the rows; it scrolls where it is too wide."""
+    """Formats a table of HTML cells, whose first column names the rows; it scrolls if it is too wide."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     lines = "".join(
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
@@ -93,7 +93,7 @@ def _file(name: str) -> str:
 
 
 def _programs(runs: Sequence[Run]) -> str:
-    """Makes the data and programs of the page's contents."""
+    """Writes the data and programs of the page's contents."""
     found = ""
     if _samples(runs):
         rules = {run.name: run.origin.links for run in runs if run.origin is not None}
@@ -143,7 +143,7 @@ def _figures(runs: Sequence[Run]) -> str:
 
 
 def _figures_of(run: Run) -> dict[str, str]:
-    """Cells of HTML by name."""
+    """Formats cells of HTML by name."""
     found = {name: escape(fact) for name, fact in run.facts.items()}
     translated = run.translated
     if translated is not None:
@@ -165,7 +165,7 @@ def _figures_of(run: Run) -> dict[str, str]:
 
 
 def _origins(runs: Sequence[Run]) -> str:
-    """When, on what and from which command each run was made."""
+    """Describes the date, the system and the command of each run."""
     found = [(run, run.origin) for run in runs if run.origin is not None]
     if not found:
         return ""
@@ -280,7 +280,7 @@ def _models(runs: Sequence[Run]) -> str:
 
 
 def _shares(run: Run) -> str:
-    """A bar of the parameters of each part."""
+    """Draws a bar of the parameters of each part."""
     counts = [(part.name, part.parameters) for part in run.parts if part.parameters]
     total = sum(count for _, count in counts)
     if not total:
@@ -300,7 +300,7 @@ def _shares(run: Run) -> str:
 
 
 def _samples(runs: Sequence[Run]) -> list[tuple[int, Sample]]:
-    """Run by run of each sentence, so that translations of one source stand together."""
+    """Writes the samples sentence by sentence and run by run, so that translations of one source are together."""
     samples = [[] if run.translated is None else run.translated.samples for run in runs]
     return [(place, sample) for row in zip_longest(*samples) for place, sample in enumerate(row) if sample is not None]
 
@@ -376,7 +376,7 @@ def _attention(runs: Sequence[Run]) -> str:
 
 
 def _forming(runs: Sequence[Run]) -> str:
-    """A slider over the validations for each run, whose matrices the program fills in."""
+    """Writes a slider over the validations for each run, whose matrices the program fills in."""
     charts = _grid(runs, snapshot_charts(runs))
     if not charts:
         return ""

@@ -67,7 +67,7 @@ def states(
 
     refuse_overwriting(output, source, target, option="--output")
     first, most = (1, MOST if curves or ending == ".html" else 1) if line is None else (line, 1)
-    document = Document()  # a model may read the sentences before
+    document = Document()  # a model may read previous sentences
     in_document = ((*document.sentences([one]), other) for one, other in pairs(source, target))
     numbered = list(islice(enumerate(in_document, 1), first - 1, first - 1 + most))
     if not numbered:

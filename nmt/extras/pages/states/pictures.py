@@ -1,5 +1,5 @@
 """Pictures of states: those of a sentence as heatmaps, and sentences as curves in the plane of the first two principal
-components of their states (Sutskever et al. 2014, figure 2, shows the last states of sentences so)."""
+components of their states (Sutskever et al. 2014, figure 2, shows the last states of sentences in this way)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = len(COLOURS)
-"""Sentences of a picture."""
+"""Maximum number of sentences of a picture."""
 
 _ROW, _COLUMN = 0.105, 0.34
 """Height of a unit and width of a token, in inches."""
@@ -40,8 +40,8 @@ h1, h2 {{ font-size: 1.1rem }} svg {{ max-width: 100%; height: auto }}</style>
 
 def write_pictures(traces: Mapping[str, Trace], path: Path, *, curves: bool, units: int, title: str) -> None:
     """Writes the gates of a sentence, or all sentences as ``curves``, as PNG or SVG, by the ending of the name; or a
-    page of HTML of all of them. Sentences go by their names. The same states give the same bytes, whatever the user's
-    matplotlib style. Raises InputError where the file cannot be written."""
+    page of HTML of all of them. Keys are the names of the sentences. The same states give the same bytes, independently
+    of the user's matplotlib style. Raises InputError if the file cannot be written."""
     from matplotlib import style
 
     format_ = path.suffix.lower()[1:]
@@ -100,7 +100,7 @@ def draw_gates(trace: Trace, *, units: int) -> Figure:
 
 def draw_curves(traces: Mapping[str, Trace]) -> Figure:
     """Draws each sentence as a curve through its states in the plane of the first two principal components of all
-    states, from a ring on. Raises InputError for fewer than three states."""
+    states, starting at a ring. Raises InputError for fewer than three states."""
     from matplotlib.figure import Figure
 
     planes, shares = components([trace.states_TD for trace in traces.values()])
@@ -133,8 +133,8 @@ def draw_curves(traces: Mapping[str, Trace]) -> Figure:
 
 
 def components(states: Sequence[NDArray[np.float32]]) -> tuple[list[NDArray[np.float64]], list[float]]:
-    """The first two principal components of the states (T, D) of all sentences, (T, 2) each, and their shares of the
-    variance; the largest loading of each is positive. Raises InputError for fewer than three states."""
+    """Computes the first two principal components of the states (T, D) of all sentences, (T, 2) each, and their shares
+    of the variance; the largest loading of each is positive. Raises InputError for fewer than three states."""
     all_ND = np.concatenate(states).astype(np.float64)
     if len(all_ND) < 3:
         raise InputError(f"{len(all_ND)} states make no plane; give longer sentences, or more of them")

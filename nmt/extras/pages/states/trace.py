@@ -44,7 +44,7 @@ GATES: Mapping[CellKind, Sequence[str | None]] = {
     "gru": ("reset gate r", "update gate z"),
     "lstm": ("input gate i", "forget gate f", None, "output gate o"),
 }
-"""The names of the parts of W x + U h that a sigmoid makes gates of."""
+"""Names of the parts of W x + U h that a sigmoid turns into gates."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Trace:
     """States over a sentence."""
 
     tokens: Sequence[str]
-    """Subwords with end-of-sentence; of the decoder, those that are predicted from the states."""
+    """Subwords with end-of-sentence; for the decoder, the subwords that are predicted from the states."""
     values: Mapping[str, NDArray[np.float32]]
-    """Gates and states by their names, (T, D), hidden states last; of a Transformer only the outputs of its layers."""
+    """Gates and states by their names, (T, D), hidden states last; for a Transformer only the outputs of its layers."""
 
     @property
     def states_TD(self) -> NDArray[np.float32]:
@@ -64,8 +64,8 @@ class Trace:
 def chosen_layer(
     model: Seq2Seq[Any, Any], side: Side, layer: int | None, direction: Direction
 ) -> tuple[RecurrentStack, int] | None:
-    """The stack with the layer, counted from 1, and its index there; by default the top one. None for a Transformer.
-    Raises InputError for a layer or direction that is not there."""
+    """Returns the stack with the layer, counted from 1, and its index in it; by default the top one. Returns None for a
+    Transformer. Raises InputError for a layer or direction that does not exist."""
     coder = model.encoder if side == "encoder" else model.decoder
     stacks: list[tuple[RecurrentStack, int]] = []
     if isinstance(coder, RNNEncoder):
@@ -83,8 +83,9 @@ def chosen_layer(
 def trace(
     trained: TrainedModel, source: str, target: str, *, side: Side, layer: int | None, direction: Direction, line: int
 ) -> Trace:
-    """The states over a sentence and the previous ones that it knows; of the decoder over the target, under teacher
-    forcing. ``line`` is the pair's number in errors: those of ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
+    """Computes the states over a sentence and the previous ones that it knows, or for the decoder over the target,
+    under teacher forcing. ``line`` is the number of the pair in errors, which are those of
+    ``TrainedModel.encode_pairs`` and ``chosen_layer``."""
     model, tokenizers = trained.model, trained.tokenizers
     ((source_words, target_words),) = trained.encode_pairs([source], [target], line)
     (source_ids,) = trained.prefixed([source_words.ids], [source])
@@ -107,7 +108,7 @@ def trace(
 def _steps(
     model: Seq2Seq[Any, Any], stack: RecurrentStack, layer: int, source_1S: Tensor, target_1T: Tensor | None
 ) -> list[dict[str, Tensor]]:
-    """Gates and states of a layer at each step that it makes, (1, D) each; without a target those of an encoder."""
+    """Computes gates and states of a layer at each of its steps, (1, D) each; without a target those of an encoder."""
     cell, steps = stack.cell, list[dict[str, Tensor]]()
 
     def recording(input_1G: Tensor, recurrent_1G: Tensor, state: CellState) -> CellState:
@@ -122,7 +123,7 @@ def _steps(
     stack.cell = cell._replace(step=recording)
     try:
         memory = model.encode(source_1S)
-        if target_1T is None:  # an encoder runs all steps at once, in which no gates are seen
+        if target_1T is None:  # an encoder runs all steps at once, without access to the gates
             reading = stack.start([inputs[0].new_zeros(1, stack.size)])
             for input_1E in inputs:
                 reading = stack.step(input_1E, reading)

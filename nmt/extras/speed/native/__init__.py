@@ -3,7 +3,7 @@
 PyTorch has an operation for each step of a kernel (the largest entry of a row, a division, a rounding), and each is a
 pass over memory and a call of several microseconds. Without kernels these operations compute the same up to rounding.
 
-Shapes as in the callers; N rows, M memories, N a multiple of M, the rows of a memory side by side.
+Shapes as in the callers; N rows, M memories, N a multiple of M; the rows of a memory are neighbours.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FEW_THREADS = 4
 """Maximum number of threads with which ``product`` is faster than PyTorch's product, which uses all of them."""
 
 TILED_ROWS, TILED_INPUTS = 128, 512
-"""Least numbers of rows and inputs of a product that is faster by tiles of bytes; measured on a Xeon with AMX."""
+"""Smallest numbers of rows and inputs of a product that is faster by tiles of bytes, measured on a Xeon with AMX."""
 
 BLOCK, QUAD = 64, 4
-"""See ``kernels.cpp``."""
+"""Sizes of the layout of weights; see ``kernels.cpp``."""
 
 
 def shift(values_OI: Tensor) -> Tensor:
-    """Start of the sum of each output, (O,): inputs are raised by 128 to be unsigned."""
+    """Computes the start of the sum of each output, (O,): 128 is added to inputs to make them unsigned."""
     return (-128 * values_OI.sum(dim=1, dtype=torch.int32)).to(torch.int32)
 
 
@@ -52,11 +52,12 @@ class Packed(NamedTuple):
     values: Tensor
     inputs: int
     shift: Tensor
-    """See ``shift``; padded with zeros."""
+    """Result of ``shift``, padded with zeros."""
 
     @staticmethod
     def of(values_OI: Tensor) -> Packed:
-        """Blocks of outputs, in them quads of inputs, in them the quad of each output, padded with zeros."""
+        """Packs a weight into blocks of outputs, which consist of quads of inputs, which have the quad of each output;
+        all padded with zeros."""
         outputs, inputs = values_OI.shape
         blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
         padded = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
@@ -75,20 +76,20 @@ class Kernels:
         self._has_product = bool(loaded.has_product())
 
     def has_product(self) -> bool:
-        """True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""
+        """Returns True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""
         return self._has_product and torch.get_num_threads() <= FEW_THREADS
 
     @staticmethod
     def prefers_tiles(x_NI: Tensor) -> bool:
-        """True if PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and rounds
-        alike, which it does in bfloat16."""
+        """Returns True if PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and
+        rounds in the same way, as it does in bfloat16."""
         is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
         return is_large and x_NI.dtype == torch.bfloat16 and multiplies_tiles()
 
     def attend(
         self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float
     ) -> Tensor:
-        """softmax(scale q . k) v of one query of each row and head, heads side by side, (N, H x A)."""
+        """Computes softmax(scale q . k) v for one query of each row and head, with heads side by side, (N, H x A)."""
         rows, heads, width = query_NHA.shape
         memories, _, positions, _ = keys_MHSA.shape
         assert query_NHA.dtype == keys_MHSA.dtype == values_MHSA.dtype
@@ -119,9 +120,9 @@ class Kernels:
     def attend_to_steps(
         self, query_NHA: Tensor, steps: Sequence[Tensor], backpointer_NT: Tensor, scale: float
     ) -> Tensor:
-        """The same over earlier steps, (N, H x A). ``backpointer_NT`` is the row of each step that a row comes from;
-        keys and values of all heads are the end of a row. Only the last step is checked: a search has as many calls as
-        layers and steps."""
+        """Computes attention over earlier steps, (N, H x A). ``backpointer_NT`` is the row of each step that a row
+        comes from; keys and values of all heads are at the end of a row. Only the last step is checked, because a
+        search makes a call for each layer and step."""
         rows, heads, width = query_NHA.shape
         assert query_NHA.stride()[1:] == (width, 1)
         assert backpointer_NT.dtype == torch.int64
@@ -150,8 +151,8 @@ class Kernels:
     def product(
         self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
     ) -> Tensor:
-        """``quantized``, a product of integers and ``dequantized`` in one; written to ``out_NO``, or with ``onto``
-        added to it."""
+        """Computes ``quantized``, a product of integers and ``dequantized`` in one call; the result is written to
+        ``out_NO``, or with ``onto`` added to it."""
         assert x_NI.dtype == out_NO.dtype
         assert bias_O is None or (bias_O.dtype == x_NI.dtype and bias_O.shape == scale_O.shape)
         assert x_NI.shape[1] == packed.inputs
@@ -172,7 +173,7 @@ class Kernels:
         return out_NO
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows as 8-bit integers, and the scale of each row, (N,)."""
+        """Converts rows to 8-bit integers, and returns them with the scale of each row, (N,)."""
         assert x_NI.is_contiguous()
         rows, inputs = x_NI.shape
         values_NI = x_NI.new_empty(rows, inputs, dtype=torch.int8)
@@ -183,8 +184,8 @@ class Kernels:
     def dequantized(
         self, product_NO: Tensor, scale_N: Tensor, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
     ) -> Tensor:
-        """A product of integers times both scales plus the bias, written to ``out_NO``, which may share the memory of
-        the product, or with ``onto`` added to it."""
+        """Computes a product of integers times both scales plus the bias, which is written to ``out_NO``, or with
+        ``onto`` added to it; ``out_NO`` may share the memory of the product."""
         assert product_NO.shape == out_NO.shape == (scale_N.shape[0], scale_O.shape[0])
         assert product_NO.is_contiguous()
         assert out_NO.is_contiguous()
@@ -195,7 +196,7 @@ class Kernels:
         return out_NO
 
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
-        """v . tanh(q + k) of each row's query and all keys of its memory, (N, S)."""
+        """Computes v . tanh(q + k) for each row's query and all keys of its memory, (N, S)."""
         memories, positions, width = keys_MSA.shape
         rows = query_NA.shape[0]
         assert query_NA.dtype == keys_MSA.dtype == v_A.dtype
@@ -209,14 +210,15 @@ class Kernels:
         return scores_NS
 
     def log_normalizer(self, logits_NV: Tensor) -> Tensor:
-        """log sum_v exp(logits), (N,)."""
+        """Computes log sum_v exp(logits), (N,)."""
         assert logits_NV.is_contiguous()
         result_N = logits_NV.new_empty(logits_NV.shape[0], dtype=torch.float32)
         self._log_normalizer(logits_NV.data_ptr(), result_N.data_ptr(), *logits_NV.shape)  # type: ignore[attr-defined]
         return result_N
 
     def largest(self, x_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The ``count`` largest entries of each row, largest first, in float32, and their indices, both (N, K)."""
+        """Finds the ``count`` largest entries of each row, largest first, in float32, and their indices, both (N,
+        K)."""
         assert x_NV.is_contiguous()
         assert count <= x_NV.shape[1]
         values_NK = x_NV.new_empty(len(x_NV), count, dtype=torch.float32)
@@ -227,25 +229,25 @@ class Kernels:
 
 
 def _divides(memories: int, rows: int) -> bool:
-    """True if all memories have the same number of rows."""
+    """Returns True if all memories have the same number of rows."""
     return rows == 0 or (memories > 0 and rows % memories == 0)
 
 
 def kernels(x: Tensor) -> Kernels | None:
-    """The kernels for numbers of the type of ``x``. None where gradients are recorded, on a GPU, for other types, under
-    an export or ``torch.compile``, and without a C++ compiler."""
+    """Returns the kernels for the dtype of ``x``. It returns None if gradients are recorded, on a GPU, for other
+    dtypes, under an export or ``torch.compile``, and without a C++ compiler."""
     if type(x) is not Tensor or torch.is_grad_enabled() or x.device.type != "cpu" or torch.compiler.is_compiling():
         return None
     return _kernels(x.dtype)
 
 
 def kernels_for(dtype: torch.dtype, device: torch.device) -> Kernels | None:
-    """The kernels that a search on a device will have for numbers of a type."""
+    """Returns the kernels that a search on a device will have for a dtype."""
     return _kernels(dtype) if device.type == "cpu" else None
 
 
 def required_kernels(x: Tensor) -> Kernels:
-    """The kernels, which must exist."""
+    """Returns the kernels, which must exist."""
     existing = kernels(x)
     assert existing is not None
     return existing

@@ -43,7 +43,7 @@ def lines(path: Path) -> list[str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What the same text, settings and seed must give again, by path: all but times and logs."""
+    """Returns the files that the same text, settings and seed must reproduce, by path: all but times and logs."""
     kept = ("text", "translated", "pairs", "augmented.yaml", "augment.json", "model.safetensors")
     return {
         str(path.relative_to(folder)): path.read_bytes()

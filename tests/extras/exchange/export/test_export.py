@@ -68,7 +68,7 @@ def test_the_export_translates_as_the_model_does(exported: Path) -> None:
 
 
 def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
-    """More than the two windows that are under way at once; the last line is not UTF-8."""
+    """The lines are more than the two windows that are computed at once; the last line is not UTF-8."""
     texts = [source for source, _ in sentences(1300, seed=7)]
     written = "".join(f"{text}\n" for text in texts).encode() + b"eins \xff Hund.\n"
     found = []
@@ -176,7 +176,7 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
 
 
 def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
-    """With what loads as well, but would translate otherwise or end the process."""
+    """Some damages still load, but would change translations or end the process."""
     shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
     folder = tmp_path / "run" / "exported" / "ctranslate2"
     use = ("translate", "run", "--engine", "ctranslate2")

@@ -127,7 +127,7 @@ def padded(lengths: tuple[int, ...]) -> torch.Tensor:
 
 
 def run(graph: Graph, folder: Path, feeds: dict[str, Any]) -> dict[str, Any]:
-    """What a graph gives, by name; checks that types and shapes are as they are said to be."""
+    """Returns the results of a graph, by name; checks that types and shapes are the declared ones."""
     session = onnxruntime.InferenceSession(str(folder / graph.file), providers=["CPUExecutionProvider"])
     given = dict(zip((port.name for port in graph.outputs), session.run(None, feeds), strict=True))
     sizes: dict[str, int] = {}

@@ -94,7 +94,7 @@ def translated(seed: int) -> Translated:
 
 
 def snapshots(seed: int) -> Snapshots:
-    """Of two pairs at three validations."""
+    """Draws snapshots of two pairs at three validations."""
     draw = np.random.default_rng(seed + 9)
     pairs, words = [], (("▁" + NASTY, "▁x", "</s>"), ("▁a", "</s>"))
     for source in words:

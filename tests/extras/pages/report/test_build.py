@@ -223,7 +223,7 @@ def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -
 
 
 def test_the_best_is_the_one_that_training_chose(tmp_path: Path) -> None:
-    """By chrF where BLEU is 0, and then by the loss."""
+    """The best validation is chosen by chrF if BLEU is 0, and then by the loss."""
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
     experiment = load(tmp_path / "config.yaml", ["training.validation={metric: bleu}"])
     figures = [(0, 11, 5), (0, 39, 4), (0, 39, 3), (0, 38, 2)]

@@ -1,4 +1,4 @@
-"""What is drawn of the figures."""
+"""Charts of the figures."""
 
 from __future__ import annotations
 

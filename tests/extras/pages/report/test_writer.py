@@ -15,7 +15,7 @@ from tests.extras.pages.report.records import NASTY, bare, run
 
 
 class Page(HTMLParser):
-    """What stands in a page."""
+    """The contents of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
