@@ -112,8 +112,7 @@ def accelerate() -> None:
     from nmt import plugins
 
     if plugins.has("parts", "accelerate"):
-        register: Callable[[], None] = plugins.find("parts", "accelerate", "")
-        register()
+        plugins.find("parts", "accelerate", "")()
 
 
 def on_idle_cores(before: int | None = None) -> AbstractContextManager[bool]:

@@ -15,9 +15,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from glob import escape, glob
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nmt.core.errors import InputError
@@ -153,13 +156,8 @@ def leave_out(owner: str, name: str, reason: Exception | str) -> None:
 @cache
 def _plugins() -> tuple[tuple[str, Plugin], ...]:
     """The plug-ins, each with the name of its distribution; that of nmt itself is empty."""
-    folder = os.path.join(os.path.dirname(__file__), "extras")
-    rooms = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
-    found = [
-        ("", import_module(f"{__package__}.extras.{room}.plugin").PLUGIN)
-        for room in rooms
-        if os.path.isfile(os.path.join(folder, room, "plugin.py"))
-    ]
+    rooms = sorted(path.parent.name for path in Path(__file__).parent.glob("extras/*/plugin.py"))
+    found = [("", import_module(f"{__package__}.extras.{room}.plugin").PLUGIN) for room in rooms]
     for distribution in _distributions():
         for point in distribution.entry_points.select(group=GROUP):
             try:
@@ -181,20 +179,13 @@ def _distributions() -> Iterator[Distribution]:
 
     seen = set[str]()
     for folder in sys.path:
-        try:
-            names = [name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info"))]
-        except OSError:
-            continue
-        for name in sorted(names):
-            path = os.path.join(folder or ".", name)
-            try:
-                with open(os.path.join(path, "entry_points.txt"), encoding="utf-8", errors="replace") as file:
-                    has_plugin = f"[{GROUP}]" in file.read()
-            except OSError:
-                continue
-            if has_plugin and (distribution := Distribution.at(path)).name not in seen:
-                seen.add(distribution.name)
-                yield distribution
+        for path in sorted(glob(os.path.join(escape(folder or "."), "*.*-info", "entry_points.txt"))):
+            with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+                if f"[{GROUP}]" in file.read():
+                    distribution = Distribution.at(os.path.dirname(path))
+                    if distribution.name not in seen:
+                        seen.add(distribution.name)
+                        yield distribution
 
 
 @cache

@@ -30,7 +30,6 @@ from typer.core import TyperGroup
 import nmt
 from nmt import plugins
 from nmt.cli.grouped import GroupedCommand
-from nmt.cli.help_sections import command_sections, group_index
 from nmt.cli.options import OptionsCommand
 from nmt.core.errors import InputError
 from nmt.plugins import Command
@@ -42,6 +41,9 @@ BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 
 # errors of the system for which a traceback does not help: a full disk, a quota, a read-only or forbidden place
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
+
+GROUPS = ("Your own data", "Train", "Use", "Look", "More")
+"""The titles of the page of all commands; others come behind them."""
 
 OWN = {
     "init": Command("nmt.cli.init:init", "Your own data", 10),
@@ -55,12 +57,14 @@ OWN = {
     "info": Command("nmt.cli.info:info", "Look", 40),
     "config": Command("nmt.cli.config:config", "More", 10),
 }
-COMMANDS: Mapping[str, Command] = dict(
-    sorted(
-        {**OWN, **plugins.entries("commands", OWN)}.items(),
-        key=lambda item: (group_index(item[1].group), item[1].place),
-    )
-)
+
+
+def _order(item: tuple[str, Command]) -> tuple[int, int]:
+    group = item[1].group
+    return GROUPS.index(group) if group in GROUPS else len(GROUPS), item[1].place
+
+
+COMMANDS: Mapping[str, Command] = dict(sorted({**OWN, **plugins.entries("commands", OWN)}.items(), key=_order))
 """The commands in the order of the help page."""
 
 
@@ -103,6 +107,8 @@ class _Commands(TyperGroup):
         self.commands = cast(Any, _Imported())  # no other entries are added
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        from nmt.cli.help_sections import command_sections
+
         for title, records in command_sections(COMMANDS, _function).items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -110,8 +116,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:
             result = super().invoke(ctx)
-            if callable(result):  # see with_options
-                result()
+            while callable(result):  # see OptionsCommand
+                result = result()
             if sys.stdout is not None:
                 sys.stdout.flush()  # so that a full disk or a closed pipe is noticed here, not at interpreter exit
             return None

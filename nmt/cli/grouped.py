@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand
 
-from nmt.cli.help_sections import describe, sections
 from nmt.core import log
 from nmt.core.errors import InputError
 
@@ -91,10 +90,14 @@ class GroupedCommand(TyperCommand):
                 formatter.write_dl(records)
 
     def shell_complete(self, ctx: typer.Context, incomplete: str) -> list[Any]:  # type: ignore[override]
+        from nmt.cli.help_sections import describe
+
         describe(self)
         return super().shell_complete(ctx, incomplete)
 
     def sections(self, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
         """Lists the titles, each with its parameters as they are written, and their help."""
+        from nmt.cli.help_sections import describe, sections
+
         describe(self)
         return sections(self, ctx)

@@ -14,18 +14,10 @@ import typer
 from nmt.core.errors import InputError
 from nmt.plugins import Command
 
-GROUPS = ("Your own data", "Train", "Use", "Look", "More")
-"""The titles of the page of all commands; others come behind them."""
-
 _FILES = "Source and target sentences, as --source and --target, or one file of pairs, as --tsv."
 
 _INPUT_AND_OUTPUT = ("source", "target", "reference", "hypothesis", "tsv", "input", "output", "format")
 """Options under this title, in any command, unless their ``rich_help_panel`` is another one."""
-
-
-def group_index(title: str) -> int:
-    """The place of a title on the page of all commands."""
-    return GROUPS.index(title) if title in GROUPS else len(GROUPS)
 
 
 def command_sections(

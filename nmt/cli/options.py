@@ -132,13 +132,14 @@ Options = TypeVar("Options")
 @dataclass(frozen=True)
 class OptionsCommand(Generic[Options]):
     """A command that is a function of one dataclass, whose fields are the parameters that Typer sees. The text below a
-    field is the help of an option that has none; `nmt.cli.help_sections.describe` reads it."""
+    field is the help of an option that has none; `nmt.cli.help_sections.describe` reads it. The function may return
+    another one, which is called next."""
 
-    function: Callable[[Options], None]
+    function: Callable[[Options], Callable[[], None] | None]
     options: type[Options]
     conflicts: Sequence[Rule]
 
-    def parser(self, additions: Iterable[tuple[str, type[Any]]]) -> Callable[..., Callable[[], None]]:
+    def parser(self, additions: Iterable[tuple[str, type[Any]]]) -> Callable[..., Callable[[], object]]:
         """The function for Typer. It returns the command with its options, ready for a call; options that break a rule
         are an InputError. ``additions`` are the classes of plug-ins (`nmt.plugins.Plugin`) and their distributions."""
         options: type[Any] = self.options
@@ -163,7 +164,7 @@ class OptionsCommand(Generic[Options]):
         rules = sorted([*rules, *self.conflicts], key=lambda rule: bool(rule.options))
 
         @wraps(self.function)
-        def parse(**values: Any) -> Callable[[], None]:
+        def parse(**values: Any) -> Callable[[], object]:
             parsed = options(**values)
             for rule in rules:
                 rule.check(parsed)
@@ -186,7 +187,7 @@ def own_fields(options: type[Any]) -> list[str]:
 
 def with_options(
     options: type[Options], conflicts: Sequence[Rule] = ()
-) -> Callable[[Callable[[Options], None]], OptionsCommand[Options]]:
+) -> Callable[[Callable[[Options], Callable[[], None] | None]], OptionsCommand[Options]]:
     """Makes a command of a function of one dataclass of options."""
     return lambda function: OptionsCommand(function, options, conflicts)
 

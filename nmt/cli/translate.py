@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -140,7 +140,7 @@ CONFLICTS = (
 
 
 @with_options(TranslateOptions, CONFLICTS)
-def translate(options: TranslateOptions) -> None:
+def translate(options: TranslateOptions) -> Callable[[], None]:
     """Translate text, line by line.
 
     Each input line is a sentence and gives one output line, or with --format tsv one line per translation."""
@@ -156,4 +156,4 @@ def translate(options: TranslateOptions) -> None:
         check_model(other, [])
     load = options.load()
     limit_caches_for_translation()
-    options.run(load)
+    return partial(options.run, load)
