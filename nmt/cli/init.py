@@ -89,7 +89,8 @@ def init(options: InitOptions) -> None:
     """Write a configuration for your own sentence pairs.
 
     Sizes depend on the number of pairs and the machine, and comments give the reasons. If you give no files to validate
-    or test on, pairs are held out for this, and all parts are written to data/NAME. Nothing is overwritten."""
+    or test on, pairs are held out for this, and all parts are written to data/NAME. A NAME such as configs/mine writes
+    configs/mine.yaml, for the run runs/mine. Nothing is overwritten."""
     minutes = options.minutes
     if minutes is not None and options.no_time:
         raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
