@@ -90,7 +90,7 @@ class Plugin:
         formats: Values of ``nmt align --format``.
         methods: Values of ``nmt align --method``.
         scores: Values of ``model.attention.score``: subclasses of `nmt.attention.mechanism.Score`.
-        weights: Values of ``model.attention.weights``: subclasses of `nmt.attention.mechanism.Normalizer`.
+        weights: Values of ``model.attention.weights``: subclasses of `nmt.attention.mechanism.Weighting`.
         metrics: Values of ``nmt evaluate --metric``: (hypotheses, references) -> `nmt.evaluation.translation.Score`.
         parts: Functions that nmt calls where they are installed. Their names are these, with the module that has their
             type: ``accelerate``, ``training_threads``, ``glossary``, ``wait`` (`nmt`), ``markup``
