@@ -48,7 +48,7 @@ def test_permuted_values_are_permuted_weights(config: dict[str, Any], monkeypatc
 
     for module in model.decoder.modules():
         if isinstance(module, Attention):
-            normalizer = module.normalizer
+            normalizer = module.weighting
 
             def permuting(*inputs: Any, normalizer: Any = normalizer) -> Any:
                 weighted = normalizer(*inputs)

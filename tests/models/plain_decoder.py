@@ -80,7 +80,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     memory = [torch.zeros_like(each) for each in hidden]
     cells = _cells(decoder)
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
-    heads = 0 if isinstance(decoder.attention, NoAttention) else decoder.attention.normalizer.heads
+    heads = 0 if isinstance(decoder.attention, NoAttention) else decoder.attention.weighting.heads
     weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
     readouts = []
 
