@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
-from nmt.alignment import Method
 from nmt.alignment.views import View, parse_view
 from nmt.core.errors import InputError
 
@@ -26,7 +23,7 @@ def test_a_view_is_read_and_named_as_it_is_written(text: str, view: View) -> Non
     assert view.name == text
 
 
-CHOICES = f"choose one of {', '.join(get_args(Method))}, or each:HEADS"
+CHOICES = "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS"
 WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
 
 

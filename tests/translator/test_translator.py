@@ -32,7 +32,7 @@ def test_without_plug_ins_their_parts_are_refused_in_one_line(trained: Path, mon
         replace(translator, search=translator.search.model_copy(update={"markup": True}))
     with pytest.raises(InputError, match=r"^--method trained: use one of attention, .*, input-x-gradient$"):
         translator.aligner.check_method("trained")
-    with pytest.raises(InputError, match=r"^--engine other: use one of nmt$"):
+    with pytest.raises(InputError, match=r"^engine='other': use one of nmt$"):
         package.load(trained / "run", engine="other")
 
 

@@ -7,12 +7,11 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nmt.alignment import Method
 from nmt.alignment.formats import read_jsonl
 from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
 
@@ -163,7 +162,8 @@ HTML = ("--format", "html", "-o", "out")
         ),
         (
             [*HTML, "--view", "atention"],
-            f"--view atention: 'atention' is not a method; choose one of {', '.join(get_args(Method))}, or each:HEADS",
+            "--view atention: 'atention' is not a method; "
+            + "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS",
         ),
         (
             [*HTML, "--view", "forward:attention"],

@@ -503,8 +503,8 @@ def test_evaluate_by_length_takes_the_models_translations_of_each_corpus(trained
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--length-edges", "5"], "--length-edges and --plot belong to the scores by length; give --by-length as well"),
-        (["--plot", "a.png"], "--length-edges and --plot belong to the scores by length; give --by-length as well"),
+        (["--length-edges", "5"], "--length-edges belongs to the scores by length; give --by-length as well"),
+        (["--plot", "a.png"], "--plot belongs to the scores by length; give --by-length as well"),
         (
             ["--hypothesis", "test.en", "--reference", "test.en", "--by-length"],
             "--by-length needs the length of each source; give --source beside --hypothesis",

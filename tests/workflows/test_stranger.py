@@ -46,7 +46,7 @@ def test_the_package_has_no_call_that_executes_what_it_reads() -> None:
     # the restricted reader of tensors, for imported models
     only = '        loaded = torch.load(path, map_location="cpu", weights_only=True)'
     # an archive of a model, of which only files of a run are taken, and zipfile lets no name out of the folder
-    unpacked = "file.extractall(unfinished, entries)  # which leads no name out of the folder"
+    unpacked = "file.extractall(unfinished, entries)  # which lets no name lead out of the folder"
     assert [each for each in found if not each.endswith((only.strip(), unpacked))] == []
     assert [each.partition(":")[0] for each in found] == ["extras/exchange/convert/pickled.py", "translator/archive.py"]
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt import ops
+from nmt.attention.scores.additive import additive_energy
 from nmt.core import device
 from nmt.core.device import Compute, Precision
 from nmt.extras.speed import native, product
@@ -34,8 +34,8 @@ needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: 
 def test_the_additive_score_of_a_search_is_that_of_the_formula() -> None:
     query_BHTA, keys_BHSA, v_A = torch.randn(2, 1, 3, 8), torch.randn(2, 1, 5, 8), torch.randn(8)
     register()
-    found_BHTS = ops.additive_energy(query_BHTA, keys_BHSA, v_A)
-    torch.testing.assert_close(found_BHTS, ops.additive_energy.body(query_BHTA, keys_BHSA, v_A))
+    found_BHTS = additive_energy(query_BHTA, keys_BHSA, v_A)
+    torch.testing.assert_close(found_BHTS, additive_energy.body(query_BHTA, keys_BHSA, v_A))
 
 
 def transformer(source: str = "scaled_dot", tie: str = "none", **options: Any) -> dict[str, Any]:
