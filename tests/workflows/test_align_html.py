@@ -162,8 +162,10 @@ HTML = ("--format", "html", "-o", "out")
         ),
         (
             [*HTML, "--view", "atention"],
-            "--view atention: 'atention' is not a method; "
-            + "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS",
+            (
+                "--view atention: 'atention' is not a method; "
+                "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS"
+            ),
         ),
         (
             [*HTML, "--view", "forward:attention"],

@@ -57,6 +57,10 @@ class EvaluateTerms(EvaluateOptions):
             where="glossary"),
     )  # fmt: skip
 
+    @property
+    def source_readers(self) -> list[str]:
+        return [*super().source_readers, *["--glossary"] * (self.glossary is not None)]
+
     @cached_property
     def _terms(self) -> Glossary | None:
         if self.glossary is None:
