@@ -48,16 +48,16 @@ def test_permuted_values_are_permuted_weights(config: dict[str, Any], monkeypatc
 
     for module in model.decoder.modules():
         if isinstance(module, Attention):
-            normalizer = module.weighting
+            weighting = module.weighting
 
-            def permuting(*inputs: Any, normalizer: Any = normalizer) -> Any:
-                weighted = normalizer(*inputs)
+            def permuting(*inputs: Any, weighting: Any = weighting) -> Any:
+                weighted = weighting(*inputs)
                 is_source = weighted.weights_BHTS.shape[-1] == 5
                 return (
                     weighted._replace(weights_BHTS=permuted_weights(weighted.weights_BHTS)) if is_source else weighted
                 )
 
-            monkeypatch.setattr(module, "normalizer", permuting)
+            monkeypatch.setattr(module, "weighting", permuting)
 
     def attend(query: Tensor, keys: Tensor, values: Tensor, is_hidden: Tensor | None, scale: float, _: Any) -> Any:
         scores_BHTS = scale * query @ keys.mT
