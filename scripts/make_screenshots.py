@@ -52,18 +52,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         browser.point(".word:nth-of-type(3)")
         _picture(browser, options.output / "alignment-page.png", 620)
         with _server(options.run) as address:
+            _size(browser, 950)  # before the mouse points, or the page scrolls there
             browser.open(address)
             browser.type("#source", SENTENCE)
             browser.until("return document.querySelector('.matrix')")
-            browser.point(".sentence > div:nth-of-type(2) .word:nth-of-type(5)")
-            _picture(browser, options.output / "server.png", 580)
+            browser.point(".matrix tbody tr:nth-of-type(5) .word")  # the fifth word of the translation
+            _picture(browser, options.output / "server.png", 950)
 
 
 def _picture(browser: Browser, path: Path, height: int) -> None:
-    browser.emulate("Emulation.setDeviceMetricsOverride", width=1000, height=height, deviceScaleFactor=1, mobile=False)
+    _size(browser, height)
     browser.screenshot(path)
     with Image.open(path) as picture:
         picture.convert("RGB").quantize(64).save(path, optimize=True)
+
+
+def _size(browser: Browser, height: int) -> None:
+    browser.emulate("Emulation.setDeviceMetricsOverride", width=1000, height=height, deviceScaleFactor=1, mobile=False)
 
 
 def _nmt(*arguments: object) -> None:
@@ -74,9 +79,11 @@ def _nmt(*arguments: object) -> None:
 def _server(run: str) -> Iterator[str]:
     command = [sys.executable, "-m", "nmt", "serve", run, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\w.]+:\d+", line)))
-        process.terminate()
+        try:
+            assert process.stderr is not None
+            yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\w.]+:\d+", line)))
+        finally:  # after a fault too, or this would wait for the server without end
+            process.terminate()
 
 
 if __name__ == "__main__":
