@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         "attention weights of heads are not dropped",
         "nmt.ops:attend",
-        "kept_BHTS * dropout_factors",
+        "kept_BHTS * dropout_mask",
         "kept_BHTS",
         (MULTIHEAD, "-k", "dropout"),
     ),
@@ -262,9 +262,9 @@ MUTANTS = (
     ),
     Mutant(
         "dropout does not scale what it keeps",
-        "nmt.nn:Dropout.factors",
-        "factors.mul_(self.scale)",
-        "factors",
+        "nmt.nn:Dropout.mask",
+        "mask.mul_(self.scale)",
+        "mask",
         (MULTIHEAD, "-k", "dropout"),
     ),
     # search

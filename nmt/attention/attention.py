@@ -1,5 +1,5 @@
 """Attention: a score for each pair of query and key, weights, and the context they give. Padding is masked
-here, not in the scores or the normalizers.
+here, not in the scores or the weightings.
 
 Shapes as in ``mechanism``; V is the width of a value, N = B x beams the number of rows; the rows of a sentence are
 neighbours.

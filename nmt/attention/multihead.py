@@ -26,7 +26,7 @@ from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
-from nmt.nn.positions import Angles, apply_rotary
+from nmt.nn.positions import RotaryAngles, apply_rotary
 from nmt.ops import attend
 
 
@@ -131,7 +131,7 @@ class MultiHead(nn.Module):
         query_NHTA, *others = self._project(x_NTQ, self.self_projections())
         present = self._key_values(others)
         if self.rotary:
-            angles = Angles.of(position_NT, query_NHTA)
+            angles = RotaryAngles.of(position_NT, query_NHTA)
             query_NHTA = apply_rotary(query_NHTA, angles)
             present = KeyValues(apply_rotary(present.keys_BHSA, angles), present.values_BHSA)
         if past is not None:
@@ -205,10 +205,12 @@ class DotProductHeads(nn.Module):
         # the beams of a sentence are treated as further target positions
         query_BHTA = query_NHTA.view(batch, beams, heads, time, width).transpose(1, 2).reshape(batch, heads, -1, width)
         is_hidden = self._is_hidden(time, positions, memory.is_pad_BS, query_NHTA.device)
-        factors = self.dropout.factors(
+        dropout_mask = self.dropout.mask(
             (batch, heads, beams * time, positions), memory.values_BHSA.dtype, query_NHTA.device
         )
-        context_BHTA, weights = attend(query_BHTA, memory.keys_BHSA, memory.values_BHSA, is_hidden, self.scale, factors)
+        context_BHTA, weights = attend(
+            query_BHTA, memory.keys_BHSA, memory.values_BHSA, is_hidden, self.scale, dropout_mask
+        )
         context_BHKTA = context_BHTA.view(batch, heads, beams, time, width)
         context_NTQ = context_BHKTA.permute(0, 2, 3, 1, 4).reshape(rows, time, heads * width)
         return MultiHeadOutput(context_NTQ, lambda: unfold_beams(weights(), rows, time), ())

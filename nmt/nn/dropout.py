@@ -33,18 +33,18 @@ class Dropout(nn.Module):
         between positions, dimension 1 is the position; else ``x_BTD`` may have any shape."""
         if x_BTD.device.type == "cuda" and self.training and self.threshold and not self.variational:
             return F.dropout(x_BTD, self.threshold / 256)  # one kernel does it there
-        factors = self.factors(x_BTD.shape, x_BTD.dtype, x_BTD.device)
-        return x_BTD if factors is None else x_BTD * factors
+        mask = self.mask(x_BTD.shape, x_BTD.dtype, x_BTD.device)
+        return x_BTD if mask is None else x_BTD * mask
 
-    def factors(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor | None:
-        """Draws factors of 0 or the scale; returns None if nothing is dropped. A loop over positions draws all of them
+    def mask(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        """Draws a mask of 0 or the scale; returns None if nothing is dropped. A loop over positions draws all of them
         before it starts."""
         if not self.training or self.threshold == 0:
             return None
         drawn = (shape[0], 1, *shape[2:]) if self.variational else tuple(shape)
-        factors = torch.empty(drawn, dtype=dtype, device=device)
-        torch.ge(random_bytes(drawn, device), self.threshold, out=factors)
-        return factors.mul_(self.scale).expand(tuple(shape))
+        mask = torch.empty(drawn, dtype=dtype, device=device)
+        torch.ge(random_bytes(drawn, device), self.threshold, out=mask)
+        return mask.mul_(self.scale).expand(tuple(shape))
 
 
 def random_bytes(shape: tuple[int, ...], device: torch.device) -> Tensor:

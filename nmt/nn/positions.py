@@ -72,23 +72,23 @@ def absolute_positions(kind: str, count: int, size: int) -> nn.Module:
     return Sinusoidal() if kind == "sinusoidal" else NoPosition()
 
 
-class Angles(NamedTuple):
+class RotaryAngles(NamedTuple):
     """Cosines and sines of the angles by which rotary positions rotate pairs of entries, (B, 1, T, I)."""
 
     cos_B1TI: Tensor
     sin_B1TI: Tensor
 
     @staticmethod
-    def of(position_BT: Tensor, like: Tensor) -> Angles:
+    def of(position_BT: Tensor, like: Tensor) -> RotaryAngles:
         """t / 10000^(2i / A) at position t, for vectors of the width A and type of ``like``; ``position_BT`` may have
         one row for all."""
         # 2i of the exponent
         even_I = torch.arange(0, like.shape[-1], 2, device=like.device, dtype=torch.float32)
         angle_B1TI = position_BT[:, None, :, None].float() * torch.pow(10_000.0, -even_I / like.shape[-1])
-        return Angles(angle_B1TI.cos().to(like.dtype), angle_B1TI.sin().to(like.dtype))
+        return RotaryAngles(angle_B1TI.cos().to(like.dtype), angle_B1TI.sin().to(like.dtype))
 
 
-def apply_rotary(x_BHTA: Tensor, angles: Angles) -> Tensor:
+def apply_rotary(x_BHTA: Tensor, angles: RotaryAngles) -> Tensor:
     """Each pair of entries (2i, 2i + 1) turned by the angle t / 10000^(2i / A) (Su et al. 2021, "RoFormer", equation
     15): the inner product of two such vectors depends on the distance of their positions and not on where they are.
     A must be even."""

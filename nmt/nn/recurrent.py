@@ -165,15 +165,15 @@ class RecurrentStack(nn.Module):
         cells = tuple(torch.zeros_like(hidden_BD) for hidden_BD in hidden) if self.kind == "lstm" else ()
         return StackState(tuple(hidden), cells, top_BD=hidden[-1])
 
-    def step(self, input_BE: Tensor, state: StackState, factors: Sequence[Tensor | None] = ()) -> StackState:
-        """Computes one step of all layers. ``factors`` are the dropout factors for the input of each layer above the
+    def step(self, input_BE: Tensor, state: StackState, dropout_masks: Sequence[Tensor | None] = ()) -> StackState:
+        """Computes one step of all layers. ``dropout_masks`` are those for the input of each layer above the
         bottom one."""
         output_BD, layers = input_BE, list[CellState]()
         for layer, hidden_BD in enumerate(state.hidden):
             below_BD = input_BE = output_BD
-            if layer > 0 and factors and (factor_BD := factors[layer - 1]) is not None:
+            if layer > 0 and dropout_masks and (mask_BD := dropout_masks[layer - 1]) is not None:
                 # dropout between layers, none on the recurrence (Zaremba et al. 2014)
-                input_BE = input_BE * factor_BD
+                input_BE = input_BE * mask_BD
             layers.append(
                 self.layer_step(layer, input_BE, CellState(hidden_BD, state.cell[layer] if state.cell else None))
             )

@@ -35,13 +35,13 @@ def attend(
     values_BHSA: Tensor,
     is_hidden: Tensor | None,
     scale: float,
-    dropout_factors: Tensor | None,
+    dropout_mask: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
     """Computes softmax(scale q . k) v (Vaswani et al. 2017, equation 1): the contexts (B, H, T, A), and the weights on
     demand.
 
     ``is_hidden`` is the attention mask, True where a query may not attend to a key; it broadcasts to (B, H, T, S).
-    ``dropout_factors`` multiply the weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
+    ``dropout_mask`` multiply the weights. The weights (B, H, T, S) are in float32 or wider and without dropout.
     """
     # e = scale q . k
     scores_BHTS = scale * (query_BHTA @ keys_BHSA.mT)
@@ -51,8 +51,8 @@ def attend(
     weights_BHTS = scores_BHTS.softmax(dim=-1, dtype=torch.promote_types(scores_BHTS.dtype, torch.float32))
     # products run in the type of the values
     kept_BHTS = weights_BHTS.to(values_BHSA.dtype)
-    if dropout_factors is not None:
-        kept_BHTS = kept_BHTS * dropout_factors
+    if dropout_mask is not None:
+        kept_BHTS = kept_BHTS * dropout_mask
     return kept_BHTS @ values_BHSA, lambda: weights_BHTS
 
 

@@ -24,7 +24,7 @@ from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
-from nmt.nn.positions import Angles, apply_rotary, sinusoids
+from nmt.nn.positions import RotaryAngles, apply_rotary, sinusoids
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
@@ -173,7 +173,7 @@ def test_sinusoids_are_the_papers(size: int) -> None:
 
 
 def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
-    return apply_rotary(x_BHTA, Angles.of(position_BT, x_BHTA))
+    return apply_rotary(x_BHTA, RotaryAngles.of(position_BT, x_BHTA))
 
 
 def entrance_of(width: int, **options: Any) -> tuple[TransformerConfig, EmbeddingLayer]:
@@ -442,15 +442,15 @@ def test_each_rate_drops_at_its_own_places(site: str, side: str, score: str, mon
     torch.testing.assert_close(outputs(dropping, side), expected)
     torch.testing.assert_close(outputs(whole.train(), side), expected, atol=1e-6, rtol=1e-6)
     dropped: list[tuple[int, ...]] = []
-    draw = Dropout.factors
+    draw = Dropout.mask
 
     def noted(self: Dropout, shape: Any, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-        factors = draw(self, shape, dtype, device)
-        if factors is not None:
+        mask = draw(self, shape, dtype, device)
+        if mask is not None:
             dropped.append(tuple(shape))
-        return factors
+        return mask
 
-    monkeypatch.setattr(Dropout, "factors", noted)
+    monkeypatch.setattr(Dropout, "mask", noted)
     assert (outputs(dropping.train(), side) - expected).abs().max() > 0.1
     count, width = SITES[site][side]
     assert len(dropped) == count

@@ -29,17 +29,17 @@ def fused_attend(
     values_BHSA: Tensor,
     is_hidden: Tensor | None,
     scale: float,
-    dropout_factors: Tensor | None,
+    dropout_mask: Tensor | None,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
     """Computes ``nmt.ops.attend`` by a kernel on CUDA that never stores the weights: ours for short sentences, else
     torch's."""
     inputs = (query_BHTA, keys_BHSA, values_BHSA)
     short = short_attention() if query_BHTA.device.type == "cuda" else None
     if short is not None and short.supports(*inputs):
-        context_BHTA = short.ShortAttention.apply(*inputs, is_hidden, scale, dropout_factors)
-    elif query_BHTA.device.type == "cuda" and dropout_factors is None:
+        context_BHTA = short.ShortAttention.apply(*inputs, is_hidden, scale, dropout_mask)
+    elif query_BHTA.device.type == "cuda" and dropout_mask is None:
         mask = None if is_hidden is None else ~is_hidden
         context_BHTA = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scale)
     else:
-        return attend.body(*inputs, is_hidden, scale, dropout_factors)
+        return attend.body(*inputs, is_hidden, scale, dropout_mask)
     return context_BHTA, lambda: attend.body(*inputs, is_hidden, scale, None)[1]()

@@ -51,14 +51,14 @@ class ShortAttention(torch.autograd.Function):
         values_BHSA: Tensor,
         is_hidden: Tensor | None,
         scale: float,
-        dropout_factors: Tensor | None,
+        dropout_mask: Tensor | None,
     ) -> Tensor:
         """Computes the contexts (B, H, T, A)."""
         ctx.scale = scale
         inputs = [each if each.stride(3) == 1 else each.contiguous() for each in (query_BHTA, keys_BHSA, values_BHSA)]
         shape_BHTS = (*query_BHTA.shape[:3], keys_BHSA.shape[2])
         hidden = None if is_hidden is None else is_hidden.expand(shape_BHTS).view(torch.uint8)
-        factors = None if dropout_factors is None else dropout_factors.contiguous()
+        factors = None if dropout_mask is None else dropout_mask.contiguous()
         saved = (*inputs, hidden, factors)
         ctx.save_for_backward(*saved)
         context_BHTA = _like(query_BHTA)

@@ -26,7 +26,7 @@ from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
 from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
-from nmt.nn.positions import Angles, NoPosition, apply_rotary
+from nmt.nn.positions import NoPosition, RotaryAngles, apply_rotary
 from nmt.nn.precision import compute_dtype
 
 
@@ -78,7 +78,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         """See ``Decoder.start``."""
         if torch.is_grad_enabled():
             return self.plain.start(memory)
-        none_N0 = memory.like_B0.new_empty(memory.like_B0.shape[0], 0, dtype=torch.int64)
+        none_N0 = memory.empty_B0.new_empty(memory.empty_B0.shape[0], 0, dtype=torch.int64)
         return BackpointerState(none_N0, ((),) * len(self._layers))
 
     def step(
@@ -91,7 +91,9 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         backpointer_NT = torch.cat([state.backpointer_NT, torch.arange(rows)[:, None]], dim=1)
         position_N1 = token_N.new_full((rows, 1), time)
         x_ND = self._enter(token_N, time)
-        angles = Angles.of(position_N1[:1], x_ND.new_empty(self._layers[0].width)) if self._layers[0].rotary else None
+        angles = (
+            RotaryAngles.of(position_N1[:1], x_ND.new_empty(self._layers[0].width)) if self._layers[0].rotary else None
+        )
         layers, weights = list[tuple[Tensor, ...]](), list[Callable[[], Tensor]]()
         for layer, source, past in zip(self._layers, memory.layers, state.layers, strict=True):
             assert isinstance(source, HeadsMemory)
@@ -155,7 +157,12 @@ class _LayerStep:
         self._norms = [_norm(residual.norm) for residual in residuals]
 
     def __call__(
-        self, x_ND: Tensor, angles: Angles | None, memory: HeadsMemory, past: tuple[Tensor, ...], backpointer_NT: Tensor
+        self,
+        x_ND: Tensor,
+        angles: RotaryAngles | None,
+        memory: HeadsMemory,
+        past: tuple[Tensor, ...],
+        backpointer_NT: Tensor,
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
         """Computes the next states, which overwrite ``x_ND``, the ``past`` with this step, and the weights on
         demand."""
@@ -170,7 +177,12 @@ class _LayerStep:
         return x_ND if is_pre_norm else norm_inside(x_ND), kept, weights
 
     def _attend_to_self(
-        self, x_ND: Tensor, read_ND: Tensor, angles: Angles | None, past: tuple[Tensor, ...], backpointer_NT: Tensor
+        self,
+        x_ND: Tensor,
+        read_ND: Tensor,
+        angles: RotaryAngles | None,
+        past: tuple[Tensor, ...],
+        backpointer_NT: Tensor,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         present_NX = self._project_self(read_ND)
         parts_N3H1A = present_NX.view(len(x_ND), 3, self._heads, 1, self.width)

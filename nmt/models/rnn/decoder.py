@@ -47,11 +47,11 @@ class RNNState(BatchRecord):
     """Number of steps so far."""
 
 
-class _Factors(NamedTuple):
-    """Dropout factors for one step; None means that nothing is dropped."""
+class _DropoutMasks(NamedTuple):
+    """Dropout masks, 0 or the scale, for one step; None means that nothing is dropped."""
 
     layers: Sequence[Tensor | None] = ()
-    """Dropout factors for the input of each layer above the bottom one."""
+    """Dropout masks, 0 or the scale, for the input of each layer above the bottom one."""
     readout_NR: Tensor | None = None
 
 
@@ -153,10 +153,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
-        step = self._step(self.embedding(token_N), memory, state, _Factors())
+        step = self._step(self.embedding(token_N), memory, state, _DropoutMasks())
         return DecoderStep(step.readout_NR, lambda: step.attended.weights_NHTS[:, :, 0], step.state)
 
-    def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
+    def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, masks: _DropoutMasks) -> _Step:
         """Computes the equations of the class for the next word of N rows."""
         position_N1 = state.position_N[:, None]
         # y' and, if it is an input of every step, the vector of the sentence
@@ -168,18 +168,18 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             query_NQ = self._query(state.stack.top_BD, embedded_NE)
             attended: AttentionOutput = self.attention(query_NQ[:, None], position_N1, memory.attention)
             stack = self.stack.step(
-                torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, factors.layers
+                torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, masks.layers
             )
         else:
             # Luong: s_t = cell(y', s_{t-1}), before attention
-            stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, factors.layers)
+            stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, masks.layers)
             query_NQ = self._query(stack.top_BD, embedded_NE)
             # c_t = attend(s_t)
             attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
         # r_t = tanh(W [s_t; c_t] + b), in both wirings
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
-        if factors.readout_NR is not None:
-            readout_NR = readout_NR * factors.readout_NR
+        if masks.readout_NR is not None:
+            readout_NR = readout_NR * masks.readout_NR
         # the readout that is fed back has dropout, too
         fed_NR = readout_NR if self.input_feeding else None
         return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1))
@@ -207,12 +207,12 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         assert not self.marginalizes, "a marginal over all positions is decoded at once"
         rows, table_VE = len(first_B), self.embedding.weight_VD
         # drawn for all steps at once, because variational dropout shares them
-        factors_BTE = self.embedding_dropout.factors((rows, steps, table_VE.shape[1]), table_VE.dtype, first_B.device)
+        mask_BTE = self.embedding_dropout.mask((rows, steps, table_VE.shape[1]), table_VE.dtype, first_B.device)
 
         def embed(time: int, readout_BR: Tensor | None) -> Tensor:
             token_B = first_B if readout_BR is None else next_token(time - 1, readout_BR)
             embedded_BE: Tensor = self.embedding(token_B)
-            return embedded_BE if factors_BTE is None else embedded_BE * factors_BTE[:, time]
+            return embedded_BE if mask_BTE is None else embedded_BE * mask_BTE[:, time]
 
         return self._unroll(memory, rows, steps, embed)
 
@@ -223,8 +223,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         before."""
         state, readout_BR = self.start(memory), None
         unrolled: list[_Step] = []
-        for time, factors in enumerate(self._factors(rows, steps, memory)):
-            unrolled.append(self._step(embed(time, readout_BR), memory, state, factors))
+        for time, masks in enumerate(self._dropout_masks(rows, steps, memory)):
+            unrolled.append(self._step(embed(time, readout_BR), memory, state, masks))
             readout_BR, _, state = unrolled[-1]
         sampled = SampledPositions.joined([step.attended.sampled for step in unrolled])
         weights_BHTS = torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2)
@@ -234,15 +234,15 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             () if sampled is None else (sampled,),
         )
 
-    def _factors(self, rows: int, steps: int, memory: RNNMemory) -> list[_Factors]:
-        """Draws the dropout factors of all steps together, so that ``variational`` factors are shared by all steps."""
+    def _dropout_masks(self, rows: int, steps: int, memory: RNNMemory) -> list[_DropoutMasks]:
+        """Draws the dropout masks of all steps together, so that ``variational`` masks are shared by all steps."""
         dtype, device = compute_dtype(memory.summary_BD), memory.summary_BD.device
         # between the layers of the stack, and on the readout
         widths = [*[self.stack.size] * (self.stack.layers - 1), self.readout_size]
-        drawn = [self.dropout.factors((rows, steps, width), dtype, device) for width in widths]
+        drawn = [self.dropout.mask((rows, steps, width), dtype, device) for width in widths]
         return [
-            _Factors([None if each is None else each[:, time] for each in drawn[:-1]], factor)
-            for time, factor in enumerate([None] * steps if drawn[-1] is None else drawn[-1].unbind(dim=1))
+            _DropoutMasks([None if each is None else each[:, time] for each in drawn[:-1]], readout_mask)
+            for time, readout_mask in enumerate([None] * steps if drawn[-1] is None else drawn[-1].unbind(dim=1))
         ]
 
     def _sentence(self, memory: RNNMemory, position_NT: Tensor) -> Tensor:

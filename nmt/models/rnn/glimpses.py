@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from nmt.attention.attention import AttentionMemory, AttentionOutput, NoAttention, matrix
 from nmt.attention.reinforce import SampledPositions
-from nmt.models.rnn.decoder import RNNDecoder, RNNMemory, RNNState, _Factors, _Step
+from nmt.models.rnn.decoder import RNNDecoder, RNNMemory, RNNState, _DropoutMasks, _Step
 from nmt.models.rnn.readers_config import GlimpsesConfig
 
 
@@ -97,11 +97,11 @@ class GlimpseDecoder(RNNDecoder):
     reads s_t; here the readout is the same as in the other decoders, with the last g.
     """
 
-    def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, factors: _Factors) -> _Step:
+    def _step(self, embedded_NE: Tensor, memory: RNNMemory, state: RNNState, masks: _DropoutMasks) -> _Step:
         """Computes the equations of the class for the next word of N rows; the weights have a head for each glimpse."""
         steps: list[_Step] = []
         for _ in self.head_names:
-            steps.append(super()._step(embedded_NE, memory, state, factors))
+            steps.append(super()._step(embedded_NE, memory, state, masks))
             state = replace(state, stack=steps[-1].state.stack)
         seen, weights, draws = zip(*(step.attended for step in steps), strict=True)
         output = AttentionOutput(seen[-1], torch.cat(weights, 1), SampledPositions.joined(draws))

@@ -31,7 +31,7 @@ class TransformerMemory(BatchRecord):
     """A batch of source sentences as each layer sees them, bottom first."""
 
     layers: tuple[BatchRecord, ...]
-    like_B0: Tensor
+    empty_B0: Tensor
     """An empty tensor whose rows are the sentences and whose dtype is that of the products."""
 
 
@@ -137,9 +137,9 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         """See ``Decoder.start``."""
-        like_B0 = memory.like_B0
-        layers = tuple(layer.self_attention.no_past(like_B0.shape[0], like_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
-        return TransformerState(layers, torch.zeros(like_B0.shape[0], dtype=torch.int64, device=like_B0.device))
+        empty_B0 = memory.empty_B0
+        layers = tuple(layer.self_attention.no_past(empty_B0.shape[0], empty_B0) for layer in self.layers)  # type: ignore[operator,union-attr]
+        return TransformerState(layers, torch.zeros(empty_B0.shape[0], dtype=torch.int64, device=empty_B0.device))
 
     def step(
         self, token_N: Tensor, memory: TransformerMemory, state: TransformerState
@@ -205,4 +205,4 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
         if self.returned_heads:
             heads = [layers[head // each].attended.weights()[:, head % each] for head in self.returned_heads]
             return torch.stack(heads, dim=1).float()
-        return memory.like_B0.new_empty(*token_BT.shape[:1], 0, token_BT.shape[1], 0)
+        return memory.empty_B0.new_empty(*token_BT.shape[:1], 0, token_BT.shape[1], 0)
