@@ -7,7 +7,7 @@ neighbours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.attention.config import AttentionConfig
-from nmt.attention.mechanism import AttentionContext, Parameter, Score, Sizes
+from nmt.attention.mechanism import AttentionContext, Parameter, Score, Sizes, StatefulScore, StatefulWeighting
 from nmt.attention.reinforce import HardAttention, SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
@@ -31,6 +31,14 @@ class AttentionMemory(BatchRecord):
     values_BSV: Tensor
 
 
+@dataclass(frozen=True)
+class AttentionState(BatchRecord):
+    """What a score and a weighting hand on from step to step; None for one that has no state. X: any dimensions."""
+
+    score_NX: Tensor | None
+    weighting_NX: Tensor | None
+
+
 class AttentionOutput(NamedTuple):
     """Result of attention for N rows and T positions."""
 
@@ -39,6 +47,8 @@ class AttentionOutput(NamedTuple):
     """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the weighting."""
     sampled: SampledPositions | None
     """The positions drawn in training by a weighting that learns from a reward."""
+    state: AttentionState | None = None
+    """The state after the last position; None without one."""
 
 
 class Attention(nn.Module):
@@ -86,6 +96,11 @@ class Attention(nn.Module):
         """See ``Weighting.marginalizes``."""
         return self.weighting.marginalizes
 
+    @property
+    def is_stateful(self) -> bool:
+        """Returns True if a position depends on the positions before it, so that they are computed one by one."""
+        return self.score.is_stateful or self.weighting.is_stateful
+
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """Builds the memory of a batch of sentences; encoder states serve as keys and as values."""
         if self.key_projection_KD is not None:
@@ -94,28 +109,67 @@ class Attention(nn.Module):
         keys_BHSA = self.score.precompute_keys(keys_BSK.unsqueeze(1), self._parameters_of_score(keys_BSK.dtype))
         return AttentionMemory(is_pad_BS, keys_BHSA, values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
+    def start(self, memory: AttentionMemory) -> AttentionState | None:
+        """Computes the state before the first position, one row for each sentence."""
+        if not self.is_stateful:
+            return None
+        score, weighting = self.score, self.weighting
+        return AttentionState(
+            score.initial_state(memory.keys_BHSA) if isinstance(score, StatefulScore) else None,
+            weighting.initial_state(memory.is_pad_BS) if isinstance(weighting, StatefulWeighting) else None,
+        )
+
+    def forward(
+        self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory, state: AttentionState | None = None
+    ) -> AttentionOutput:
         """Attends from queries (N, T, Q) at target positions (N, T).
 
         N is B or a multiple of it. The rows of a sentence share its memory: they are treated as further target
-        positions.
+        positions. With a ``state``, T is 1.
         """
         # a search has several rows for a sentence, training has one
         batch, (rows, time, _) = memory.is_pad_BS.shape[0], query_NTQ.shape
         query_BTQ, position_BT = query_NTQ.reshape(batch, -1, query_NTQ.shape[2]), position_NT.reshape(batch, -1)
         # e = score(q, k), for every pair of a query and a key
         keys_BHSA, parameters = memory.keys_BHSA, self._parameters_of_score(memory.keys_BHSA.dtype)
-        scores_BHTS = recomputed(self.score)(query_BTQ.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
+        inputs = (query_BTQ.unsqueeze(1).to(keys_BHSA.dtype), keys_BHSA, parameters)
+        if state is not None and isinstance(self.score, StatefulScore):
+            scores_BHTS = recomputed(self.score.with_state)(*inputs, _by_sentence(state.score_NX, batch))
+        else:
+            scores_BHTS = recomputed(self.score)(*inputs)
         # -inf where a query may not look, so that the weight there is exactly 0
         scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
         # alpha = weighting(e), in float32 whatever the products run in: sums over long sentences need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
+        if state is not None and state.weighting_NX is not None:
+            context = replace(context, state_BTX=_by_sentence(state.weighting_NX, batch))
         with torch.autocast(query_NTQ.device.type, enabled=False):
             parameters = {name: value.float() for name, value in self.weighting_parameters.items()}
-            weights_BHTS, sampled = self.weighting(scores_BHTS, context, parameters)
+            weights_BHTS, sampled, weighting_BTX = self.weighting(scores_BHTS, context, parameters)
+            if state is not None:
+                state = self._next_state(state, weights_BHTS, weighting_BTX, context, keys_BHSA)
         # c = sum over s of alpha v; dropout is on the weights, as in Vaswani et al. 2017
         context_BTV = self._context(self.dropout(weights_BHTS.to(memory.values_BSV.dtype)), memory.values_BSV)
-        return AttentionOutput(context_BTV.reshape(rows, time, -1), unfold_beams(weights_BHTS, rows, time), sampled)
+        weights_NHTS = unfold_beams(weights_BHTS, rows, time)
+        return AttentionOutput(context_BTV.reshape(rows, time, -1), weights_NHTS, sampled, state)
+
+    def _next_state(
+        self,
+        state: AttentionState,
+        weights_BHTS: Tensor,
+        weighting_BTX: Tensor | None,
+        context: AttentionContext,
+        keys_BHSA: Tensor,
+    ) -> AttentionState:
+        """Computes the state after a step; a row of ``state`` is one of T queries of a sentence here."""
+        score_BTX = None
+        if isinstance(self.score, StatefulScore):
+            parameters = {name: value.float() for name, value in self.score_parameters.items()}
+            before_BTX = _by_sentence(state.score_NX, len(keys_BHSA))
+            # several heads have one state, which their mean enters
+            weights_BTS = weights_BHTS.mean(dim=1)
+            score_BTX = self.score.next_state(before_BTX, weights_BTS, context.query_BTQ, keys_BHSA, parameters)
+        return AttentionState(*(None if each is None else each.flatten(0, 1) for each in (score_BTX, weighting_BTX)))
 
     def _parameters_of_score(self, dtype: torch.dtype) -> dict[str, Any]:
         """W and U, None where it has none, and the others. Autocast casts the matrices, once for all steps."""
@@ -146,16 +200,28 @@ class NoAttention(nn.Module):
     context_size = 0
     update = 0
     marginalizes = False
+    is_stateful = False
 
     def memory(self, keys_BSK: Tensor, values_BSV: Tensor, is_pad_BS: Tensor) -> AttentionMemory:
         """Builds the memory of a batch of sentences, with keys of width 0."""
         return AttentionMemory(is_pad_BS, keys_BSK[:, None, :, :0], values_BSV)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
+    def start(self, memory: AttentionMemory) -> None:
+        """See ``Attention.start``."""
+
+    def forward(
+        self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory, state: None = None
+    ) -> AttentionOutput:
         """See ``Attention.forward``."""
         rows, time, _ = query_NTQ.shape
         weights_NHTS = torch.empty(rows, 0, time, memory.is_pad_BS.shape[1], device=query_NTQ.device)
         return AttentionOutput(query_NTQ.new_empty(rows, time, 0), weights_NHTS, None)
+
+
+def _by_sentence(state_NX: Tensor | None, batch: int) -> Tensor:
+    """The states of rows, as those of further positions of their sentence: (N, X) to (B, K, X)."""
+    assert state_NX is not None
+    return state_NX.view(batch, -1, *state_NX.shape[1:])
 
 
 def unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:

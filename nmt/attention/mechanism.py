@@ -53,6 +53,8 @@ class Mechanism(Structure, ABC):
     """The formula that the table in docs/attention.md shows."""
     source: ClassVar[str]
     """The paper, as author and year."""
+    is_stateful: ClassVar[bool] = False
+    """Declares that a step reads what the steps before have left; see ``StatefulScore``."""
 
     kind: str
 
@@ -89,6 +91,40 @@ class Score(Mechanism):
         """
 
 
+class StatefulScore(Score):
+    """A score that reads a state of its own, which each step hands on to the next: the last weights, their sum, ...
+
+    The state is one tensor with a row for each query; X stands for its other dimensions. The decoder carries it as it
+    carries its own state, and computes the steps one after the other.
+    """
+
+    is_stateful: ClassVar[bool] = True
+
+    @abstractmethod
+    def initial_state(self, keys_BHSA: Tensor) -> Tensor:
+        """The state before the first step, (B, X), in float32, from precomputed keys."""
+
+    @abstractmethod
+    def with_state(self, query_BHTQ: Tensor, keys_BHSA: Tensor, parameters: Parameters, state_BTX: Tensor) -> Tensor:
+        """The scores, as ``__call__`` gives them, where each query has a state."""
+
+    @abstractmethod
+    def next_state(
+        self, state_BTX: Tensor, weights_BTS: Tensor, query_BTQ: Tensor, keys_BHSA: Tensor, parameters: Parameters
+    ) -> Tensor:
+        """The state after a step, (B, T, X), from its weights, which are 0 at padding; all but the keys in float32."""
+
+    def __call__(self, query_BHTQ: Tensor, keys_BHSA: Tensor, parameters: Parameters) -> Tensor:
+        """The scores of the first step."""
+        state_BTX = for_each_query(self.initial_state(keys_BHSA), query_BHTQ.shape[2])
+        return self.with_state(query_BHTQ, keys_BHSA, parameters, state_BTX)
+
+
+def for_each_query(state_BX: Tensor, queries: int) -> Tensor:
+    """Repeats the state of a sentence for its queries, (B, T, X)."""
+    return state_BX.unsqueeze(1).expand(-1, queries, *state_BX.shape[1:])
+
+
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     """W x, for each of many vectors x."""
     from torch.nn import functional
@@ -107,6 +143,8 @@ class AttentionContext:
     is_training: bool
     update: int
     """Number of updates of training so far, which annealed settings depend on."""
+    state_BTX: Tensor | None = None
+    """The state of a ``StatefulWeighting`` for each query; None before the first step."""
 
 
 class AttentionWeights(NamedTuple):
@@ -116,6 +154,8 @@ class AttentionWeights(NamedTuple):
     """H is the number of heads of the weighting."""
     sampled: SampledPositions | None = None
     """The drawn positions, where the weighting learns from a reward."""
+    state_BTX: Tensor | None = None
+    """The state after the step, of a ``StatefulWeighting``."""
 
 
 class Weighting(Mechanism):
@@ -143,3 +183,19 @@ class Weighting(Mechanism):
         """Counts the leading positions that a query may attend to, (B, T, 1), at least 1."""
         allowed_BT1: Tensor = scores_BHTS[:, 0].isfinite().sum(dim=-1, keepdim=True)
         return allowed_BT1
+
+
+class StatefulWeighting(Weighting):
+    """A weighting whose weights depend on those of the step before; see ``StatefulScore`` for the state."""
+
+    is_stateful: ClassVar[bool] = True
+
+    @abstractmethod
+    def initial_state(self, is_pad_BS: Tensor) -> Tensor:
+        """The state before the first step, (B, X), in float32."""
+
+    def state(self, scores_BHTS: Tensor, context: AttentionContext) -> Tensor:
+        """The state of each query, (B, T, X)."""
+        if context.state_BTX is not None:
+            return context.state_BTX
+        return for_each_query(self.initial_state(scores_BHTS[:, 0, 0].isinf()), scores_BHTS.shape[2])

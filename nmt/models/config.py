@@ -136,6 +136,22 @@ class ModelConfig(Structure):
         return self
 
     @model_validator(mode="after")
+    def _positions_may_be_sequential(self) -> ModelConfig:
+        attention = self.attention
+        stateful = [each for each in (attention.score, attention.weights) if each.is_stateful]
+        if stateful and isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError(
+                f"attention: {stateful[0].kind} reads the weights of the step before, and a Transformer computes all "
+                "steps at once; use decoder.kind: rnn, or another mechanism"
+            )
+        if stateful and attention.weights.marginalizes:
+            raise ValueError(
+                f"attention.weights: {attention.weights.kind} with training: marginal computes all steps at once, and "
+                f"score: {stateful[0].kind} reads the weights of the step before; use training: reinforce"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _keys_are_projected_once(self) -> ModelConfig:
         if self.attention.key_size is not None and isinstance(self.decoder, TransformerDecoderConfig):
             raise ValueError(

@@ -145,6 +145,10 @@ def variants() -> Iterator[Any]:
             tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),
             id=f"{layered} of layers",
         )
+    for coverage, wiring in (("gru", "previous"), ("fertility", "feeding"), ("gru", "parallel")):
+        score = {"kind": "coverage", "coverage": coverage, "width": 3}
+        yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")
+    yield pytest.param(tree(score="location_sensitive", weights="mocha"), id="score and weights with a state")
     for name, reader in READERS.items():
         yield pytest.param(tree(score="none", decoder=reader), id=name)
     yield from embeddings()

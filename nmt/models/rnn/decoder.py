@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, NoAttention
+from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, AttentionState, NoAttention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
@@ -45,6 +45,8 @@ class RNNState(BatchRecord):
     """The readout of the last step; None if there is no input feeding."""
     position_N: Tensor
     """Number of steps so far."""
+    attention: AttentionState | None = None
+    """State of a mechanism that has one."""
 
 
 class _DropoutMasks(NamedTuple):
@@ -116,9 +118,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.handover = ContextInjection(config, summary_size=memory_size)
         # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
-        self.is_recurrent_through_readout = attends_first or config.input_feeding
-        """True if a step reads a result of the preceding step other than the state, so that steps are computed one by
-        one."""
+        self.is_sequential = attends_first or config.input_feeding or self.attention.is_stateful
+        """True if a step reads a result of the preceding step other than the state of the cell, so that steps are
+        computed one by one."""
         self.stack = RecurrentStack(
             config.cell,
             input_size=width
@@ -149,7 +151,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         stack = self.stack.start(self.handover.start(memory.summary_BD))
         rows = stack.top_BD.shape[0]
         readout_BR = stack.top_BD.new_zeros(rows, self.readout_size) if self.input_feeding else None
-        return RNNState(stack, readout_BR, torch.zeros(rows, dtype=torch.int64, device=stack.top_BD.device))
+        position_B = torch.zeros(rows, dtype=torch.int64, device=stack.top_BD.device)
+        return RNNState(stack, readout_BR, position_B, self.attention.start(memory.attention))
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
@@ -166,7 +169,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         if self.query == "previous":
             # Bahdanau: c_t = attend(s_{t-1})
             query_NQ = self._query(state.stack.top_BD, embedded_NE)
-            attended: AttentionOutput = self.attention(query_NQ[:, None], position_N1, memory.attention)
+            attended: AttentionOutput = self.attention(
+                query_NQ[:, None], position_N1, memory.attention, state.attention
+            )
             stack = self.stack.step(
                 torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, masks.layers
             )
@@ -175,20 +180,20 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, masks.layers)
             query_NQ = self._query(stack.top_BD, embedded_NE)
             # c_t = attend(s_t)
-            attended = self.attention(query_NQ[:, None], position_N1, memory.attention)
+            attended = self.attention(query_NQ[:, None], position_N1, memory.attention, state.attention)
         # r_t = tanh(W [s_t; c_t] + b), in both wirings
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if masks.readout_NR is not None:
             readout_NR = readout_NR * masks.readout_NR
         # the readout that is fed back has dropout, too
         fed_NR = readout_NR if self.input_feeding else None
-        return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1))
+        return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1, attended.state))
 
     def teacher_forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
         """See ``Decoder.teacher_forced``. All steps run at once if no step reads the readout of the one before."""
         embedded_BTE = self.embedding_dropout(self.embedding(input_BT))
         rows, steps = input_BT.shape
-        if self.is_recurrent_through_readout:
+        if self.is_sequential:
             return self._unroll(memory, rows, steps, lambda time, _: embedded_BTE[:, time])
         # no step needs a readout, so the stack runs over all words, then attention from all states
         position_BT = torch.arange(steps, device=input_BT.device).expand(rows, steps)

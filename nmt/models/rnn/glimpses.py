@@ -46,7 +46,9 @@ class GlimpseSensor(NoAttention):
         self.place = nn.Linear(1, config.size)
         self.glimpse = nn.Linear(2 * config.size, config.size)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
+    def forward(
+        self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory, state: None = None
+    ) -> AttentionOutput:
         """See ``Attention.forward``. The context is g; the one head of weights is the mean of the windows."""
         values_BSV, is_pad_BS, (rows, time, width) = memory.values_BSV, memory.is_pad_BS, query_NTQ.shape
         length_B1 = (~is_pad_BS).sum(dim=1, keepdim=True)
@@ -103,6 +105,6 @@ class GlimpseDecoder(RNNDecoder):
         for _ in self.head_names:
             steps.append(super()._step(embedded_NE, memory, state, masks))
             state = replace(state, stack=steps[-1].state.stack)
-        seen, weights, draws = zip(*(step.attended for step in steps), strict=True)
+        seen, weights, draws, _ = zip(*(step.attended for step in steps), strict=True)
         output = AttentionOutput(seen[-1], torch.cat(weights, 1), SampledPositions.joined(draws))
         return steps[-1]._replace(attended=output)

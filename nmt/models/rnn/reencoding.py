@@ -29,7 +29,9 @@ class SourceReader(NoAttention):
         sizes = {"input_size": memory_size, "size": config.size, "layers": config.layers}
         self.stack = RecurrentStack(config.cell, **sizes, residual=config.residual)
 
-    def forward(self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory) -> AttentionOutput:
+    def forward(
+        self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory, state: None = None
+    ) -> AttentionOutput:
         """See ``Attention.forward``; T is 1. All rows, those of a beam too, are read at once."""
         rows, sentences = query_NTQ.shape[0], memory.is_pad_BS.shape[0]
         source = memory if rows == sentences else memory.repeat(rows // sentences)
