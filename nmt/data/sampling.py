@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from nmt.data.pieces import Span
 from nmt.data.subword_model import ModelKind, PieceType, SubwordModel
 from nmt.data.vocabulary import UNK
+from nmt.data.words import Span
 
 if TYPE_CHECKING:
     from nmt.data.store import Store

@@ -46,7 +46,7 @@ class StoreWriter:
         self._keep_context = keep_context
         self.keep_words = keep_links and not keep_text
         """True if the store keeps the word of each token."""
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, _ColumnFile] = {}
         for side, size in zip(SIDES, vocabulary_sizes, strict=True):
             self._add(side, "<u2" if size < 1 << 16 else "<u4")
             self._add(f"{side}.offsets", "<i8").append(np.zeros(1))
@@ -135,8 +135,8 @@ class StoreWriter:
     ) -> None:
         self.close()
 
-    def _add(self, name: str, dtype: str) -> _Column:
-        column = self._columns[name] = _Column(self._folder / f"{name}.bin", np.dtype(dtype))
+    def _add(self, name: str, dtype: str) -> _ColumnFile:
+        column = self._columns[name] = _ColumnFile(self._folder / f"{name}.bin", np.dtype(dtype))
         return column
 
     def _append_rows(self, name: str, rows: Ragged) -> None:
@@ -145,7 +145,7 @@ class StoreWriter:
         values.append(rows.values)
 
 
-class _Column:
+class _ColumnFile:
     """A file of numbers that grows."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:

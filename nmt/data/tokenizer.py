@@ -22,9 +22,9 @@ import sentencepiece
 from nmt.core.errors import InputError
 from nmt.core.files import read_whole, replace_file
 from nmt.data.config import SubwordsConfig
-from nmt.data.pieces import Span
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.data.words import Span
 
 if TYPE_CHECKING:
     from nmt.data.imported import ImportedVocabulary

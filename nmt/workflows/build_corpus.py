@@ -22,7 +22,7 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
-from nmt.data.context import BREAK, Document, context_tokens
+from nmt.data.context import BREAK, DocumentContext, context_tokens
 from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
@@ -461,7 +461,7 @@ def _progress(corpus: TrainingCorpusConfig, description: str, faulty: Faulty) ->
 
 def _in_document(config: DataConfig, blocks: Iterator[PairBlock]) -> Iterator[PairBlock]:
     """Yields the blocks of a corpus; for a model with context each source knows the lines before it."""
-    document = Document()
+    document = DocumentContext()
     for block in blocks:
         yield replace(block, sources=[*document.sentences(block.sources)]) if config.context else block
 

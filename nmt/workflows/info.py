@@ -34,7 +34,7 @@ _MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trai
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """A part of the model."""
 
     name: str
@@ -55,7 +55,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSummary:
     """The training corpus. Counts are those of nmt prepare; they are None if its report is missing."""
 
     files: tuple[str, ...]
@@ -108,9 +108,9 @@ class Info:
     """Folder, by the user's name for it."""
     name: str
     """Name of the folder itself, if ``checkpoint`` is a link."""
-    corpus: Corpus
+    corpus: CorpusSummary
     vocabulary: Vocabulary
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     parameters: int
     format: str
     """Number format of the weights, by its name in safetensors."""
@@ -147,7 +147,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         name=folder.resolve().name,
         corpus=_corpus(experiment, run),
         vocabulary=vocabulary,
-        parts=tuple(Part(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
+        parts=tuple(ModelPart(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
         parameters=sum(counts.values()),
         format=form,
         bytes=(folder / folders.MODEL).stat().st_size,
@@ -206,7 +206,7 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     return words.get(part, "")
 
 
-def _corpus(experiment: Experiment, run: Path) -> Corpus:
+def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
     data = experiment.data
     corpora = data.train_corpora
     pairs = kept = valid = None
@@ -221,7 +221,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
     names = tuple(each.name for each in corpora)
     if data.imported is not None:
         names = (f"imported: {data.imported.name}",)
-    return Corpus(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
+    return CorpusSummary(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:
