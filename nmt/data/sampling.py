@@ -63,12 +63,12 @@ class SubwordSampling:
             self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=seeds[1]),
         )
 
-    def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
-        """Draws as `draw` does, and returns each side with the word that contains each of its tokens."""
+    def draw_words(self, store: Store, index: int) -> tuple[tuple[Tokens, Tokens], tuple[Tokens, Tokens]]:
+        """Draws as `draw` does, and also returns the word that contains each token of both sides."""
         text, seeds = store.text(index), self._seeds(index)
         source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
         target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
-        return (list(source.ids), list(source.word_of_piece)), (list(target.ids), list(target.word_of_piece))
+        return (source.ids, target.ids), (source.word_of_piece, target.word_of_piece)
 
     def _seeds(self, index: int) -> tuple[int, int]:
         source, target = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()

@@ -31,7 +31,7 @@ from nmt.data.context import DocumentContext
 
 FORMAT = 1
 SIDES = ("source", "target")
-_DTYPES = {
+DTYPES = {
     **dict.fromkeys((*SIDES, "context"), ("<u2", "<u4")),
     **{f"{side}.text": ("|u1",) for side in SIDES},
     **{f"{side}.words": ("<u2",) for side in SIDES},
@@ -40,7 +40,7 @@ _DTYPES = {
     "line": ("<i8",),
     "links": ("<u2",),
 }
-"""The data types of the possible columns."""
+"""The data types of the possible columns: for tokens, of a small and of a large vocabulary."""
 
 _PART = 1 << 20
 
@@ -108,7 +108,7 @@ class Store:
         self._pairs = _count(description["pairs"])
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, (dtype, count) in description["columns"].items():
-            if dtype not in _DTYPES[name]:
+            if dtype not in DTYPES[name]:
                 raise ValueError(f"{name}: {dtype}")
             columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), _count(count))
         self._columns = columns

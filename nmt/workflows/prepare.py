@@ -61,7 +61,7 @@ def prepare(
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
         except OSError as error:  # errors of reading are InputErrors by now
             raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
-        from nmt.data.report_table import report_table
+        from nmt.data.report import report_table
 
         for line in report_table(report):
             log.info(line)

@@ -20,8 +20,7 @@ from nmt.data import atomic_folder
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.prepared import PreparedData
-from nmt.data.report import Report
-from nmt.data.report_table import report_table
+from nmt.data.report import Report, report_table
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.workflows import build_corpus
