@@ -12,7 +12,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -235,17 +235,11 @@ class BpeSampler(SegmentationSampler):
         self._fixed = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if whole else None
 
     def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
-        return [self._spell(symbol) for symbol in self._symbols(word, strength, uniform)]
-
-    def _symbols(self, word: str, dropout: float, uniform: Callable[[], float]) -> Iterator[str]:
-        if self._fixed is None:
-            yield from self._merge(word, dropout, uniform)
-            return
-        for index, part in enumerate(self._fixed.split(word)):
-            if index % 2:  # matched by the group of the pattern
-                yield part
-            else:
-                yield from self._merge(part, dropout, uniform)
+        parts = [word] if self._fixed is None else self._fixed.split(word)
+        symbols: list[str] = []
+        for index, part in enumerate(parts):  # those at odd places are matched by the group of the pattern
+            symbols += [part] if index % 2 else self._merge(part, strength, uniform)
+        return [self._spell(symbol) for symbol in symbols]
 
     def _merge(self, text: str, dropout: float, uniform: Callable[[], float]) -> list[str]:
         """Merges the characters of `text` and returns the remaining symbols."""

@@ -291,8 +291,12 @@ def _exported(run: Path) -> tuple[Exported, ...]:
 
 def text(info: Info) -> str:
     """Formats a page: the run, the parts of the model, its training, the files, and the commands to continue with."""
+    directions = info.corpus.directions or [info.corpus.languages or ()]
+    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
+    named = info.checkpoint.rpartition("/")[2]
+    own = "" if named == info.name else f" ({named})"
     sections = [
-        _head_lines(info),
+        [f"{info.run}{languages}: checkpoint {info.name}{own}"],
         _model_lines(info),
         _fact_lines(info),
         _checkpoint_lines(info),
@@ -300,14 +304,6 @@ def text(info: Info) -> str:
         _command_lines(info),
     ]
     return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
-
-
-def _head_lines(info: Info) -> list[str]:
-    directions = info.corpus.directions or [info.corpus.languages or ()]
-    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
-    named = info.checkpoint.rpartition("/")[2]
-    own = "" if named == info.name else f" ({named})"
-    return [f"{info.run}{languages}: checkpoint {info.name}{own}"]
 
 
 def _model_lines(info: Info) -> list[str]:
@@ -357,13 +353,11 @@ def _checkpoint_lines(info: Info) -> list[str]:
     if not info.checkpoints:
         return []
     names = list(dict.fromkeys(name for each in info.checkpoints for name in each.figures))
-    head = ("checkpoints", *names, "")
-    return _table([head, *(_row(each, names) for each in info.checkpoints)], right=range(1, len(names) + 1), indent="")
-
-
-def _row(checkpoint: Checkpoint, names: Sequence[str]) -> tuple[str, ...]:
-    shown = (f"{checkpoint.figures[name]:.2f}" if name in checkpoint.figures else "-" for name in names)
-    return (checkpoint.name, *shown, ", ".join(checkpoint.links))
+    rows = [("checkpoints", *names, "")]
+    for each in info.checkpoints:
+        shown = (f"{each.figures[name]:.2f}" if name in each.figures else "-" for name in names)
+        rows.append((each.name, *shown, ", ".join(each.links)))
+    return _table(rows, right=range(1, len(names) + 1), indent="")
 
 
 def _file_lines(info: Info) -> list[str]:
@@ -376,7 +370,9 @@ def _file_lines(info: Info) -> list[str]:
 
 
 def _command_lines(info: Info) -> list[str]:
-    model = shlex.quote(info.run if info.name in _used(info) else info.checkpoint)
+    linked = [each for link in ("best", "latest") for each in info.checkpoints if link in each.links]
+    used = (linked or info.checkpoints[-1:])[:1]  # the checkpoint that is used for the run directory
+    model = shlex.quote(info.run if info.name in [each.name for each in used] else info.checkpoint)
     run = shlex.quote(info.run)
     targets = {target for _, target in info.corpus.directions}
     to = " --to LANGUAGE" if len(targets) > 1 else ""
@@ -393,15 +389,6 @@ def _command_lines(info: Info) -> list[str]:
     if not (LAYER in info.files and ALIGNER in info.files):
         rows.insert(3, ("align better", f"nmt aligner {model}"))
     return ["go on with", *_table(rows)]
-
-
-def _used(info: Info) -> tuple[str, ...]:
-    """Finds the checkpoint that is used for the run directory."""
-    for link in ("best", "latest"):
-        for each in info.checkpoints:
-            if link in each.links:
-                return (each.name,)
-    return (info.checkpoints[-1].name,) if info.checkpoints else ()
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:

@@ -448,7 +448,8 @@ def config_text(
             "  # Attention also learns from the word links of nmt align --learn. Few pairs gain much from it.\n"
             "  guided_attention: {weight: 0.3}\n"
         )
-    sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
+    trees = {part: corpus.model_dump(mode="json", exclude_defaults=True) for part, corpus in corpora.items()}
+    sections = indent(write(trees), "  ")
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
         every = max(50 if validations == VALIDATIONS else 1, updates // validations)
@@ -490,11 +491,3 @@ training:
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}
 {validation}{size.search}"""
-
-
-def _corpus(part: str, corpus: CorpusConfig) -> str:
-    files = {"pairs": corpus.pairs} if corpus.pairs is not None else {"source": corpus.source, "target": corpus.target}
-    if isinstance(corpus, TrainingCorpusConfig) and corpus.links is not None:
-        files["links"] = corpus.links
-    lines = write({name: str(path) for name, path in files.items()})
-    return f"  {part}:\n" + "".join(f"    {line}\n" for line in lines.splitlines())
