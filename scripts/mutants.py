@@ -393,7 +393,7 @@ MUTANTS = (
         "nmt.workflows:_store_train.passed",
         "_links(corpus, block, rows)",
         "_links(corpus, block, sorted(rows, reverse=True))",
-        ("tests/data/test_links.py", "-k", "follow"),
+        ("tests/data/test_token_links.py", "-k", "follow"),
     ),
     # checkpoints and runs
     Mutant(

@@ -25,6 +25,7 @@ from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare
+from tests.data.conftest import make_pairs
 
 CODE = (
     "import sys, pathlib; from nmt.data.config import DataConfig; from nmt.workflows.prepare import prepare\n"
@@ -41,6 +42,11 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
 def config_of(path: Path, /, **data: Any) -> DataConfig:
     data = {"train": {"pairs": str(path)}, "subwords": {"size": 120}, **data}
     return DataConfig.model_validate_json(json.dumps(data, default=str))
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    return make_pairs(400)
 
 
 @pytest.fixture
