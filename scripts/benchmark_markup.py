@@ -29,14 +29,14 @@ from nmt.alignment import Links
 from nmt.alignment.extract import Extraction
 from nmt.alignment.formats import Alignment
 from nmt.data.corpus import read_lines
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 from nmt.extras.aligner.align import TextAligner
 from nmt.extras.aligner.aligner import load_aligner
 from nmt.extras.documents.markup import Item, Marked, extract
 from nmt.extras.documents.text_spans import to_units, units
 from nmt.extras.documents.transfer import TransferredLine
 from nmt.translator.aligner import PieceWeights
-from nmt.translator.segmentation import PieceTranslation
+from nmt.translator.segmentation import SegmentTranslation
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def trimmed(text: str, begin: int, end: int) -> Span:
 def restored(case: Case) -> str:
     """Returns the target with the tags of the source."""
     text = case.target.text
-    piece = PieceTranslation((0, len(case.source.text)), 0, text, True, case.weights)
+    piece = SegmentTranslation((0, len(case.source.text)), 0, text, True, case.weights)
     return case.source.restore(text, [piece], case.rule)  # type: ignore[arg-type]
 
 

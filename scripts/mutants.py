@@ -393,7 +393,7 @@ MUTANTS = (
         "nmt.workflows:_store_train.passed",
         "_links(corpus, block, rows)",
         "_links(corpus, block, sorted(rows, reverse=True))",
-        ("tests/data/test_links.py", "-k", "follow"),
+        ("tests/data/test_token_links.py", "-k", "follow"),
     ),
     # checkpoints and runs
     Mutant(
@@ -433,7 +433,7 @@ MUTANTS = (
     ),
     Mutant(
         "files of a checkpoint are not brought to disk",
-        "nmt.data:made_whole",
+        "nmt.data:replace_folder",
         "sync_entry(path)",
         "None",
         ("tests/workflows/test_killed.py", "-m", "not slow"),
@@ -450,12 +450,12 @@ MUTANTS = (
         "nmt.data:recover",
         "replaced.rename(_partial(folder) if folder.exists() else folder)",
         "replaced.rename(_partial(folder))",
-        ("tests/data/test_whole_folder.py",),
+        ("tests/data/test_atomic_folder.py",),
     ),
     Mutant(
         "a checkpoint is deleted file by file under its name",
         "nmt.training:prune",
-        "whole_folder.remove",
+        "atomic_folder.remove",
         "shutil.rmtree",
         ("tests/training/test_checkpoint.py", "-k", "deleted"),
     ),

@@ -41,7 +41,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special, whole_file
 from nmt.data.corpus import open_text, unpacking
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 Level: TypeAlias = Literal["word", "subword"]
 

@@ -27,7 +27,7 @@ from nmt.alignment import Link, Links
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_json, read_npz, text_lines
 from nmt.core.errors import InputError
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 _COLUMNS = (
     "pair",

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, umask
 from nmt.core.version import VERSION
-from nmt.data.whole_folder import made_whole
+from nmt.data.atomic_folder import replace_folder
 from nmt.training import folders
 from nmt.training.folders import FORMAT, MODEL, STATE, TRAINING, Damaged, point, step
 
@@ -34,7 +34,7 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
     that wrote it. Raises InputError if the system cannot write it, as on a full disk."""
     try:
         final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run is not created again
-        with made_whole(final) as folder:
+        with replace_folder(final) as folder:
             for name, tensors in files.items():
                 _write_tensors(folder / name, tensors)
             marked = {"format": FORMAT, "nmt": VERSION, **state}

@@ -31,8 +31,8 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, replace_file, sync_entry
 from nmt.core.version import VERSION
-from nmt.data import whole_folder
-from nmt.data.pieces import Lengths
+from nmt.data import atomic_folder
+from nmt.data.segments import SourceLengths
 
 FORMAT = 1
 """Version of the format of checkpoints and their run directory. It is raised when earlier releases cannot read the new
@@ -112,7 +112,7 @@ def point(run: Path, name: str, checkpoint: Path) -> None:
 def recover(run: Path) -> None:
     """Repairs a checkpoint that a process was replacing when it was killed. No other process may be training here."""
     for replaced in (run / "checkpoints").glob(".*.replaced"):
-        whole_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
+        atomic_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
 
 
 def latest(run: Path) -> Path | None:
@@ -127,7 +127,7 @@ def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
     best = (run / "best").resolve() if (run / "best").exists() else None
     for old in steps(run)[:-keep]:
         if old.resolve() != best and old not in retain:
-            whole_folder.remove(old)
+            atomic_folder.remove(old)
     for unfinished in (run / "checkpoints").glob(".step-*"):
         shutil.rmtree(unfinished)
 
@@ -199,12 +199,12 @@ def verify(checkpoint: Path, names: Sequence[str]) -> None:
             raise Damaged(checkpoint / name, f"it is not what was written, by {CHECKSUMS}")
 
 
-def write_lengths(run: Path, lengths: Lengths) -> None:
+def write_lengths(run: Path, lengths: SourceLengths) -> None:
     """Writes the lengths of the training sentences to a run directory."""
     replace_file(run / LENGTHS, json.dumps(asdict(lengths)) + "\n")
 
 
-def read_lengths(run: Path) -> Lengths | None:
+def read_lengths(run: Path) -> SourceLengths | None:
     """Reads the file of ``write_lengths``; returns None if there is none. Raises InputError if it is damaged."""
     path = run / LENGTHS
     if not path.exists():
@@ -217,6 +217,6 @@ def read_lengths(run: Path) -> Lengths | None:
         shares = lengths.get("several"), lengths.get("letterless")
         if not all(share is None or (isinstance(share, int | float) and 0 <= share <= 1) for share in shares):
             raise ValueError("no shares")
-        return Lengths(usual, longest, *shares)
+        return SourceLengths(usual, longest, *shares)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path}: damaged; delete it, and `nmt train` writes it anew") from None

@@ -23,7 +23,7 @@ from nmt.core import cpu, log
 from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
-from nmt.data import whole_folder
+from nmt.data import atomic_folder
 from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
@@ -329,7 +329,7 @@ class Trainer:
             folders.point(run, "latest", folders.step(run, update))
         for folder in folders.averages(run):
             if folders.read_state(folder).get("update", 0) > update:  # its updates will be repeated
-                whole_folder.remove(folder)
+                atomic_folder.remove(folder)
         folders.drop_snapshots(run, after=update, again=self._validation_pending)
         self.point_best()
 

@@ -14,9 +14,9 @@ from nmt.alignment import METHODS, GradientMethod, Links, Magnitude, Weights
 from nmt.alignment.extract import Extraction
 from nmt.alignment.views import BY_ATTENTION, View
 from nmt.core.errors import InputError
-from nmt.data.pieces import Span
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
+from nmt.data.words import Span
 from nmt.plugins import AlignmentMethod
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel

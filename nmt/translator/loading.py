@@ -18,7 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.core.operation import Operation
 from nmt.data.context import BREAK, context_tokens
-from nmt.data.pieces import Lengths, left_blank
+from nmt.data.segments import SourceLengths, left_blank
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
@@ -49,7 +49,7 @@ class TrainedModel:
     tokenizers: TokenizerPair
     model: Seq2Seq[Any, Any]
     compute: Compute
-    lengths: Lengths
+    lengths: SourceLengths
     """Lengths of the sentences that the model was trained on."""
 
     @property
@@ -187,7 +187,7 @@ def load_trained(
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
-    lengths = lengths or Lengths(usual=most, longest=most)
+    lengths = lengths or SourceLengths(usual=most, longest=most)
     trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
     if experiment.search.to is not None:
         _ = trained.source_prefix  # raises for a language that it does not have

@@ -16,7 +16,7 @@ from typing import Any
 from nmt.config.structure import Document, Structure, validate
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core.errors import InputError
-from nmt.data.pieces import Lengths
+from nmt.data.segments import SourceLengths
 from nmt.experiment import FILE, Experiment, decides
 from nmt.models.config import ModelConfig
 from nmt.training import folders
@@ -30,7 +30,7 @@ class Manifest(Structure):
     lengths: dict[str, Any] | None
 
     @classmethod
-    def of(cls, experiment: Experiment, lengths: Lengths | None) -> Manifest:
+    def of(cls, experiment: Experiment, lengths: SourceLengths | None) -> Manifest:
         """Creates the manifest of a training; imported models have no lengths."""
         data, limit = experiment.data, experiment.data.filters.max_length
         reads = {"context": data.context, "filters.max_length": limit, "train.languages": [*data.target_languages]}
@@ -42,7 +42,7 @@ class Manifest(Structure):
         return {dotted(place): value for place, value in leaves(self.model_dump(mode="json"))}
 
 
-def checked_state(checkpoint: Path, experiment: Experiment, lengths: Lengths | None) -> dict[str, Any]:
+def checked_state(checkpoint: Path, experiment: Experiment, lengths: SourceLengths | None) -> dict[str, Any]:
     """Reads the state of a checkpoint, whose checksums the caller verifies. Raises InputError if the configuration or
     lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
     state = folders.read_state(checkpoint)

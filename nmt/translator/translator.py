@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from torch import device as Device
 
     from nmt.alignment.formats import Alignment, Level
-    from nmt.data.context import Document
+    from nmt.data.context import DocumentContext
     from nmt.evaluation.perplexity import Prediction
     from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.aligner import Aligner
@@ -160,16 +160,16 @@ class Translator:
         save: Callable[[TrainedModel, Path], None] = plugins.find("parts", "save_model", "save")
         save(self.trained, Path(output))
 
-    def document(self) -> Document:
+    def document(self) -> DocumentContext:
         """Creates a reader of lines in document order. Its ``sentences`` are the lines, and ``translate``, ``align``,
         ``score`` and ``predict`` know the lines before each of them, up to a blank one. Raises InputError for a model
         without context."""
-        from nmt.data.context import Document
+        from nmt.data.context import DocumentContext
 
         if self.trained.experiment.data.context == 0:
             run = run_of(self.trained.checkpoint)
             raise InputError(f"--context: {run} was trained without data.context; leave it out")
-        return Document()
+        return DocumentContext()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """Returns the same translator, whose search calls a function with the number of sentences of each batch."""
@@ -258,8 +258,8 @@ class Translator:
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
         rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
-        prefixes_of = segmentation.per_piece(prefix_ids) if prefix_ids else []
-        phrases_of = None if phrases is None else segmentation.per_piece(phrases)
+        prefixes_of = segmentation.per_segment(prefix_ids) if prefix_ids else []
+        phrases_of = None if phrases is None else segmentation.per_segment(phrases)
         searched = Sentences(
             [sentences[row] for row in rows],
             self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),

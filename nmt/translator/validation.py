@@ -12,8 +12,8 @@ import numpy as np
 
 from nmt.core.device import Compute
 from nmt.core.files import naming, whole_file
-from nmt.data.context import Document, rows_of_sentences
-from nmt.data.pieces import Lengths
+from nmt.data.context import DocumentContext, rows_of_sentences
+from nmt.data.segments import SourceLengths
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
@@ -36,7 +36,7 @@ class Validation:
     experiment: Experiment
     valid: Store
     tokenizers: TokenizerPair
-    lengths: Lengths
+    lengths: SourceLengths
     compute: Compute
     table: Table | None
     """Shows the sentence of middle length, as the model translates it."""
@@ -107,7 +107,7 @@ class Validation:
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
             own = translator.to(target_language=old.target_language)
-            sources = Document().sentences(line for block in blocks for line in block.sources)
+            sources = DocumentContext().sentences(line for block in blocks for line in block.sources)
             translations = [each.text for each in own.translate(sources)]
             targets = [line for block in blocks for line in block.targets]
             bleu, chrf = scores(translations, targets, metrics=("bleu", "chrf"))

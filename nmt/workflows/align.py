@@ -21,7 +21,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.words import text_words, white_space_words
 from nmt.translator.views import Views
@@ -239,7 +239,7 @@ def windows(
     """Divides all pairs of lines into windows of ``size`` pairs; None means ``WINDOW_PAIRS``. Without ``target`` the
     pairs are source lines and their translations by the model, which is not needed otherwise. The generator must be
     closed, so that its progress bar disappears. Raises InputError if there is no pair."""
-    first, in_source, in_target = 0, Document(), Document()  # a model may read previous sentences
+    first, in_source, in_target = 0, DocumentContext(), DocumentContext()  # a model may read previous sentences
     with log.progress(description=description, unit="pair") as bar:
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
@@ -127,7 +127,7 @@ def of_model(translator: Translator, sources: Sequence[str], references: Sequenc
     from nmt.evaluation.feeds import FEEDS
 
     translator.trained.warn_of_language(sources)
-    sources = Document().sentences(sources)  # a model may read previous sentences
+    sources = DocumentContext().sentences(sources)  # a model may read previous sentences
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
         waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)

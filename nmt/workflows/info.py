@@ -34,7 +34,7 @@ _MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trai
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """A part of the model."""
 
     name: str
@@ -55,7 +55,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSummary:
     """The training corpus. Counts are those of nmt prepare; they are None if its report is missing."""
 
     files: tuple[str, ...]
@@ -108,9 +108,9 @@ class Info:
     """Folder, by the user's name for it."""
     name: str
     """Name of the folder itself, if ``checkpoint`` is a link."""
-    corpus: Corpus
+    corpus: CorpusSummary
     vocabulary: Vocabulary
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     parameters: int
     format: str
     """Number format of the weights, by its name in safetensors."""
@@ -147,7 +147,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         name=folder.resolve().name,
         corpus=_corpus(experiment, run),
         vocabulary=vocabulary,
-        parts=tuple(Part(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
+        parts=tuple(ModelPart(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
         parameters=sum(counts.values()),
         format=form,
         bytes=(folder / folders.MODEL).stat().st_size,
@@ -206,7 +206,7 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     return words.get(part, "")
 
 
-def _corpus(experiment: Experiment, run: Path) -> Corpus:
+def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
     data = experiment.data
     corpora = data.train_corpora
     pairs = kept = valid = None
@@ -221,7 +221,7 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
     names = tuple(each.name for each in corpora)
     if data.imported is not None:
         names = (f"imported: {data.imported.name}",)
-    return Corpus(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
+    return CorpusSummary(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:
@@ -291,8 +291,12 @@ def _exported(run: Path) -> tuple[Exported, ...]:
 
 def text(info: Info) -> str:
     """Formats a page: the run, the parts of the model, its training, the files, and the commands to continue with."""
+    directions = info.corpus.directions or [info.corpus.languages or ()]
+    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
+    named = info.checkpoint.rpartition("/")[2]
+    own = "" if named == info.name else f" ({named})"
     sections = [
-        _head_lines(info),
+        [f"{info.run}{languages}: checkpoint {info.name}{own}"],
         _model_lines(info),
         _fact_lines(info),
         _checkpoint_lines(info),
@@ -300,14 +304,6 @@ def text(info: Info) -> str:
         _command_lines(info),
     ]
     return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
-
-
-def _head_lines(info: Info) -> list[str]:
-    directions = info.corpus.directions or [info.corpus.languages or ()]
-    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
-    named = info.checkpoint.rpartition("/")[2]
-    own = "" if named == info.name else f" ({named})"
-    return [f"{info.run}{languages}: checkpoint {info.name}{own}"]
 
 
 def _model_lines(info: Info) -> list[str]:
@@ -357,13 +353,11 @@ def _checkpoint_lines(info: Info) -> list[str]:
     if not info.checkpoints:
         return []
     names = list(dict.fromkeys(name for each in info.checkpoints for name in each.figures))
-    head = ("checkpoints", *names, "")
-    return _table([head, *(_row(each, names) for each in info.checkpoints)], right=range(1, len(names) + 1), indent="")
-
-
-def _row(checkpoint: Checkpoint, names: Sequence[str]) -> tuple[str, ...]:
-    shown = (f"{checkpoint.figures[name]:.2f}" if name in checkpoint.figures else "-" for name in names)
-    return (checkpoint.name, *shown, ", ".join(checkpoint.links))
+    rows = [("checkpoints", *names, "")]
+    for each in info.checkpoints:
+        shown = (f"{each.figures[name]:.2f}" if name in each.figures else "-" for name in names)
+        rows.append((each.name, *shown, ", ".join(each.links)))
+    return _table(rows, right=range(1, len(names) + 1), indent="")
 
 
 def _file_lines(info: Info) -> list[str]:
@@ -376,7 +370,9 @@ def _file_lines(info: Info) -> list[str]:
 
 
 def _command_lines(info: Info) -> list[str]:
-    model = shlex.quote(info.run if info.name in _used(info) else info.checkpoint)
+    linked = [each for link in ("best", "latest") for each in info.checkpoints if link in each.links]
+    used = (linked or info.checkpoints[-1:])[:1]  # the checkpoint that is used for the run directory
+    model = shlex.quote(info.run if info.name in [each.name for each in used] else info.checkpoint)
     run = shlex.quote(info.run)
     targets = {target for _, target in info.corpus.directions}
     to = " --to LANGUAGE" if len(targets) > 1 else ""
@@ -393,15 +389,6 @@ def _command_lines(info: Info) -> list[str]:
     if not (LAYER in info.files and ALIGNER in info.files):
         rows.insert(3, ("align better", f"nmt aligner {model}"))
     return ["go on with", *_table(rows)]
-
-
-def _used(info: Info) -> tuple[str, ...]:
-    """Finds the checkpoint that is used for the run directory."""
-    for link in ("best", "latest"):
-        for each in info.checkpoints:
-            if link in each.links:
-                return (each.name,)
-    return (info.checkpoints[-1].name,) if info.checkpoints else ()
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:

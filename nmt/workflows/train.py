@@ -24,8 +24,8 @@ from nmt.core.files import make_folder, naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
 from nmt.data.config import DataConfig
-from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
+from nmt.data.segments import SourceLengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
 from nmt.models.names import count
@@ -144,7 +144,7 @@ def _trainer(
     seed_everything(experiment.seed)
     model = _model(experiment, data, chosen, origin=origin, has_vectors=pretrained is not None)
     percentiles = data.report.source.lengths
-    lengths = Lengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
+    lengths = SourceLengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
     if log.is_watched():
         from nmt.translator.validation_table import Table

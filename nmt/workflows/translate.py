@@ -24,7 +24,7 @@ from nmt.translator.workers import LoadOptions, Workers
 from nmt.workflows.output_files import output_file
 
 if TYPE_CHECKING:
-    from nmt.data.context import Document
+    from nmt.data.context import DocumentContext
     from nmt.workflows.lines_beside import LinesBeside
 
 WINDOW_LINES = 2000
@@ -141,7 +141,9 @@ def translate(
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 
-def _windows(stream: BinaryIO, size: int, document: Document | None, *, interactive: bool) -> Iterator[list[Line]]:
+def _windows(
+    stream: BinaryIO, size: int, document: DocumentContext | None, *, interactive: bool
+) -> Iterator[list[Line]]:
     """Reads lines together; those of a document know the lines before them."""
     if interactive:
         from nmt.workflows.terminal import typed_lines
@@ -150,7 +152,7 @@ def _windows(stream: BinaryIO, size: int, document: Document | None, *, interact
         yield in_document(window, document)
 
 
-def in_document(lines: Sequence[Line], document: Document | None) -> list[Line]:
+def in_document(lines: Sequence[Line], document: DocumentContext | None) -> list[Line]:
     """Returns the next lines of a document, each of which knows those before it; without a document, the lines
     themselves."""
     texts = [line.text for line in lines] if document is None else document.sentences(line.text for line in lines)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import nmt
-from nmt.data.pieces import Lengths, split_long
+from nmt.data.segments import SourceLengths, split_long
 from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, LINE_ENDS
 from nmt.data.words import text_words
 from nmt.extras.documents.transfer import _repetition
@@ -225,7 +225,7 @@ def test_a_long_line_is_split_in_time_in_proportion_to_its_length(text: str) -> 
     def timed(size: int) -> float:
         line = (text * size)[:size] + "a"
         begin = time.process_time()
-        pieces = split_long(line, len, Lengths(40, 60))
+        pieces = split_long(line, len, SourceLengths(40, 60))
         assert pieces
         text_words(line)
         return time.process_time() - begin

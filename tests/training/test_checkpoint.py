@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from nmt.core.errors import InputError
-from nmt.data import whole_folder
+from nmt.data import atomic_folder
 from nmt.training import checkpoint, folders
 from nmt.training.metrics import Metrics, read
 from nmt.training.more import damaged
@@ -67,7 +67,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         if path.name == file:
             raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(whole_folder, "sync_entry", fail)
+    monkeypatch.setattr(atomic_folder, "sync_entry", fail)
     with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]

@@ -44,7 +44,7 @@ from nmt.extras.service.translation_engine import TranslatorEngine
 from nmt.training import folders
 from nmt.training.checkpoint import read_tensors
 from nmt.translator.aligner import without_prefix
-from nmt.translator.segmentation import PieceTranslation, PlainLine, Segmentation
+from nmt.translator.segmentation import PlainLine, Segmentation, SegmentTranslation
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
@@ -209,8 +209,8 @@ def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: 
     seen: list[Any] = []
 
     class Recorded(PlainLine):
-        def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-            seen.append(pieces[0].weights)
+        def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
+            seen.append(segments[0].weights)
             return translation
 
     search = translator.search.model_copy(update={"markup": True})

@@ -15,7 +15,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
-from nmt.data.whole_folder import remove
+from nmt.data.atomic_folder import remove
 from nmt.extras.pages.report.build import _snapshots as snapshots_of
 from nmt.training import folders
 from nmt.workflows.train import train

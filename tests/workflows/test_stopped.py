@@ -25,7 +25,7 @@ from nmt import experiment as experiments
 from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data import whole_folder
+from nmt.data import atomic_folder
 from nmt.training import checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
@@ -154,7 +154,7 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
         def killed(*_: object) -> None:
             raise RuntimeError("killed")
 
-        patched.setattr(whole_folder, "sync_entry", killed)
+        patched.setattr(atomic_folder, "sync_entry", killed)
         with pytest.raises(RuntimeError, match="killed"):
             start()
     assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == [4]
@@ -183,7 +183,7 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
                 os.kill(os.getpid(), signal.SIGKILL)
             return renamed
 
-        patched.setattr(whole_folder, "_exchange", lambda first, second: False)  # as on some file systems
+        patched.setattr(atomic_folder, "_exchange", lambda first, second: False)  # as on some file systems
         patched.setattr(Path, "rename", killed)
         assert in_fork(command) == (-signal.SIGKILL, "")
     assert Path("run/checkpoints/.step-00000004.replaced").exists()
@@ -196,14 +196,14 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
 
 def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        sync = whole_folder.sync_entry
+        sync = atomic_folder.sync_entry
 
         def signalled(path: Path) -> None:
             if path.name == "model.safetensors" and "step-00000002" in str(path):
                 os.kill(os.getpid(), signal.SIGTERM)
             sync(path)
 
-        patched.setattr(whole_folder, "sync_entry", signalled)
+        patched.setattr(atomic_folder, "sync_entry", signalled)
         with pytest.raises(SystemExit) as ended:
             start()
     assert ended.value.code == 143
@@ -272,7 +272,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
 def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start("training.stopping.updates=4")
     with monkeypatch.context() as patched:
-        sync = whole_folder.sync_entry
+        sync = atomic_folder.sync_entry
 
         def full(path: Path) -> None:
             if path.name == file:
@@ -280,7 +280,7 @@ def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             sync(path)
 
-        patched.setattr(whole_folder, "sync_entry", full)
+        patched.setattr(atomic_folder, "sync_entry", full)
         with pytest.raises(
             InputError, match=r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
         ):
@@ -412,14 +412,14 @@ def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: p
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        exchange = whole_folder._exchange
+        exchange = atomic_folder._exchange
 
         def slowly(first: Path, second: Path) -> bool:
             os.write(writing, b"at work")
             time.sleep(1)
             return exchange(first, second)
 
-        whole_folder._exchange = slowly
+        atomic_folder._exchange = slowly
         try:
             main([*other, "--force"])
         finally:

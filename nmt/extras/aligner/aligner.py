@@ -32,8 +32,8 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
-from nmt.data.pieces import Span, left_blank
-from nmt.data.words import Run
+from nmt.data.segments import left_blank
+from nmt.data.words import Run, Span
 from nmt.extras.aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, learn
 from nmt.extras.aligner.threads import in_order
 from nmt.extras.aligner.word_units import Beginnings, Subwords, WordUnits

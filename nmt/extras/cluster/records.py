@@ -17,7 +17,7 @@ from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.extras.cluster.shards import Kind, Shard
 from nmt.translator.records import translate_records
 from nmt.translator.translator import Translator
@@ -59,7 +59,7 @@ class ShardOptions:
 
     output: OutputOptions
     field: str
-    document: Document | None = None
+    document: DocumentContext | None = None
     """Reader of the lines with those before them; None means that each line is read separately."""
 
 

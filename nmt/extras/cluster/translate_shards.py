@@ -16,7 +16,7 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, make_folder
-from nmt.data.whole_folder import locked
+from nmt.data.atomic_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
 from nmt.extras.cluster.manifest import FILE, Manifest, remove_leftovers

@@ -21,8 +21,7 @@ from typing import NamedTuple, Self
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import read_whole
-from nmt.data.pieces import Span
-from nmt.data.words import text_words
+from nmt.data.words import Span, text_words
 from nmt.evaluation.report import TermRecall
 
 MAX_BYTES = 64 << 20

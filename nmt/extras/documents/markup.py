@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Literal
 
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 Kind = Literal["open", "close", "alone", "word"]
 """Kinds of items: a tag of a pair, a tag without a partner, a part of the text that the model reads."""

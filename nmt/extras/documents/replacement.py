@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nmt.alignment.formats import Alignment
-from nmt.data.pieces import Span
-from nmt.data.words import is_punctuation
+from nmt.data.words import Span, is_punctuation
 from nmt.extras.documents.glossary import Occurrence, standing
 
 NEARLY = 0.8

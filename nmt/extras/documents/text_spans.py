@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Links
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 from nmt.extras.documents.markup import Marked
 from nmt.translator.aligner import PieceWeights
 

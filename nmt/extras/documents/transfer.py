@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extract import Extraction
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 from nmt.extras.documents.markup import Item, Marked, extract
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
-from nmt.translator.segmentation import PieceTranslation
+from nmt.translator.segmentation import SegmentTranslation
 
 _NEARLY = 0.8
 """Share of the largest weight on an item from which on neighbours are replaced, too. With 0.5 or less, articles and
@@ -89,13 +89,13 @@ class TransferredLine(Marked):
         """Returns True if markup was removed or is kept."""
         return bool(self.items)
 
-    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """Puts all items into the translation, which consists of ``pieces``; ``extraction`` finds links between
+    def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
+        """Puts all items into the translation, which consists of ``segments``; ``extraction`` finds links between
         units."""
         if not self.items:
             return translation
         source = units(self.text, 0, len(self.text), self)
-        target = [unit for piece in pieces for unit in _units(piece, source, extraction)]
+        target = [unit for segment in segments for unit in _units(segment, source, extraction)]
         return restore(self, source, translation, target)
 
 
@@ -104,20 +104,20 @@ def transferred_line(line: str, stand_in: str | None) -> TransferredLine:
     return TransferredLine(**vars(extract(line, stand_in)))
 
 
-def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
-    """Finds the units of a piece's translation, at their offsets in the translation of the line."""
-    first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in piece.span)
-    own = [(begin - piece.span[0], end - piece.span[0]) for begin, end in source[first_unit:last_unit]]
-    if not piece.is_translated:
+def _units(segment: SegmentTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
+    """Finds the units of a segment's translation, at their offsets in the translation of the line."""
+    first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in segment.span)
+    own = [(begin - segment.span[0], end - segment.span[0]) for begin, end in source[first_unit:last_unit]]
+    if not segment.is_translated:
         spans, weights_JI = own, np.eye(len(own))
     else:
-        spans = units(piece.text, 0, len(piece.text))
+        spans = units(segment.text, 0, len(segment.text))
         weights_JI = np.zeros((len(spans), len(own)))
-        if piece.weights is not None:
-            weights_JI = to_units(piece.weights, spans, own)
+        if segment.weights is not None:
+            weights_JI = to_units(segment.weights, spans, own)
             weights_JI = with_links(weights_JI, extraction.links(weights_JI))
     return [
-        Unit(piece.begin + begin, piece.begin + end, UnitWeights(first_unit, row_I))
+        Unit(segment.begin + begin, segment.begin + end, UnitWeights(first_unit, row_I))
         for (begin, end), row_I in zip(spans, weights_JI, strict=True)
     ]
 

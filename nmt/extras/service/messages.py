@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from nmt.config.structure import Structure, validate
 from nmt.config.yaml_source import Document, Tree, describe
 from nmt.core.errors import InputError
-from nmt.data.context import Document as Sentences
+from nmt.data.context import DocumentContext
 from nmt.extras.service.engine import RequestOptions
 
 
@@ -88,7 +88,7 @@ class TranslateRequest(_Message):
     def texts(self) -> tuple[str, ...]:
         """Returns the list of texts, also for a single one; with ``context`` each knows the preceding ones."""
         texts = (self.text,) if isinstance(self.text, str) else self.text
-        return tuple(Sentences().sentences(texts)) if self.context else texts
+        return tuple(DocumentContext().sentences(texts)) if self.context else texts
 
     @property
     def options(self) -> RequestOptions:

@@ -31,10 +31,10 @@ from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import make_folder
+from nmt.data.atomic_folder import locked
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
-from nmt.data.whole_folder import locked
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.corpus.augment.command import AugmentOptions
@@ -237,7 +237,7 @@ class Augmentation:
     def table(self, runs: Mapping[str, Path]) -> str:
         """Formats BLEU and chrF of runs on the validation corpus, with ``search`` of their configurations."""
         valid = self.experiment.data.valid_corpora
-        sources = [text for corpus in valid for text in Document().sentences(_sides([corpus], "source"))]
+        sources = [text for corpus in valid for text in DocumentContext().sentences(_sides([corpus], "source"))]
         references = list(_sides(valid, "target"))
         rows = [f"{'valid':<30}  BLEU   chrF"]
         for name, run in runs.items():

@@ -17,8 +17,8 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.core.meta_init import on_meta_device, without_init
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
-from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.exchange.convert import marian
 from nmt.extras.exchange.convert.hub import folder_of
@@ -67,7 +67,7 @@ def import_hf(source: Path, run: Path) -> None:
     with locked(run):
         if run.exists():  # another import has created it meanwhile
             raise there
-        with made_whole(run) as unfinished:
+        with replace_folder(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
             final = folders.step(unfinished, 0)

@@ -18,10 +18,10 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, refuse_special, whole_file
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
-from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.exchange.export.engine import CTranslate2Engine
@@ -191,7 +191,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
         return
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
-    with locked(folder), made_whole(folder) as unfinished:
+    with locked(folder), replace_folder(folder) as unfinished:
         about = {
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,

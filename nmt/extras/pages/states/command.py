@@ -59,7 +59,7 @@ def states(
     with gc_paused():
         from nmt.core import log
         from nmt.core.files import refuse_overwriting
-        from nmt.data.context import Document
+        from nmt.data.context import DocumentContext
         from nmt.extras.pages.states.pictures import MOST, write_pictures
         from nmt.extras.pages.states.trace import chosen_layer, trace
         from nmt.translator.loading import load_trained
@@ -67,7 +67,7 @@ def states(
 
     refuse_overwriting(output, source, target, option="--output")
     first, most = (1, MOST if curves or ending == ".html" else 1) if line is None else (line, 1)
-    document = Document()  # a model may read previous sentences
+    document = DocumentContext()  # a model may read previous sentences
     in_document = ((*document.sentences([one]), other) for one, other in pairs(source, target))
     numbered = list(islice(enumerate(in_document, 1), first - 1, first - 1 + most))
     if not numbered:

@@ -19,7 +19,7 @@ import pytest
 
 from nmt.cli.app import main
 from nmt.core.errors import InputError
-from nmt.data.whole_folder import locked
+from nmt.data.atomic_folder import locked
 from nmt.extras.exchange.export import export_model
 from nmt.models.config import ModelConfig
 from tests.workflows.killing import Bomb, fork

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.pieces import Lengths, split_long
+from nmt.data.segments import SourceLengths, split_long
 
 
 def words(text: str) -> int:
@@ -14,7 +14,7 @@ def words(text: str) -> int:
 
 
 def pieces(text: str, usual: int, longest: int) -> list[str]:
-    return [text[begin:end] for begin, end in split_long(text, words, Lengths(usual, longest))]
+    return [text[begin:end] for begin, end in split_long(text, words, SourceLengths(usual, longest))]
 
 
 def test_what_is_usual_stays_whole() -> None:
@@ -46,7 +46,7 @@ def test_the_best_place_is_taken(text: str, expected: list[str]) -> None:
 
 
 def test_punctuation_splits_without_white_space_where_the_script_has_none() -> None:
-    spans = split_long("一二三四，五六七八", len, Lengths(5, 5))
+    spans = split_long("一二三四，五六七八", len, SourceLengths(5, 5))
     assert spans == [(0, 5), (5, 9)]
 
 
@@ -62,13 +62,13 @@ def test_punctuation_splits_without_white_space_where_the_script_has_none() -> N
     ],
 )
 def test_a_word_longer_than_any_text_is_split(text: str, expected: list[str]) -> None:
-    spans = split_long(text, len, Lengths(4, 4))
+    spans = split_long(text, len, SourceLengths(4, 4))
     assert [text[begin:end] for begin, end in spans] == expected
 
 
 @given(st.text(alphabet="ab .,;:–!?。，\t\u00a0"), st.integers(1, 6), st.integers(0, 6))
 def test_pieces_fit_and_lose_nothing(text: str, usual: int, more: int) -> None:
-    lengths = Lengths(usual, usual + more)
+    lengths = SourceLengths(usual, usual + more)
     last = 0
     for begin, end in split_long(text, words, lengths):
         assert not text[last:begin].strip()

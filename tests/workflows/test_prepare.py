@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.data import whole_folder
+from nmt.data import atomic_folder
 from nmt.data.config import DataConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.prepared import PreparedData
-from nmt.data.report import Report
-from nmt.data.report_table import report_table
+from nmt.data.report import Report, report_table
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare
+from tests.data.conftest import make_pairs
 
 CODE = (
     "import sys, pathlib; from nmt.data.config import DataConfig; from nmt.workflows.prepare import prepare\n"
@@ -42,6 +42,11 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
 def config_of(path: Path, /, **data: Any) -> DataConfig:
     data = {"train": {"pairs": str(path)}, "subwords": {"size": 120}, **data}
     return DataConfig.model_validate_json(json.dumps(data, default=str))
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    return make_pairs(400)
 
 
 @pytest.fixture
@@ -326,7 +331,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, train: Path, monkeypatch
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(whole_folder, "sync_entry", full)
+    monkeypatch.setattr(atomic_folder, "sync_entry", full)
     with pytest.raises(InputError, match=r"prepared cannot be written: No space left on device"):
         prepare(config_of(train), run=tmp_path, seed=1)
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
@@ -367,7 +372,7 @@ STOP_AT = """
 import time
 import nmt.workflows.build_corpus as builder
 import nmt.workflows.prepare as workflow
-import nmt.data.whole_folder as whole_folder
+import nmt.data.atomic_folder as atomic_folder
 def stop(*arguments):
     print("there", flush=True)
     time.sleep(60)
@@ -376,7 +381,13 @@ def stop(*arguments):
 
 @pytest.mark.parametrize(
     "at",
-    ["builder._store_train = stop", "whole_folder.sync_entry = stop", "whole_folder.recover = stop", "swap", "swapped"],
+    [
+        "builder._store_train = stop",
+        "atomic_folder.sync_entry = stop",
+        "atomic_folder.recover = stop",
+        "swap",
+        "swapped",
+    ],
 )
 def test_a_killed_prepare_leaves_nothing_that_is_trusted(
     tmp_path: Path, train: Path, pairs: list[tuple[str, str]], at: str
@@ -384,10 +395,10 @@ def test_a_killed_prepare_leaves_nothing_that_is_trusted(
     config = config_of(train)
     prepare(config_of(train, subwords={"size": 100}), run=tmp_path, seed=1)
     if at == "swap":  # between the two renames
-        at = "rename = whole_folder.Path.rename\nwhole_folder.Path.rename = lambda a, b: rename(a, b) and stop()\n"
-        at += "whole_folder._exchange = lambda a, b: False"
+        at = "rename = atomic_folder.Path.rename\natomic_folder.Path.rename = lambda a, b: rename(a, b) and stop()\n"
+        at += "atomic_folder._exchange = lambda a, b: False"
     if at == "swapped":  # after both names were exchanged
-        at = "exchange = whole_folder._exchange\nwhole_folder._exchange = lambda a, b: exchange(a, b) and stop()"
+        at = "exchange = atomic_folder._exchange\natomic_folder._exchange = lambda a, b: exchange(a, b) and stop()"
     process = start(config, tmp_path, STOP_AT + at + "\n" + CODE)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data import whole_folder
-from nmt.data.whole_folder import locked, made_whole, recover, remove
+from nmt.data import atomic_folder
+from nmt.data.atomic_folder import locked, recover, remove, replace_folder
 from tests.workflows.killing import Bomb, fork
 
 
 def make(folder: Path, text: str) -> None:
-    with locked(folder), made_whole(folder) as partial:
+    with locked(folder), replace_folder(folder) as partial:
         (partial / "sub").mkdir()
         for name in ("a", "sub/b"):
             (partial / name).write_text(text, encoding="utf-8")
@@ -33,7 +33,7 @@ def test_killed_before_each_step(tmp_path: Path, exchanges: bool, monkeypatch: p
     """If two names cannot be exchanged in one step, the folder may be missing until the next call, which restores
     it."""
     if not exchanges:
-        monkeypatch.setattr(whole_folder, "_exchange", lambda first, second: False)
+        monkeypatch.setattr(atomic_folder, "_exchange", lambda first, second: False)
     gone = 0
     for fuse in count():
         (place := tmp_path / str(fuse)).mkdir()
@@ -72,7 +72,7 @@ def test_a_new_folder_that_cannot_take_the_place_leaves_the_old_one(
             raise OSError(28, "No space left on device")
         return rename(path, target)
 
-    monkeypatch.setattr(whole_folder, "_exchange", lambda first, second: False)
+    monkeypatch.setattr(atomic_folder, "_exchange", lambda first, second: False)
     monkeypatch.setattr(Path, "rename", refused)
     with pytest.raises(OSError, match="No space left") as error:
         make(folder, "new")

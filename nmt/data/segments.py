@@ -1,4 +1,4 @@
-"""Division of a text into pieces that are short enough for a model: at sentence ends, then at punctuation, then at
+"""Division of a text into segments that are short enough for a model: at sentence ends, then at punctuation, then at
 white space, then anywhere."""
 
 from __future__ import annotations
@@ -7,22 +7,20 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from nmt.core import log
-
-Span: TypeAlias = tuple[int, int]
-"""The offsets of the first character of a part of a text, and of the one after its last."""
+from nmt.data.sentences import sentence_spans
+from nmt.data.words import Span, text_words
 
 _BREAKS = (re.compile(r"[;:](?=\s)|[；：]"), re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"), re.compile(r"(?=\s)"))
-"""Breaks within a sentence, the best first: a piece ends at the end of a match."""
+"""Breaks within a sentence, the best first: a segment ends at the end of a match."""
 
 _MARGIN = 0.2
 """Share of a text's length: punctuation nearer to its ends splits it only if nothing else does."""
 
 
 @dataclass(frozen=True)
-class Lengths:
+class SourceLengths:
     """The source lines that a model was trained on: their lengths in subwords, and shares of them. A share is None if
     an earlier version of `nmt prepare` has not counted it."""
 
@@ -46,14 +44,14 @@ def left_blank(lines: tuple[int, ...], reason: str) -> None:
 def split_long(
     text: str,
     count: Callable[[str], int],
-    lengths: Lengths | None,
+    lengths: SourceLengths | None,
     language: str | None = None,
     by_sentence: bool = False,
 ) -> list[Span]:
-    """Divides a text into pieces, in order, without the white space around them; the pieces and the white space make up
-    the text. A blank text has no pieces.
+    """Divides a text into segments, in order, without the white space around them; the segments and the white space
+    make up the text. A blank text has no segments.
 
-    A text of at most ``lengths.usual`` subwords, as counted by ``count``, is one piece, and so is any text if
+    A text of at most ``lengths.usual`` subwords, as counted by ``count``, is one segment, and so is any text if
     ``lengths`` is None; ``by_sentence`` overrides both. Any other text is split at all its sentence ends, which depend
     on its ``language``. A sentence of more than ``lengths.longest`` subwords is halved until no part is longer: at the
     best punctuation that leaves neither part too short, at the position nearest to its middle, or else at the white
@@ -62,25 +60,27 @@ def split_long(
     begin, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if not by_sentence and (begin >= end or lengths is None or count(text) <= lengths.usual):
         return [(begin, end)] if begin < end else []
-    from nmt.data.sentences import sentence_spans
-
     spans = sentence_spans(text, language)
-    return spans if lengths is None else [each for span in spans for each in halved(text, span, count, lengths.longest)]
+    return (
+        spans
+        if lengths is None
+        else [each for span in spans for each in split_in_half(text, span, count, lengths.longest)]
+    )
 
 
-def halved(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
+def split_in_half(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
     """Divides a sentence into parts of at most ``longest`` subwords each, unless a single character has more."""
-    pieces: list[Span] = []
+    segments: list[Span] = []
     waiting = [span]
     while waiting:
         begin, end = waiting.pop()
         if count(text[begin:end]) <= longest or (split := _middle_break(text, begin, end)) is None:
-            pieces.append((begin, end))
+            segments.append((begin, end))
             continue
         first = begin + len(text[begin:split].rstrip())
         second = end - len(text[split:end].lstrip())
         waiting += [(second, end), (begin, first)]
-    return pieces
+    return segments
 
 
 def _middle_break(text: str, begin: int, end: int) -> int | None:
@@ -93,8 +93,6 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
             ends = [offset for offset in ends if least <= offset <= most]
             if ends:
                 return min(ends, key=lambda offset: (abs(offset - middle), -offset))
-    from nmt.data.words import text_words
-
     # text without white space is split at a word, such as those in a script without spaces or in an address, or else
     # between two characters, but not before an accent or vowel sign
     words = [begin + first for first, _ in text_words(text[begin:end]) if first > 0]

@@ -52,7 +52,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def made_whole(folder: Path) -> Iterator[Path]:
+def replace_folder(folder: Path) -> Iterator[Path]:
     """Yields a new, empty folder to fill, which then replaces `folder`; after an error nothing has changed.
 
     No other process may be creating it, so the lock must be held if others could. Processes that have files of a
@@ -84,7 +84,7 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Restores a folder and removes temporary ones if a process was killed during `made_whole` or `remove`."""
+    """Restores a folder and removes temporary ones if a process was killed during `replace_folder` or `remove`."""
     replaced = _beside(folder, "replaced")
     if replaced.exists():
         replaced.rename(_partial(folder) if folder.exists() else folder)
