@@ -58,7 +58,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/translator", "tests/extras/service"),
     ),
     "alignment": (
-        *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
+        *_workflows("links", "align_text", "align_methods", "align_reports", "align_both_directions"),
         *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
         *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
     ),
@@ -108,7 +108,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("translate_options", "commands"),
     ),
     "extras/pages": (
-        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
+        *_workflows("align_html", "links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
         *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
@@ -117,7 +117,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "extras/cluster": _workflows("commands"),
     "extras/service": ("tests/fuzz", *_workflows("commands")),
     "extras/aligner": (
-        *_workflows("align_links", "align_text", "align_methods", "choose_heads", "commands"),
+        *_workflows("links", "align_text", "align_methods", "choose_heads", "commands"),
         *("tests/scripts", "tests/data", "tests/extras/speed"),
     ),
     "": (

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,13 @@ from nmt.alignment.formats import (
     read_npz,
 )
 from nmt.alignment.link_files import TsvWriter, read_links
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest, align_both
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
 from nmt.extras.pages.plot import PictureWriter
 from nmt.extras.pages.viewer import open_page
-from nmt.translator.views import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow
-from nmt.workflows import align_links
+from nmt.workflows import links as links_workflow
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, file, lines, write_alignments
 from tests.workflows.runs import Command, in_process
 from tests.workflows.test_align_html import read, same
@@ -51,7 +51,7 @@ GOLD = "0-0 1p1\n\n0-0 1-1 2-2\n5-4\n\n"
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(align_workflow, "WINDOW_PAIRS", 2)
-    monkeypatch.setattr(align_links, "WINDOW_PAIRS", 2)
+    monkeypatch.setattr(links_workflow, "WINDOW_PAIRS", 2)
     for name, texts in (("s", SOURCES), ("t", TARGETS)):
         Path(name).write_text("".join(f"{line}\n" for line in texts))
     for name, text in (("f", FORWARD), ("b", BACKWARD), ("gold", GOLD)):
@@ -63,13 +63,20 @@ def align(capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(capsys, "align")
 
 
+@pytest.fixture
+def links(capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys, "links")
+
+
 class EveryOther:
     """An aligner of our own: it links every word with the one at twice its place, where there is one."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
-    def align(self, sources: Sequence[str], targets: Sequence[str], first_line: int) -> list[Alignment]:
+    def __call__(
+        self, requests: Sequence[AlignmentRequest], sources: Sequence[str], targets: Sequence[str], *, first_line: int
+    ) -> dict[AlignmentRequest, list[Alignment]]:
         self.asked.append((first_line, len(sources)))
         found = []
         for source, target in zip(sources, targets, strict=True):
@@ -79,10 +86,11 @@ class EveryOther:
             for one, other in links:
                 weights_TS[other, one] = 0.8
             found.append(Alignment(ours, theirs, links, weights_TS))
-        return found
+        return dict.fromkeys(requests, found)
 
 
 LINKS = [((0, 0), (1, 2)), (), ((0, 0), (1, 2)), ((0, 0), (1, 2), (2, 4)), ((0, 0),)]
+MINE = [AlignmentRequest("mine")]
 INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
 
 
@@ -100,7 +108,7 @@ INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
 def test_an_aligner_of_ones_own_is_written_in_every_format(writer: Any) -> None:
     aligner = EveryOther()
     outputs = AlignmentOutputs(Path("out"), writer)
-    (score,) = write_alignments(one_view("mine", aligner), INPUTS, outputs).values()
+    (score,) = write_alignments(aligner, MINE, INPUTS, outputs).values()
     assert [each.links for each in read_links(Path("out"))] == LINKS
     assert aligner.asked == [(1, 2), (3, 2), (5, 1)]
     total = AlignmentScore()
@@ -113,7 +121,7 @@ def test_an_aligner_of_ones_own_has_a_page_pictures_and_reports(capsys: pytest.C
     lexicon, suspects = LexiconOptions(Path("lexicon")), SuspectsOptions(Path("suspects"), min_score=5)
     outputs = AlignmentOutputs(Path("page.html"), open_page, [lexicon, suspects])
     write_alignments(
-        one_view("mine", EveryOther()), INPUTS, outputs, facts=["by hand"], nlls=lambda one, _, first: [9.0] * len(one)
+        EveryOther(), MINE, INPUTS, outputs, facts=["by hand"], nlls=lambda one, _, first: [9.0] * len(one)
     )
     meta, pairs = read("page.html")
     assert (meta["views"], meta["facts"]) == (["mine"], ["s – t", "by hand"])
@@ -122,14 +130,18 @@ def test_an_aligner_of_ones_own_has_a_page_pictures_and_reports(capsys: pytest.C
     assert len(Path("suspects").read_text().splitlines()) == 1 + len(SOURCES)
     assert capsys.readouterr().err.splitlines()[-1].startswith("AER ")
     pictures = AlignmentOutputs(Path("pictures"), file(lambda path, _: PictureWriter(path, format="svg")))
-    write_alignments(one_view("mine", EveryOther()), INPUTS, pictures)
+    write_alignments(EveryOther(), MINE, INPUTS, pictures)
     assert len(list(Path("pictures").iterdir())) == len(SOURCES)
 
 
 def test_two_aligners_of_ones_own_are_joined() -> None:
-    shown = [View("mine"), View("mine", side="backward"), View("mine", side="forward")]
-    both = Views(shown, {"forward": OneWay(EveryOther()), "backward": OneWay(EveryOther())}, join("intersection"))
-    joined, backward, forward = both.align(SOURCES, TARGETS, first_line=1)
+    requests = [
+        AlignmentRequest("mine", symmetrization=join("intersection")),
+        AlignmentRequest("mine", direction="backward"),
+        AlignmentRequest("mine", direction="forward"),
+    ]
+    both = partial(align_both, EveryOther(), EveryOther())
+    joined, backward, forward = both(requests, SOURCES, TARGETS, first_line=1).values()
     assert [each.links for each in forward] == LINKS
     assert [set(each.links) for each in backward] == [
         {(2 * place, place) for place in range(len(target.split())) if 2 * place < len(source.split())}
@@ -138,7 +150,7 @@ def test_two_aligners_of_ones_own_are_joined() -> None:
     for three in zip(joined, forward, backward, strict=True):
         one, other, another = (set(each.links) for each in three)
         assert one == other & another
-    assert set(write_alignments(both, INPUTS, AlignmentOutputs(Path("out")))) == {
+    assert set(write_alignments(both, requests, INPUTS, AlignmentOutputs(Path("out")))) == {
         "mine",
         "backward:mine",
         "forward:mine",
@@ -146,13 +158,14 @@ def test_two_aligners_of_ones_own_are_joined() -> None:
     assert [each.links for each in read_links(Path("out"))] == [each.links for each in joined], "the first view"
 
 
-FILES = ("-s", "s", "-t", "t", "--links", "f")
+PAIRS = ("-s", "s", "-t", "t")
+FILES = ("f", *PAIRS)
 BOTH = (*FILES, "--reverse-links", "b")
 
 
-def test_a_page_of_links_from_files_has_their_views(align: Command) -> None:
+def test_a_page_of_links_from_files_has_their_views(links: Command) -> None:
     views = [part for view in ("backward:links", "links", "forward:links", "links") for part in ("--view", view)]
-    code, out, err = align(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
+    code, out, err = links(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
     assert (code, out) == (0, "")
     meta, pairs = read("page")
     rule = "The links of the two directions are joined by grow-diag-final-and; the weights are the mean."
@@ -163,33 +176,35 @@ def test_a_page_of_links_from_files_has_their_views(align: Command) -> None:
         "explanations": {"links": rule},
     }
     judged = []
-    for view, arguments in (("backward:links", (*FILES[:-1], "b")), ("links", BOTH), ("forward:links", FILES)):
-        _, _, said = align(*arguments, "--gold", "gold", "--format", "jsonl", "-o", "alone")
+    for view, arguments in (("backward:links", ("b", *PAIRS)), ("links", BOTH), ("forward:links", FILES)):
+        _, _, said = links(*arguments, "--gold", "gold", "--format", "jsonl", "-o", "alone")
         same([each[view] for each in pairs], "alone")
         judged.append(f"{view}: {said}")
     assert err == "".join(judged)
-    assert align(*BOTH, "--format", "html", "-o", "page")[0] == 0
+    assert links(*BOTH, "--format", "html", "-o", "page")[0] == 0
     assert read("page")[0]["views"] == ["links"]
-    assert align(*FILES, "--format", "html", "-o", "page", "--view", "links")[0] == 0
+    assert links(*FILES, "--format", "html", "-o", "page", "--view", "links")[0] == 0
 
 
-def test_a_view_of_one_file_leaves_the_other_unread(align: Command) -> None:
+def test_a_view_of_one_file_leaves_the_other_unread(links: Command) -> None:
     Path("b").write_text("0-0\n")
-    assert align(*BOTH, "--format", "html", "-o", "page", "--view", "forward:links")[0] == 0
-    code, _, err = align(*BOTH, "--format", "html", "-o", "new", "--view", "backward:links")
+    assert links(*BOTH, "--format", "html", "-o", "page", "--view", "forward:links")[0] == 0
+    code, _, err = links(*BOTH, "--format", "html", "-o", "new", "--view", "backward:links")
     assert (code, err) == (2, "error: b has 1 pairs, but s has more: they must go together one by one\n")
     assert not Path("new").exists()
 
 
-def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(trained: Path, align: Command) -> None:
+def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(
+    trained: Path, align: Command, links: Command
+) -> None:
     Path("links").write_text("4-3\n\n\n5-4\n\n")
     Path("gold").write_text("5-4 1p1\n\n\n6-5\n1-2\n")
     given = ("-s", "s", "-t", "t", "--text", "--gold", "gold", "--gold-base", "1")
-    for by in (("--links", "links"), (trained / "run", *PRECISE)):
-        code, _, err = align(*by, *given, "--format", "html", "-o", "page")
+    for command, *by in ((links, "links"), (align, trained / "run", *PRECISE)):
+        code, _, err = command(*by, *given, "--format", "html", "-o", "page")
         assert code == 0, err
         score = err.splitlines()[-1]
-        code, _, err = align(*by, *given, "--format", "jsonl", "-o", "alone")
+        code, _, err = command(*by, *given, "--format", "jsonl", "-o", "alone")
         assert (code, err.splitlines()[-1]) == (0, score)
         assert "[[4,3],[0,0]]" in Path("page").read_text()
         (view,) = read("page")[0]["views"]
@@ -199,11 +214,11 @@ def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(trained: Path,
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["words", "text"])
-def test_a_lexicon_of_links_from_files(align: Command, text: bool) -> None:
+def test_a_lexicon_of_links_from_files(links: Command, text: bool) -> None:
     given = (*BOTH, "--lexicon", "lexicon.jsonl", *(["--text"] if text else []))
-    code, out, err = align(*given)
+    code, out, err = links(*given)
     assert (code, out) == (0, "")
-    assert align(*given, "--format", "npz", "-o", "npz")[0] == 0
+    assert links(*given, "--format", "npz", "-o", "npz")[0] == 0
     glossary = BilingualLexicon()
     for line, alignment in enumerate(read_npz(Path("npz")), 1):
         glossary.add(alignment, line)
@@ -215,8 +230,8 @@ def test_a_lexicon_of_links_from_files(align: Command, text: bool) -> None:
     assert ("," in {row["source"] for row in rows}) == text
 
 
-def test_pictures_of_links_from_files(align: Command) -> None:
-    assert align(*BOTH, "--format", "svg", "-o", "pictures", "--gold", "gold")[0] == 0
+def test_pictures_of_links_from_files(links: Command) -> None:
+    assert links(*BOTH, "--format", "svg", "-o", "pictures", "--gold", "gold")[0] == 0
     assert sorted(each.name for each in Path("pictures").iterdir()) == [f"00000{n}.svg" for n in range(1, 6)]
     assert ">Katze</text>" in Path("pictures/000003.svg").read_text()
 
@@ -249,10 +264,7 @@ HTML = ("--format", "html", "-o", "out")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            [*FILES, "--suspects", "out"],
-            "--suspects asks a model how probable each pair is, and --links are of none; leave one out",
-        ),
+        ([*FILES, "--suspects", "out"], "--suspects: no such option (see nmt links --help)"),
         (
             [*FILES, *HTML, "--view", "attention"],
             "--view attention: of links from files choose one of links, forward:links, backward:links",
@@ -270,31 +282,31 @@ HTML = ("--format", "html", "-o", "out")
         ([*BOTH, "--format", "html", "-o", "b"], "--output b: is an input file of this command; write to another file"),
         (
             [*FILES, "--lexicon", "out", "--base", "1"],
-            "--base and --level are of links, which only reports do not show; add --output or --format",
+            "--base is of links, which only reports do not show; add --output or --format",
         ),
         (
             [*FILES, *HTML, "--lexicon", "out"],
-            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
+            "--output, --lexicon and --terms: two of them are the same file; give each its own",
         ),
     ],
     ids=["suspects", "method", "one-file", "no-page", "base", "input", "reverse-input", "only-reports", "same"],
 )
-def test_mistakes_are_one_line(align: Command, arguments: list[str], message: str) -> None:
-    assert align(*arguments) == (2, "", f"error: {message}\n")
+def test_mistakes_are_one_line(links: Command, arguments: list[str], message: str) -> None:
+    assert links(*arguments) == (2, "", f"error: {message}\n")
     assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("line", ["0-9\n", "0-0\n" * 2], ids=["outside", "more"])
-def test_a_fault_late_in_a_file_of_links_leaves_no_page_and_no_lexicon(align: Command, line: str) -> None:
+def test_a_fault_late_in_a_file_of_links_leaves_no_page_and_no_lexicon(links: Command, line: str) -> None:
     Path("f").write_text("\n" * 4 + line)
     before = sorted(Path().iterdir())
-    code, out, err = align(*FILES, *HTML, "--lexicon", "lexicon")
+    code, out, err = links(*FILES, *HTML, "--lexicon", "lexicon")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert sorted(Path().iterdir()) == before
 
 
 def test_torch_is_not_needed_for_a_page_and_a_lexicon_of_links() -> None:
-    arguments = ["align", *BOTH, *HTML, "--lexicon", "lexicon", "--gold", "gold"]
+    arguments = ["links", *BOTH, *HTML, "--lexicon", "lexicon", "--gold", "gold"]
     script = f"import sys; sys.modules['torch'] = None\nfrom nmt.cli import app\napp.main({arguments})"
     root = str(Path(__file__).parents[2])
     done = subprocess.run(

@@ -8,9 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 from nmt.alignment.error_rate import AlignmentScore
-from nmt.alignment.explanation import explanation
 from nmt.alignment.extract import Grow
 from nmt.alignment.formats import Alignment, pharaoh_line
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_unwritable, whole_file
 from nmt.core.memory import malloc_trim
@@ -18,7 +18,6 @@ from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.words import text_words, white_space_words, words_and_runs
 from nmt.extras.aligner.aligner import LONGEST, RULE, WordAligner, learnt_alignments, load_aligner
-from nmt.translator.views import one_view
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, check_files, gold_of, windows, write_alignments
 
 WINDOW_PAIRS = 2500
@@ -27,7 +26,7 @@ WINDOW_PAIRS = 2500
 
 @dataclass(frozen=True)
 class TextAligner:
-    """A `PairAligner` of white-space words, or of words of ordinary text."""
+    """Aligns white-space words, or words of ordinary text."""
 
     aligner: WordAligner
     text: bool = False
@@ -65,13 +64,15 @@ def align_learned(
     else:
         word_aligner = load_aligner(aligner)
     rule = RULE if min_probability is None else Grow(threshold=min_probability)
-    name = "learned" if aligner is None else aligner.name
+    text_aligner = TextAligner(word_aligner, inputs.text, rule)
+    request = AlignmentRequest("learned" if aligner is None else aligner.name)
     return write_alignments(
-        one_view(name, TextAligner(word_aligner, inputs.text, rule)),
+        lambda _, sources, targets, first_line: {request: text_aligner.align(sources, targets, first_line=first_line)},
+        [request],
         inputs,
         outputs,
         pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-        explanations={name: explanation(rule)},
+        explanations={request.name: rule.explanation()},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from nmt.cli.align_options import OF_LINKS, OF_MODELS
+from nmt.cli.align import OF_MODELS, OF_TWO_DIRECTIONS
 from nmt.cli.conflicts import Excludes, Needs
 
 if TYPE_CHECKING:
-    from nmt.cli.align_options import AlignOptions
-    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs
+    from nmt.cli.align import AlignOptions
 else:
     AlignOptions = object
 
@@ -35,7 +35,7 @@ class AlignByText(AlignOptions):
     conflicts: ClassVar = (
         Excludes("learn", "aligner",
             "--learn learns from the given pairs, and --aligner has been learnt; leave one out"),
-        Excludes("learn aligner", f"{OF_MODELS} {OF_LINKS}",
+        Excludes("learn aligner", f"{OF_MODELS} {OF_TWO_DIRECTIONS}",
             "{option} aligns both directions together, without a model; leave out {others}"),
         Needs("learn aligner", "target", "{option} aligns given pairs; give --target as well"),
         Needs("min_probability", "learn aligner",
@@ -44,10 +44,9 @@ class AlignByText(AlignOptions):
             "--suspects asks a model how probable each pair is, and {option} has none; leave one out"),
     )  # fmt: skip
 
-    def run(self, inputs: AlignmentInputs, outputs: AlignmentOutputs) -> None:
+    def job(self) -> Callable[[], object]:
         if self.aligner is None and not self.learn:
-            super().run(inputs, outputs)
-            return
+            return super().job()
         from nmt.extras.aligner.align import align_learned
 
-        align_learned(self.aligner, inputs, outputs, min_probability=self.min_probability)
+        return partial(align_learned, self.aligner, self.inputs, self.outputs, min_probability=self.min_probability)
