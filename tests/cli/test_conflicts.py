@@ -44,7 +44,7 @@ def test_rules_and_their_sentences_name_options_that_exist(
         assert set(names) <= {*parameters, "changes"}, rule
         shown = given_options(values, " ".join(names))
         assert all(
-            name == "changes" or option in ("MODEL", *parameters[name])
+            name == "changes" or option in ("MODEL", "LINKS", *parameters[name])
             for name, option in zip(names, shown, strict=True)
         )
         used = {field for _, field, _, _ in Formatter().parse(rule.sentence) if field}
