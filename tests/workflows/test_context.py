@@ -28,8 +28,8 @@ from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer
-from nmt.extras.aligner.learn_text import learn_word_aligner
 from nmt.extras.aligner.model_aligner import ModelAligner
 from nmt.extras.cluster import records
 from nmt.extras.cluster.shards import Shard

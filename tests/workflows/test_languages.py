@@ -25,10 +25,9 @@ from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, weights
-from nmt.extras.aligner.learn import _linked_pairs, _training_text
-from nmt.extras.aligner.learn_text import learn_word_aligner
-from nmt.extras.aligner.model_aligner import ModelAligner
+from nmt.extras.aligner.model_aligner import ModelAligner, _linked_pairs, _training_text
 from nmt.extras.decoding.wait_k import waiting
 from nmt.extras.documents.glossary import Glossary, Term
 from nmt.extras.documents.terminology import with_glossary

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.extras.aligner.test_learn import nmt
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
-from nmt.extras.aligner import learn_text as learning
+from nmt.extras.aligner import align as learning
 from nmt.extras.aligner.align import TextAligner
-from nmt.extras.aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from tests.extras.aligner.compounds import pairs
-from tests.extras.aligner.test_learn import nmt
 from tests.workflows.runs import Command
 
 __all__ = ["nmt"]
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gold = [" ".join(f"{s}-{t}" for s, t in sorted(each.links)) for each in PAIRS] + [""] * len(ODD)
     (folder / "gold").write_text("".join(f"{line}\n" for line in gold))
     sides = [
-        Sentences(line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1])
+        IndexedSentences(line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1])
         for name in ("x.de", "x.en")
     ]
     save_aligner(learn_aligner(*sides), folder / "x.aligner")
