@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.extras.aligner.test_learn import nmt
+from tests.extras.aligner.test_model_aligner import nmt
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
