@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from nmt.alignment.directions import Join, JoinLinks
+from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.alignment.link_files import PairLinks, read_links
@@ -61,7 +61,7 @@ def write_links(
     assert inputs.target is not None
     join = None if reverse is None else reverse.join
     check_files(inputs, outputs, links.path, reverse.file.path if reverse else None)
-    needs_matrices = join is not None and not isinstance(join, JoinLinks)
+    needs_matrices = join is not None and join.is_soft
     readers = [LinkReader(links, inputs, needs_matrices=needs_matrices)]
     align: PairAligner = readers[0]
     if reverse is not None:
