@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -160,89 +158,27 @@ def test_gold_links_judge_and_text_has_other_words(run: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["out"],
-            (
-                "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
-                "if the file counts from 1, give --links-base 1"
-            ),
-        ),
-        (
-            ["out", "--links-base", "1"],
-            ("out:2: link '0-1' points at word 0, but the file was to count from 1: correct the link, or read the file "
-            "as one that counts from 0"),
-        ),
-        (["short"], "short has 1 pairs, but s has more: they must go together one by one"),
-        (["long"], "s has 4 pairs, but long has more: they must go together one by one"),
-        (["--reverse-links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
-        (["none"], "none: no such file"),
-        (["empty", "-s", "empty", "-t", "empty"], "empty: holds no line to align"),
-        (["-o", "f"], "--output f: is an input file of this command; write to another file"),
-        (
-            ["--reverse-links", "b", "--symmetrize", "soft-mean"],
-            "f:1: holds no matrix between words, as soft-mean and soft-product need; choose another --symmetrize",
-        ),
-        (
-            ["--symmetrize", "union"],
-            "--symmetrize and --threshold join two files of links; give --reverse-links as well",
-        ),
-        (["--format", "npz"], "--format npz needs --output, a file"),
-        (
-            ["--format", "jsonl", "--base", "1"],
-            "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv",
-        ),
-        (["--gold-base", "1"], "--gold-base is of the links of --gold; give --gold as well"),
-    ],
-    ids=[
-        "outside", "base", "short", "long", "short-reverse", "none", "empty", "overwrite", "soft", "symmetrize", "npz",
-        "jsonl-base", "gold-base",
+        ("out", ("out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
+         "if the file counts from 1, give --links-base 1")),
+        ("one --links-base 1", ("one:2: link '0-1' points at word 0, but the file was to count from 1: "
+         "correct the link, or read the file as one that counts from 0")),
+        ("short", "short has 1 pairs, but s has more: they must go together one by one"),
+        ("long", "s has 4 pairs, but long has more: they must go together one by one"),
+        ("f --reverse-links short", "short has 1 pairs, but s has more: they must go together one by one"),
+        ("none", "none: no such file"),
+        ("empty -s empty -t empty", "empty: holds no line to align"),
+        ("f -o f", "--output f: is an input file of this command; write to another file"),
+        ("f --reverse-links b --format html -o b",
+         "--output b: is an input file of this command; write to another file"),
+        ("f --lexicon f", "--lexicon f: is an input file of this command; write to another file"),
+        ("f --reverse-links b --symmetrize soft-mean",
+         "f:1: holds no matrix between words, as soft-mean and soft-product need; choose another --symmetrize"),
     ],
 )  # fmt: skip
-def test_errors_are_one_line(run: Command, arguments: list[str], message: str) -> None:
-    Path("out").write_text("0-0\n\n\n6-0\n" if "--links-base" not in arguments else "1-1\n0-1\n\n\n")
-    Path("short").write_text("0-0\n")
-    Path("long").write_text("\n" * 5)
+def test_faults_of_files(run: Command, arguments: str, message: str) -> None:
+    for name, text in (("out", "0-0\n\n\n6-0\n"), ("one", "1-1\n0-1\n\n\n"), ("short", "0-0\n"), ("long", "\n" * 5)):
+        Path(name).write_text(text)
     Path("empty").touch()
-    given = ["f", *arguments] if arguments[0].startswith("-") else arguments
-    for option, value in (("-s", "s"), ("-t", "t")):
-        if option not in arguments:
-            given = [*given, option, value]
-    code, _, err = run("links", *given)
+    pair = [] if " -s " in arguments else ["-s", "s", "-t", "t"]
+    code, _, err = run("links", *arguments.split(), *pair)
     assert (code, err) == (2, f"error: {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["f", "-s", "s"], "LINKS are of given pairs; give --target as well"),
-        (["-s", "s", "-t", "t"], "LINKS is missing; name the file with the links"),
-        (["f"], "--source is missing; name the file with the source sentences"),
-    ],
-    ids=["target", "links", "source"],
-)
-def test_options_that_miss_another(run: Command, arguments: list[str], message: str) -> None:
-    assert run("links", *arguments) == (2, "", f"error: {message}\n")
-
-
-@pytest.mark.parametrize("old", [("--links", "f", "-s", "s", "-t", "t"), ("-s", "s", "-t", "t", "--links=f")])
-def test_the_old_spelling_names_the_new_command(run: Command, old: tuple[str, ...]) -> None:
-    given = ("--reverse-links", "b", "--format", "gold")
-    warning = "warning: nmt align --links FILE is now nmt links FILE; the old spelling works until nmt 0.3\n"
-    code, out, err = run("links", "f", "s", "t", *given)
-    assert (code, err) == (0, "")
-    assert run("align", *old, *given) == (0, out, warning)
-    assert run("align", *old[:-1], *given[:1])[0] == 2
-
-
-def test_torch_is_not_needed(run: Command) -> None:
-    script = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from nmt.cli import app\n"
-        "app.main(['links', 'f', '-s', 's', '-t', 't', '--reverse-links', 'b'])"
-    )
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == len(SOURCES)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.extras.aligner.test_model_aligner import nmt
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
@@ -15,6 +14,7 @@ from nmt.extras.aligner import align as learning
 from nmt.extras.aligner.align import TextAligner
 from nmt.extras.aligner.aligner import IndexedSentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from tests.extras.aligner.compounds import pairs
+from tests.extras.aligner.test_model_aligner import nmt
 from tests.workflows.runs import Command
 
 __all__ = ["nmt"]
