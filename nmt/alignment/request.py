@@ -80,10 +80,11 @@ def align_both(
 ) -> dict[AlignmentRequest, Sequence[Alignment]]:
     """Aligns pairs by two aligners, the second of which aligns target to source, or joins the alignments of both."""
     aligned: dict[AlignmentRequest, Sequence[Alignment]] = {}
-    for direction, align, texts in (
+    sides: tuple[tuple[Direction, PairAligner, tuple[Sequence[str], Sequence[str]]], ...] = (
         ("forward", forward, (sources, targets)),
         ("backward", backward, (targets, sources)),
-    ):
+    )
+    for direction, align, texts in sides:
         own = dict.fromkeys(one_way(each, direction) for each in requests if each.direction in (None, direction))
         if own:
             aligned |= align(list(own), *texts, first_line=first_line)

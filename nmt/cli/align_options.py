@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nmt.alignment.directions import Join
     from nmt.alignment.formats import AlignmentWriter
     from nmt.alignment.request import AlignmentRequest
-    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, CorpusReport, OpenWriter
+    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, CorpusTable, OpenWriter
 
     _Format: TypeAlias = str
 else:
@@ -113,7 +113,7 @@ class AlignmentOptions:
     """Gold links, 3-4 sure and 3p4 possible: print AER to stderr."""
     gold_base: Annotated[int | None, first_word(_judged, "--gold-base", "--gold")] = None
 
-    def reports(self) -> list[CorpusReport]:
+    def reports(self) -> list[CorpusTable]:
         """Lists the tables to make of all pairs, those of plug-ins."""
         return []
 

@@ -83,7 +83,7 @@ class AlignmentReport(Protocol):
         """Adds the next sentence pairs; ``first`` is the number of the first one."""
 
 
-class CorpusReport(Protocol):
+class CorpusTable(Protocol):
     """A table of all pairs, its file, and the option that names the file."""
 
     @property
@@ -135,7 +135,7 @@ class AlignmentOutputs:
     """The file to write; None means stdout, for formats of text."""
     writer: OpenWriter | None = PHARAOH
     """The format; None means that only reports are written."""
-    reports: Sequence[CorpusReport] = ()
+    reports: Sequence[CorpusTable] = ()
     pictures: bool = False
     """If True, ``path`` is a folder, which is created if it is missing."""
 

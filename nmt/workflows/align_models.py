@@ -106,7 +106,7 @@ def align(
     forward, backward = translators["forward"], translators.get("backward")
     aligners = [partial(each.aligner.align, level=models.level, text=inputs.text) for each in translators.values()]
     totals = write_alignments(
-        aligners[0] if backward is None else partial(align_both, *aligners),
+        aligners[0] if backward is None else partial(align_both, aligners[0], aligners[1]),
         requests,
         inputs,
         outputs,

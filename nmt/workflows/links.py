@@ -66,7 +66,7 @@ def write_links(
     align: PairAligner = readers[0]
     if reverse is not None:
         readers.append(LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True))
-        align = partial(align_both, *readers)
+        align = partial(align_both, readers[0], readers[1])
 
     def pairs_in_windows() -> Generator[PairWindow, None, None]:
         """Yields the windows; raises InputError for a file that continues after the last pair."""

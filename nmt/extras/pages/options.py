@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from nmt.cli.conflicts import Excludes, Needs
+from nmt.cli.conflicts import Excludes, Needs, Rule
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
     from nmt.cli.align_options import AlignmentOptions
     from nmt.cli.evaluate import EvaluateOptions
-    from nmt.workflows.align import CorpusReport
+    from nmt.workflows.align import CorpusTable
     from nmt.workflows.evaluate import Plot
 else:
     AlignmentOptions = EvaluateOptions = object
@@ -43,7 +43,7 @@ class LinkReports(AlignmentOptions):
     more_help: ClassVar[dict[str, str]] = {
         "": " With --lexicon or --terms the links themselves are written only with --output or --format."
     }
-    conflicts: ClassVar = (
+    conflicts: ClassVar[tuple[Rule, ...]] = (
         Needs("min_count lowercase", "lexicon terms",
             "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"),
         Needs("examples", "lexicon", "--examples says what is in a lexicon; give --lexicon as well"),
@@ -51,16 +51,16 @@ class LinkReports(AlignmentOptions):
             "--base is of links, which only reports do not show; add --output or --format", where="lexicon terms"),
     )  # fmt: skip
 
-    def reports(self) -> list[CorpusReport]:
+    def reports(self) -> list[CorpusTable]:
         found = [*super().reports(), *self.tables()]
         paths = [path.resolve() for path in (self.output, *(report.path for report in found)) if path is not None]
         if len(set(paths)) < len(paths):
             raise InputError(f"{self.files}: two of them are the same file; give each its own")
         return found
 
-    def tables(self) -> list[CorpusReport]:
+    def tables(self) -> list[CorpusTable]:
         """Lists the tables that are asked for."""
-        found: list[CorpusReport] = []
+        found: list[CorpusTable] = []
         if self.lexicon is None and self.terms is None:
             return found
         from nmt.extras.pages.corpus_reports import LexiconOptions, TermsOptions
@@ -99,7 +99,7 @@ class AlignReports(LinkReports):
             "--compare prints a report on all methods, between words; leave out {others}"),
     )  # fmt: skip
 
-    def tables(self) -> list[CorpusReport]:
+    def tables(self) -> list[CorpusTable]:
         found = super().tables()
         if self.suspects is None:
             return found
