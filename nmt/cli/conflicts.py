@@ -9,12 +9,9 @@ from typing import Any
 from nmt.core.errors import InputError
 
 NAMES = {
-    "model": "MODEL",
-    "links": "LINKS",
-    "views": "--view",
-    "metrics": "--metric",
-    "changes": "--set and search options",
-}
+    "model": "MODEL", "links": "LINKS", "views": "--view", "metrics": "--metric", "earlier": "--continue",
+    "overrides": "--set", "changes": "--set and search options",
+}  # fmt: skip
 """Names on the command line that differ from those of the fields."""
 
 
