@@ -30,8 +30,7 @@ from nmt.data.corpus import read_lines
 from nmt.data.words import text_words
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.translation import scores
-from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner
-from nmt.extras.aligner.learn_text import learn_word_aligner
+from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner, learn_word_aligner
 from nmt.extras.documents.glossary import Glossary, Term, standing, term_recall
 from nmt.extras.documents.terminology import MAX_LOSS, with_glossary
 from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon

@@ -58,8 +58,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/translator", "tests/extras/service"),
     ),
     "alignment": (
-        *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
-        *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
+        *_workflows("links", "align", "align_models", "evaluate_alignment", "choose_heads", "commands", "notebook"),
+        "tests/cli",
         *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
@@ -108,7 +108,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("translate_options", "commands"),
     ),
     "extras/pages": (
-        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
+        *_workflows("align", "links", "choose_heads", "notebook", "info", "snapshots"),
         *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
@@ -117,7 +117,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "extras/cluster": _workflows("commands"),
     "extras/service": ("tests/fuzz", *_workflows("commands")),
     "extras/aligner": (
-        *_workflows("align_links", "align_text", "align_methods", "choose_heads", "commands"),
+        *_workflows("links", "align_models", "choose_heads", "commands"),
         *("tests/scripts", "tests/data", "tests/extras/speed"),
     ),
     "": (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 
 from nmt.core import log
-from tests.workflows.runs import trained
+from tests.workflows.runs import reverse, trained
 
-__all__ = ["trained"]
+__all__ = ["reverse", "trained"]
 
 ROOT = Path(__file__).parent
 

@@ -54,6 +54,7 @@ OWN = {
     "align": Command("nmt.cli.align:align", "Use", 20),
     "score": Command("nmt.cli.score:score", "Use", 30),
     "evaluate": Command("nmt.cli.evaluate:evaluate", "Look", 10),
+    "links": Command("nmt.cli.links:links", "Look", 15),
     "info": Command("nmt.cli.info:info", "Look", 40),
     "config": Command("nmt.cli.config:config", "More", 10),
 }
@@ -191,6 +192,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout = io.TextIOWrapper(buffered, "utf-8", sys.stdout.errors)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # UTF-8 like files, for any locale
+    if arguments[:1] == ["align"]:
+        from nmt.cli.links import renamed
+
+        arguments = renamed(arguments)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:

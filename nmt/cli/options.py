@@ -135,7 +135,7 @@ class OptionsCommand(Generic[Options]):
     field is the help of an option that has none; `nmt.cli.help_sections.describe` reads it. The function may return
     another one, which is called next."""
 
-    function: Callable[[Options], Callable[[], None] | None]
+    function: Callable[[Options], Callable[[], object] | None]
     options: type[Options]
     conflicts: Sequence[Rule]
 
@@ -144,18 +144,21 @@ class OptionsCommand(Generic[Options]):
         are an InputError. ``additions`` are the classes of plug-ins (`nmt.plugins.Plugin`) and their distributions."""
         options: type[Any] = self.options
         own = own_fields(options)
-        names = [*own, *(field.name for field in fields(options) if field.name not in own)]
+        names = [field.name for field in fields(options) if field.name not in own]
+        first = names.index(vars(options)["after"]) + 1 if "after" in vars(options) else 0
+        names[first:first] = own
         bases, rules, last = list[type[Any]](), list[Rule](), own[-1]
         for owner, addition in additions:
             is_frozen = getattr(getattr(addition, "__dataclass_params__", None), "frozen", False)
-            taken = [name for name in own_fields(addition) if name in names] if is_frozen else []
+            added = [field.name for field in fields(addition)] if is_frozen else []
+            taken = [name for name in added if name in names]
             if taken or not is_frozen:
                 reason = f"the name {taken[0]} is taken" if taken else "is not a frozen dataclass"
                 leave_out(owner, f"{addition.__module__}:{addition.__name__}", reason)
                 continue
             after = getattr(addition, "after", last)
             place = names.index(after if after in names else last) + 1
-            names[place:place] = own_fields(addition)
+            names[place:place] = added
             bases.append(addition)
             rules += vars(addition).get("conflicts", ())
         if bases:
@@ -187,7 +190,7 @@ def own_fields(options: type[Any]) -> list[str]:
 
 def with_options(
     options: type[Options], conflicts: Sequence[Rule] = ()
-) -> Callable[[Callable[[Options], Callable[[], None] | None]], OptionsCommand[Options]]:
+) -> Callable[[Callable[[Options], Callable[[], object] | None]], OptionsCommand[Options]]:
     """Makes a command of a function of one dataclass of options."""
     return lambda function: OptionsCommand(function, options, conflicts)
 

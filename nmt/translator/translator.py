@@ -326,11 +326,13 @@ class Translator:
         text: bool = False,
     ) -> Alignment | Results[Alignment]:
         """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
-        from nmt.alignment.views import View
+        from nmt.alignment.request import AlignmentRequest
         from nmt.translator.arguments import pairs_of
 
         pairs = pairs_of(sources, targets)
-        (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
+        (found,) = self.aligner.align(
+            [AlignmentRequest(method)], *pairs, level=level, first_line=first_line, text=text
+        ).values()
         return found[0] if isinstance(sources, str) else Results(found)
 
     @overload
@@ -438,15 +440,15 @@ class Translator:
         texts = tokenizers.target.detokenize_batch([tokens for _, tokens in pairs])
         unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
         if self.search.replace_unknown and unknown:
+            from nmt.alignment.request import AlignmentRequest
             from nmt.alignment.unknown import copied, with_copies
-            from nmt.alignment.views import View
 
             limit = self.search.max_source_tokens
             encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
             targets = [pairs[index][1] for index in unknown]
             source_ids = [source.ids[:limit] for source in encoded]
             texts_of = [pairs[index][0] for index in unknown]
-            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets, texts_of).values()
+            (weights,) = self.aligner.matrices([AlignmentRequest("attention")], source_ids, targets, texts_of).values()
             for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
         return iter(texts)

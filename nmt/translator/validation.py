@@ -126,13 +126,13 @@ class Validation:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import Alignment, jsonl_line
-        from nmt.alignment.views import View
+        from nmt.alignment.request import AlignmentRequest
         from nmt.translator.aligner import Aligner
 
         experiment, valid = self.experiment, self.valid
         longest = np.maximum(valid.source_lengths, valid.target_lengths)
         rows = np.flatnonzero(longest <= experiment.search.max_source_tokens)[: experiment.training.snapshots]
-        attention, alignments = View("attention"), dict[int, Alignment]()
+        attention, alignments = AlignmentRequest("attention"), dict[int, Alignment]()
         for languages, own in self._rows_of_directions(rows.tolist()).items():
             aligner = Aligner(trained.to(None if languages is None else languages[1]), experiment.alignment)
             sources, targets = [all_sources[row] for row in own], [valid.text(row).target for row in own]

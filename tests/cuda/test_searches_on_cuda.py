@@ -12,7 +12,7 @@ import torch
 
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
@@ -114,8 +114,12 @@ def test_alignments_and_scores_are_those_of_the_cpu(config: dict[str, Any]) -> N
         torch.nn.init.normal_(parameter)
 
     def numbers(model: Any, layer: Any, compute: Compute) -> list[Any]:
-        views = [View("gradient"), View("input-x-gradient"), View("input-x-gradient", magnitude="signed")]
-        by_gradient = gradient_weights(model, SOURCES, TARGETS, compute, views=views, batch_tokens=20)
+        views = [
+            AlignmentRequest("gradient"),
+            AlignmentRequest("input-x-gradient"),
+            AlignmentRequest("input-x-gradient", magnitude="signed"),
+        ]
+        by_gradient = gradient_weights(model, SOURCES, TARGETS, compute, requests=views, batch_tokens=20)
         learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
         forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
         log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
@@ -331,7 +331,12 @@ def test_alignments_are_those_of_the_cpu(config: dict[str, Any]) -> None:
 
     def weights(model: Any, compute: Compute) -> list[Any]:
         by_gradient = gradient_weights(
-            model, SOURCES, TARGETS, compute, views=[View("gradient"), View("input-x-gradient")], batch_tokens=20
+            model,
+            SOURCES,
+            TARGETS,
+            compute,
+            requests=[AlignmentRequest("gradient"), AlignmentRequest("input-x-gradient")],
+            batch_tokens=20,
         )
         layer = alignment_layer.AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=4).eval()
         torch.manual_seed(2)

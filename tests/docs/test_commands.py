@@ -97,7 +97,7 @@ OUTLINES = {
     r"--(target|reference) F": r"--\1 x.en",
     r"--hypothesis F": "--hypothesis hypothesis.en",
     r"--aligner F": "--aligner de-en.aligner",
-    r"--links F": "--links fwd",
+    r"nmt links F": "nmt links fwd --source x.de --target x.en",
     r"--alignment F": "--alignment links",
     r"--gold F": "--gold x.align",
     r"--output F": "--output scores.jsonl",

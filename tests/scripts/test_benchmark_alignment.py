@@ -16,9 +16,8 @@ import benchmark_alignment  # noqa: E402
 
 from nmt.alignment.formats import Alignment, read_gold  # noqa: E402
 from nmt.data.words import text_words  # noqa: E402
-from nmt.extras.aligner.align import TextAligner  # noqa: E402
+from nmt.extras.aligner.align import TextAligner, learn_word_aligner  # noqa: E402
 from nmt.extras.aligner.aligner import load_aligner, save_aligner  # noqa: E402
-from nmt.extras.aligner.learn_text import learn_word_aligner  # noqa: E402
 from nmt.extras.aligner.word_units import Subwords  # noqa: E402
 
 DATA = ROOT / "data" / "de-en"

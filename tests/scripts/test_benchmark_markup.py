@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.extras.aligner.aligner import Sentences, learn_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, save_aligner
 from nmt.extras.documents.markup import extract
 from nmt.translator.aligner import PieceWeights
 from tests.workflows.runs import WORDS, sentences, trained
@@ -70,7 +70,7 @@ def test_no_tag_may_be_lost_doubled_or_crossed(restored: str, is_whole: bool, mo
 def test_a_measurement_prints_a_line_for_each_figure(
     by: str, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sides = [Sentences([pair[side].rstrip(".").split() for pair in sentences(200, seed=3)]) for side in (0, 1)]
+    sides = [IndexedSentences([pair[side].rstrip(".").split() for pair in sentences(200, seed=3)]) for side in (0, 1)]
     save_aligner(learn_aligner(*(reversed(sides) if by == "--reverse" else sides)), tmp_path / "a.aligner")
     german = ["eins <b>Hund und Katze</b>", "<b>zwei</b> <i>drei</i>", "no tags", "<b>one side</b>"]
     english = [" ".join(WORDS.get(word, word) for word in _parts(line)) for line in german[:3]]

@@ -119,3 +119,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder
+
+
+@pytest.fixture(scope="session")
+def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that translates the other way, with other subwords and two layers of two heads."""
+    folder = tmp_path_factory.mktemp("reverse")
+    write_corpus(folder)
+    config = CONFIG.replace(".de", ".x").replace(".en", ".de").replace(".x", ".en").replace("size: 60", "size: 52")
+    config = config.replace("rnn, size: 12", "transformer, layers: 1, size: 16, heads: 2")
+    config = config.replace("{kind: rnn, size: 20}", "{kind: transformer, layers: 2, size: 16, heads: 2}")
+    config = config.replace("16, heads: 2}\nt", "16, heads: 2}\n  attention: {score: scaled_dot}\nt")
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "run"

@@ -84,31 +84,3 @@ def test_both_models_choose_for_themselves(folder: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
     _, said = _align(folder, "--reverse", "back", "--choose-heads", "gold", "--gold", "gold")
     assert len(re.findall(r"heads: \S+ of (?:run|back)/", said)) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--choose-heads", "gold"), "--choose-heads gold goes by gold links; give --gold as well"),
-        (
-            ("--choose-heads", "entropy", "--heads", "*"),
-            "--heads names the heads, and --choose-heads looks for them; leave one out",
-        ),
-        (
-            ("--choose-heads", "entropy", "--method", "gradient"),
-            "--choose-heads is of attention, which --method gradient does not look at; leave it out",
-        ),
-        (
-            ("--choose-heads", "entropy", "--compare"),
-            "--compare prints a report on all methods, between words; leave out --choose-heads",
-        ),
-        (
-            ("--choose-heads", "entropy", "--learn"),
-            "--learn aligns both directions together, without a model; leave out MODEL, --choose-heads",
-        ),
-    ],
-)
-def test_what_does_not_go_together(folder: Path, options: tuple[str, ...], message: str) -> None:
-    done = nmt("align", "run", "--source", "valid.de", "--target", "valid.en", *options, folder=folder)
-    assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[-1] == f"error: {message}"

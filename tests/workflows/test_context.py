@@ -22,14 +22,14 @@ from nmt.alignment import Magnitude
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.data.context import Sentence
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.rescore import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer
-from nmt.extras.aligner.learn_text import learn_word_aligner
 from nmt.extras.aligner.model_aligner import ModelAligner
 from nmt.extras.cluster import records
 from nmt.extras.cluster.shards import Shard
@@ -169,7 +169,7 @@ def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> N
     [("attention", "relative"), ("shifted-attention", "relative"), ("gradient", "raw"), ("gradient", "relative")],
 )
 def test_alignments_have_no_columns_for_context(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    trained, view = translator.trained, View(method, magnitude=magnitude)
+    trained, request = translator.trained, AlignmentRequest(method, magnitude=magnitude)
     texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
     targets = ["dog and cat."] * len(texts)
     ids = read_by_the_model(translator, TEXT)
@@ -182,9 +182,9 @@ def test_alignments_have_no_columns_for_context(method: Any, magnitude: Magnitud
             )
         ]
     else:
-        found = gradient_weights(trained.model, ids, target_ids, trained.compute, views=[view], batch_tokens=1000)
+        found = gradient_weights(trained.model, ids, target_ids, trained.compute, requests=[request], batch_tokens=1000)
         whole = [of_pair[0] for of_pair in found]
-    alignments = translator.aligner.align([view], texts, targets, level="subword")[view]
+    alignments = translator.aligner.align([request], texts, targets, level="subword")[request]
     pieces = translator.aligner.piece_weights(texts, targets)
     for text, alignment, piece, whole_TS in zip(texts, alignments, pieces, whole, strict=True):
         length = len(trained.tokenizers.source.encode(text)) + 1

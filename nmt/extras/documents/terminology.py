@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import MARK, Tokenizer
@@ -206,9 +206,9 @@ def _replaced(
     replaced: list[Candidate | None] = [None] * len(rejected)
     if not aligned:
         return replaced
-    view = View(translator.aligner.methods[0])
+    request = AlignmentRequest(translator.aligner.methods[0])
     sources, targets = [sentences.texts[row] for _, row, _ in aligned], [text for _, _, text in aligned]
-    alignments = translator.aligner.align([view], sources, targets, text=True)[view]
+    alignments = translator.aligner.align([request], sources, targets, text=True)[request]
     texts = {
         number: (row, changed)
         for (number, row, text), alignment in zip(aligned, alignments, strict=True)

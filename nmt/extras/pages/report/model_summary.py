@@ -13,7 +13,6 @@ from pathlib import Path
 from platform import platform, python_version
 from typing import Any
 
-from nmt.alignment.explanation import explanation
 from nmt.config.structure import dump
 from nmt.core import cpu
 from nmt.core.errors import InputError
@@ -181,5 +180,5 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     search = experiment.search
     words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
     heads = sum(fnmatchcase(name, experiment.alignment.heads) for name in experiment.model.head_names)
-    links = explanation(experiment.alignment, heads)
+    links = experiment.alignment.explanation(heads)
     return Origin(details, dump(experiment), words, links, experiment.training.label_smoothing)

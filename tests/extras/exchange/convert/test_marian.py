@@ -19,7 +19,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
-from nmt.extras.aligner import learn
+from nmt.extras.aligner import model_aligner
 from nmt.extras.exchange.convert.from_marian import import_hf
 from nmt.extras.exchange.export import marian
 from nmt.search.engine import OwnEngine
@@ -209,7 +209,7 @@ def test_an_aligner_is_learnt_for_an_imported_run(
 ) -> None:
     shutil.copytree(run_of(folders("opus")), tmp_path / "run", symlinks=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(learn, "UPDATES", 5)
+    monkeypatch.setattr(model_aligner, "UPDATES", 5)
     for language in ("de", "en"):
         Path(language).write_text("".join(f"{line}\n" for line in lines(language, 100)), encoding="utf-8")
     command = in_process(capsys)

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from nmt.alignment.directions import Join, JoinLinks
+from nmt.alignment.directions import Join
 from nmt.alignment.error_rate import AlignmentScore
 from nmt.alignment.formats import Alignment
 from nmt.alignment.link_files import PairLinks, read_links
-from nmt.alignment.views import LINKS, Side, View
+from nmt.alignment.request import LINKS, AlignmentRequest, PairAligner, align_both
 from nmt.core.errors import InputError
 from nmt.data.words import text_words, white_space_words
-from nmt.translator.views import OneWay, Views
-from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, Window, check_files, windows, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, PairWindow, check_files, windows, write_alignments
 
 WINDOW_PAIRS = 20
 """Number of pairs that are read together. With 1000, Python's garbage collector takes a quarter of the time."""
@@ -46,14 +46,14 @@ class ReverseLinks:
     join: Join
 
 
-def align_links(
+def write_links(
     links: LinkFile,
     reverse: ReverseLinks | None,
-    views: Sequence[View],
+    requests: Sequence[AlignmentRequest],
     inputs: AlignmentInputs,
     outputs: AlignmentOutputs,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes one alignment for each pair of lines and each of ``views``, of links from files.
+    """Writes one alignment for each pair of lines and each of ``requests``, of links from files.
 
     Raises InputError for what ``nmt.workflows.align.write_alignments`` raises it for, for a file that is not of these
     sentences or holds links outside of them, and if matrices should be joined but a file has none.
@@ -61,23 +61,26 @@ def align_links(
     assert inputs.target is not None
     join = None if reverse is None else reverse.join
     check_files(inputs, outputs, links.path, reverse.file.path if reverse else None)
-    needs_matrices = join is not None and not isinstance(join, JoinLinks)
-    readers: dict[Side, LinkReader] = {"forward": LinkReader(links, inputs, needs_matrices=needs_matrices)}
+    needs_matrices = join is not None and join.is_soft
+    readers = [LinkReader(links, inputs, needs_matrices=needs_matrices)]
+    align: PairAligner = readers[0]
     if reverse is not None:
-        readers["backward"] = LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True)
+        readers.append(LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True))
+        align = partial(align_both, readers[0], readers[1])
 
-    def pairs_in_windows() -> Generator[Window, None, None]:
+    def pairs_in_windows() -> Generator[PairWindow, None, None]:
         """Yields the windows; raises InputError for a file that continues after the last pair."""
         yield from windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS)
-        for reader in readers.values():
+        for reader in readers:
             reader.end()
 
     return write_alignments(
-        Views(list(dict.fromkeys(views)), {side: OneWay(reader) for side, reader in readers.items()}, join),
+        align,
+        [replace(request, symmetrization=join) for request in dict.fromkeys(requests)],
         inputs,
         outputs,
         pairs_in_windows=pairs_in_windows(),
-        facts=[str(reader.file.path) for reader in readers.values()],
+        facts=[str(reader.file.path) for reader in readers],
         explanations={} if join is None else {LINKS: join.explanation},
     )
 
@@ -98,10 +101,13 @@ class LinkReader:
         records = read_links(file.path, base=file.base)
         self._records = chain(list(islice(records, 1)), records)
 
-    def align(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int) -> list[Alignment]:
+    def __call__(
+        self, requests: Sequence[AlignmentRequest], sources: Sequence[str], targets: Sequence[str], *, first_line: int
+    ) -> dict[AlignmentRequest, list[Alignment]]:
+        alignments = self._next(targets, sources) if self._backward else self._next(sources, targets)
         if self._backward:
-            return [alignment.turned() for alignment in self._next(targets, sources)]
-        return self._next(sources, targets)
+            alignments = [alignment.turned() for alignment in alignments]
+        return dict.fromkeys(requests, alignments)
 
     def end(self) -> None:
         """Raises InputError if the file continues after the last pair."""

@@ -2,25 +2,25 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.alignment.views import View, parse_view
+from nmt.alignment.request import AlignmentRequest, parse_request
 from nmt.core.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("text", "view"),
+    ("text", "parsed"),
     [
-        ("attention", View("attention")),
-        ("input-x-gradient", View("input-x-gradient")),
-        ("attention:layer3.*", View("attention", "layer3.*")),
-        ("each:layer?.head1", View("attention", "layer?.head1", each=True)),
-        ("forward:gradient", View("gradient", side="forward")),
-        ("backward:attention:*", View("attention", "*", side="backward")),
-        ("backward:each:*", View("attention", "*", each=True, side="backward")),
+        ("attention", AlignmentRequest("attention")),
+        ("input-x-gradient", AlignmentRequest("input-x-gradient")),
+        ("attention:layer3.*", AlignmentRequest("attention", "layer3.*")),
+        ("each:layer?.head1", AlignmentRequest("attention", "layer?.head1", each=True)),
+        ("forward:gradient", AlignmentRequest("gradient", direction="forward")),
+        ("backward:attention:*", AlignmentRequest("attention", "*", direction="backward")),
+        ("backward:each:*", AlignmentRequest("attention", "*", each=True, direction="backward")),
     ],
 )
-def test_a_view_is_read_and_named_as_it_is_written(text: str, view: View) -> None:
-    assert parse_view(text) == view
-    assert view.name == text
+def test_a_view_is_read_and_named_as_it_is_written(text: str, parsed: AlignmentRequest) -> None:
+    assert parse_request(text) == parsed
+    assert parsed.name == text
 
 
 CHOICES = "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS"
@@ -45,5 +45,5 @@ WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
 )
 def test_what_is_no_view_is_said(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        parse_view(text)
+        parse_request(text)
     assert str(caught.value) == message

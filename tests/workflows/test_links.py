@@ -1,11 +1,9 @@
-"""`nmt align --links`: links that are there already. The command line runs in this process."""
+"""`nmt links`: links that are there already. The command line runs in this process."""
 
 from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return in_process(capsys)
 
 
-GIVEN = ("align", "-s", "s", "-t", "t", "--links", "f")
+GIVEN = ("links", "f", "-s", "s", "-t", "t")
 
 
 @pytest.mark.parametrize("heuristic", HEURISTICS)
@@ -66,7 +64,7 @@ def test_the_matrix_says_where_links_are(run: Command) -> None:
 def test_a_file_of_any_format_gives_the_same_links_again(run: Command, first: str, base: str) -> None:
     choice = ("--base", base) if first in ("pharaoh", "gold", "tsv") else ()
     assert run(*GIVEN, "--format", first, "-o", "x", *choice)[0] == 0
-    given = ("align", "-s", "s", "-t", "t", "--links", "x", *(("--links-base", base) if choice else ()))
+    given = ("links", "x", "-s", "s", "-t", "t", *(("--links-base", base) if choice else ()))
     code, out, err = run(*given)
     assert (code, out) == (0, FORWARD.replace("p", "-")), err
     Path("gold").write_text(FORWARD.replace("p", "-"))
@@ -87,10 +85,10 @@ def test_links_that_put_the_target_first(run: Command) -> None:
     Path("turned").write_text(turned)
     expected = run(*GIVEN, "--reverse-links", "b")
     assert run(*GIVEN, "--reverse-links", "turned", "--target-first") == expected
-    straight = run("align", "-s", "s", "-t", "t", "--links", "turned", "--target-first")
+    straight = run("links", "turned", "-s", "s", "-t", "t", "--target-first")
     assert straight == (0, "".join(f"{' '.join(sorted(line.split()))}\n" for line in BACKWARD.splitlines()), "")
     # A model of the other direction writes such files, which name their words.
-    assert run("align", "-s", "t", "-t", "s", "--links", "turned", "--format", "jsonl", "-o", "j")[0] == 0
+    assert run("links", "turned", "-s", "t", "-t", "s", "--format", "jsonl", "-o", "j")[0] == 0
     assert run(*GIVEN, "--reverse-links", "j", "--target-first") == expected
     code, _, err = run(*GIVEN, "--reverse-links", "j")
     assert (code, err) == (
@@ -104,7 +102,7 @@ def test_links_that_put_the_target_first(run: Command) -> None:
 
 def test_a_table_of_other_sentences_is_refused_with_its_row(run: Command) -> None:
     assert run(*GIVEN, "--format", "tsv", "--base", "1", "-o", "tsv")[0] == 0
-    given = ("align", "-s", "s", "-t", "t", "--links", "tsv")
+    given = ("links", "tsv", "-s", "s", "-t", "t")
     code, _, err = run(*given)
     assert (code, err.split(";")[0]) == (2, "error: tsv:2: names other words than the two sentences have")
     Path("s").write_text("\n".join(["Er geht, morgen.", *SOURCES[1:]]))
@@ -129,7 +127,7 @@ def test_matrices_of_two_files_are_joined(run: Command) -> None:
         Path(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
         trees.append(lines)
     code, out, _ = run(
-        "align", "-s", "s", "-t", "t", "--links", "f.jsonl", "--reverse-links", "b.jsonl",
+        "links", "f.jsonl", "-s", "s", "-t", "t", "--reverse-links", "b.jsonl",
         "--symmetrize", "soft-product", "--threshold", "0.3",
     )  # fmt: skip
     assert code == 0
@@ -145,11 +143,11 @@ def test_gold_links_judge_and_text_has_other_words(run: Command) -> None:
     # A 9, S 3, A and S 3, A and P 4
     assert (code, err.split("  ")[0]) == (0, "AER 41.7")
     Path("x").write_text("2-4 4-3\n\n0-0\n\n")
-    assert run("align", "-s", "s", "-t", "t", "--links", "x")[0] == 2
-    code, out, err = run("align", "-s", "s", "-t", "t", "--links", "x", "--text", "--format", "tsv")
+    assert run("links", "x", "-s", "s", "-t", "t")[0] == 2
+    code, out, err = run("links", "x", "-s", "s", "-t", "t", "--text", "--format", "tsv")
     assert code == 2  # the target has its full stop as word 3, and no word 4
     Path("x").write_text("2-2 4-3\n\n0-0\n\n")
-    code, out, err = run("align", "-s", "s", "-t", "t", "--links", "x", "--text", "--format", "tsv")
+    code, out, err = run("links", "x", "-s", "s", "-t", "t", "--text", "--format", "tsv")
     rows = [line.split("\t") for line in out.splitlines()[1:]]
     assert [row[3:5] for row in rows] == [[",", "today"], [".", "."], ["", ""], ["Hund", "dog"], ["", ""]]
     for row in rows:
@@ -160,90 +158,27 @@ def test_gold_links_judge_and_text_has_other_words(run: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--links", "out"],
-            (
-                "out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
-                "if the file counts from 1, give --links-base 1"
-            ),
-        ),
-        (
-            ["--links", "out", "--links-base", "1"],
-            ("out:2: link '0-1' points at word 0, but the file was to count from 1: correct the link, or read the file "
-            "as one that counts from 0"),
-        ),
-        (["--links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
-        (["--links", "long"], "s has 4 pairs, but long has more: they must go together one by one"),
-        (["--reverse-links", "short"], "short has 1 pairs, but s has more: they must go together one by one"),
-        (["--links", "none"], "none: no such file"),
-        (["-s", "empty", "-t", "empty", "--links", "empty"], "empty: holds no line to align"),
-        (["-o", "f"], "--output f: is an input file of this command; write to another file"),
-        (
-            ["--reverse-links", "b", "--symmetrize", "soft-mean"],
-            "f:1: holds no matrix between words, as soft-mean and soft-product need; choose another --symmetrize",
-        ),
-        (
-            ["--symmetrize", "union"],
-            "--symmetrize and --threshold join two files of links; give --reverse-links as well",
-        ),
-        (["--format", "npz"], "--format npz needs --output, a file"),
-        (
-            ["--format", "jsonl", "--base", "1"],
-            "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv",
-        ),
-        (["--gold-base", "1"], "--gold-base is of the links of --gold; give --gold as well"),
-        (
-            ["run", "--reverse", "x", "--method", "gradient", "--beam", "2"],
-            ("--links takes links from a file, without a model; leave out MODEL, --reverse, --method, --set and search "
-            "options"),
-        ),
-    ],
-    ids=[
-        "outside", "base", "short", "long", "short-reverse", "none", "empty", "overwrite", "soft", "symmetrize", "npz",
-        "jsonl-base", "gold-base", "model",
+        ("out", ("out:4: link '6-0' points at source word 6, but that sentence has 6 words, counted from 0; "
+         "if the file counts from 1, give --links-base 1")),
+        ("one --links-base 1", ("one:2: link '0-1' points at word 0, but the file was to count from 1: "
+         "correct the link, or read the file as one that counts from 0")),
+        ("short", "short has 1 pairs, but s has more: they must go together one by one"),
+        ("long", "s has 4 pairs, but long has more: they must go together one by one"),
+        ("f --reverse-links short", "short has 1 pairs, but s has more: they must go together one by one"),
+        ("none", "none: no such file"),
+        ("empty -s empty -t empty", "empty: holds no line to align"),
+        ("f -o f", "--output f: is an input file of this command; write to another file"),
+        ("f --reverse-links b --format html -o b",
+         "--output b: is an input file of this command; write to another file"),
+        ("f --lexicon f", "--lexicon f: is an input file of this command; write to another file"),
+        ("f --reverse-links b --symmetrize soft-mean",
+         "f:1: holds no matrix between words, as soft-mean and soft-product need; choose another --symmetrize"),
     ],
 )  # fmt: skip
-def test_errors_are_one_line(run: Command, arguments: list[str], message: str) -> None:
-    Path("out").write_text("0-0\n\n\n6-0\n" if "--links-base" not in arguments else "1-1\n0-1\n\n\n")
-    Path("short").write_text("0-0\n")
-    Path("long").write_text("\n" * 5)
+def test_faults_of_files(run: Command, arguments: str, message: str) -> None:
+    for name, text in (("out", "0-0\n\n\n6-0\n"), ("one", "1-1\n0-1\n\n\n"), ("short", "0-0\n"), ("long", "\n" * 5)):
+        Path(name).write_text(text)
     Path("empty").touch()
-    given = [*GIVEN[:1], *arguments]
-    for option, value in (("-s", "s"), ("-t", "t"), ("--links", "f")):
-        if option not in arguments:
-            given += [option, value]
-    code, _, err = run(*given)
+    pair = [] if " -s " in arguments else ["-s", "s", "-t", "t"]
+    code, _, err = run("links", *arguments.split(), *pair)
     assert (code, err) == (2, f"error: {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--links", "f"], "--links are of given pairs; give --target as well"),
-        (
-            ["-t", "t", "--reverse-links", "b"],
-            "--reverse-links, --links-base and --target-first go with links from a file; give --links",
-        ),
-        (
-            ["-t", "t", "--target-first"],
-            "--reverse-links, --links-base and --target-first go with links from a file; give --links",
-        ),
-    ],
-    ids=["target", "reverse", "target-first"],
-)
-def test_options_that_miss_another(run: Command, arguments: list[str], message: str) -> None:
-    assert run("align", "-s", "s", *arguments) == (2, "", f"error: {message}\n")
-
-
-def test_torch_is_not_needed(run: Command) -> None:
-    script = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from nmt.cli import app\n"
-        "app.main(['align', '-s', 's', '-t', 't', '--links', 'f', '--reverse-links', 'b'])"
-    )
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == len(SOURCES)

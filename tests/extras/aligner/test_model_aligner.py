@@ -13,9 +13,9 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
-from nmt.extras.aligner import learn as workflow
-from nmt.extras.aligner import learn_text
-from nmt.extras.aligner.aligner import RULE, Sentences, between_words, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner import align as text_workflow
+from nmt.extras.aligner import model_aligner as workflow
+from nmt.extras.aligner.aligner import RULE, IndexedSentences, between_words, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import load_layer, weights
 from nmt.training import folders
 from nmt.translator.find_run import ALIGNER, LAYER
@@ -67,7 +67,9 @@ def test_a_file_is_what_python_learns(nmt: Command, text: Path, tmp_path: Path) 
         f"warning: the aligner has learnt from only 80 different pairs, so {WRONG}",
         "wrote x.aligner; use it with nmt align --aligner x.aligner",
     ]
-    lines = [Sentences(line.split() for line in (text / name).read_text().splitlines()) for name in ("x.de", "x.en")]
+    lines = [
+        IndexedSentences(line.split() for line in (text / name).read_text().splitlines()) for name in ("x.de", "x.en")
+    ]
     save_aligner(learn_aligner(*lines), tmp_path / "y")
     assert (tmp_path / "x.aligner").read_bytes() == (tmp_path / "y").read_bytes()
     assert (
@@ -86,7 +88,7 @@ def test_continue_learns_on_from_a_file(nmt: Command, text: Path, monkeypatch: p
         Path(name).write_text(Path(f"1{name}").read_text() + Path(f"2{name}").read_text())
     assert nmt("aligner", "-s", "1x.de", "-t", "1x.en", "-o", "half").code == 0
     assert nmt("aligner", "--continue", "half", "-s", "2x.de", "-t", "2x.en", "-o", "both").code == 0
-    monkeypatch.setattr(learn_text, "BLOCK_PAIRS", 40)
+    monkeypatch.setattr(text_workflow, "BLOCK_PAIRS", 40)
     assert nmt("aligner", "-s", "x.de", "-t", "x.en", "-o", "blocks").code == 0
     assert Path("both").read_bytes() == Path("blocks").read_bytes()
     Path("de").write_text("neude\n")
@@ -144,7 +146,7 @@ def test_mistakes(nmt: Command, text: Path, tmp_path: Path, arguments: list[str]
 
 def test_a_run_learns_from_its_training_pairs(trained: Path, taught: Path) -> None:
     lines = [
-        Sentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines())
+        IndexedSentences(line.split() for line in (trained / f"train.{side}").read_text().splitlines())
         for side in ("de", "en")
     ]
     save_aligner(learn_aligner(*lines), taught / "by hand")
