@@ -80,7 +80,7 @@ def load_translator(
     from nmt import plugins
     from nmt.config.yaml_source import Override
     from nmt.translator.loading import load_trained
-    from nmt.translator.translator import Translator, own_engine
+    from nmt.translator.translator import Translator, torch_engine
 
     device = str(device)
     if target_language is not None:
@@ -90,7 +90,7 @@ def load_translator(
     if engine == "nmt":
         trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
-        searcher: Engine = own_engine(trained, others)
+        searcher: Engine = torch_engine(trained, others)
     else:
         if ensemble:
             raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")

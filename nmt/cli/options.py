@@ -217,8 +217,8 @@ def _change(key: str, value: object) -> Override:
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
     if isinstance(value, str):
         return Override.text(f"search.{key}", option, value)
-    typed = str(value).removesuffix(".0").lower()
-    return Override(f"search.{key}={typed}", option if isinstance(value, bool | dict) else f"{option} {typed}")
+    text = str(value).removesuffix(".0").lower()
+    return Override(f"search.{key}={text}", option if isinstance(value, bool | dict) else f"{option} {text}")
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:
@@ -226,6 +226,6 @@ def check_model(model: str | None, overrides: Sequence[str], *, needs_language: 
     second or two. The workflow then loads the model. With ``needs_language``, one language must be chosen for a model
     of several target languages."""
     with gc_paused():
-        from nmt.translator.find_run import check
+        from nmt.translator.find_run import validate_model
 
-    check(model, overrides, needs_language=needs_language)
+    validate_model(model, overrides, needs_language=needs_language)

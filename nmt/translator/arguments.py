@@ -44,7 +44,7 @@ def _argument(match: re.Match[str]) -> str:
     return f"{name}={match[2]!r}"
 
 
-def searching(
+def search_overrides(
     search: SearchConfig,
     beam: int | None,
     n_best: int | None,
@@ -57,7 +57,7 @@ def searching(
     return validate(SearchConfig, parse_document(dump(search), "search", changes))
 
 
-def texts_of(values: Iterable[str], name: str) -> list[str]:
+def check_texts(values: Iterable[str], name: str) -> list[str]:
     """Returns the texts as a list. Raises InputError for values that are not text."""
     if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(f"{name}: expected a text or several of them, found {values!r}")
@@ -68,7 +68,7 @@ def texts_of(values: Iterable[str], name: str) -> list[str]:
     return texts
 
 
-def pairs_of(
+def check_pairs(
     sources: str | Iterable[str] | Iterable[Pair],
     targets: str | Iterable[str] | None = None,
     languages: Sequence[str] | None = None,
@@ -85,7 +85,7 @@ def pairs_of(
         return [sources], [targets]
     if isinstance(sources, str) or isinstance(targets, str):
         raise InputError("sources and targets: one is a text and the other a list; give two texts or two lists")
-    sides = texts_of(sources, "sources"), texts_of(targets, "targets")  # type: ignore[arg-type]
+    sides = check_texts(sources, "sources"), check_texts(targets, "targets")  # type: ignore[arg-type]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{len(sides[0])} sources but {len(sides[1])} targets: give one target for each source")
     return sides

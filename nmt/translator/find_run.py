@@ -87,14 +87,14 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.resolve().parent.parent
 
 
-def typed(model: str | None, checkpoint: Path) -> str:
+def shell_argument(model: str | None, checkpoint: Path) -> str:
     """Returns a name of the model for the next command, as a shell argument; ``model`` is the name from which the user
     has got this checkpoint."""
     is_model = model is not None and (model.endswith(".zip") or Path(model).expanduser().is_dir())
     return shlex.quote(model if model is not None and is_model else str(run_of(checkpoint)))
 
 
-def note_training(run: Path) -> None:
+def record_last_run(run: Path) -> None:
     """Marks this run as trained after all runs beside it, by a number larger than theirs. Times are not used, because a
     clock may be set back."""
     folder = run.absolute()
@@ -137,7 +137,7 @@ def _of_run(run: Path) -> Path:
     return last
 
 
-def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
+def validate_model(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
     """Raises InputError for a model that does not exist, for faults in the config of its run, and for a target language
     that it does not have or, with ``needs_language``, that is not chosen. It does so before torch is imported."""
     checkpoint = find_checkpoint(model, overrides)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nmt.core.errors import InputError
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.translator.loading import load_trained
 from nmt.translator.translator import Translator
 
@@ -16,7 +16,7 @@ def moved(translator: Translator, device: str) -> Translator:
     trained = translator.trained
     if device in trained.experiment.data.target_languages:
         raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")
-    if not isinstance(translator.engine, OwnEngine) or translator.engine.model is not translator.model:
+    if not isinstance(translator.engine, TorchEngine) or translator.engine.model is not translator.model:
         raise InputError(f"device={device!r}: this engine or ensemble stays where it is; use nmt.load with device")
     loaded = load_trained(trained.checkpoint.resolve(), device=device, precision=trained.compute.precision)
     engine = replace(translator.engine, model=loaded.model, compute=loaded.compute)

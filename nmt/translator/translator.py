@@ -31,7 +31,7 @@ from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.engine import Engine, OwnEngine, constrains
+from nmt.search.engine import Engine, TorchEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -173,7 +173,7 @@ class Translator:
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """Returns the same translator, whose search calls a function with the number of sentences of each batch."""
-        if not isinstance(self.engine, OwnEngine):
+        if not isinstance(self.engine, TorchEngine):
             return self
         return replace(self, engine=replace(self.engine, on_batch=on_batch))
 
@@ -208,12 +208,12 @@ class Translator:
         begins with the text's prefix, unless that is blank, and contains its constraints; see ``candidates``. Raises
         InputError for invalid values, and for values that are not text."""
         options = (beam, n_best, length_penalty, max_length_ratio)
-        from nmt.translator.arguments import searching, texts_of
+        from nmt.translator.arguments import check_texts, search_overrides
 
         translator = self.to(target_language=target_language)
         if any(option is not None for option in options):
-            translator = replace(translator, search=searching(translator.search, *options))
-        sources = [texts] if isinstance(texts, str) else texts_of(texts, "texts")
+            translator = replace(translator, search=search_overrides(translator.search, *options))
+        sources = [texts] if isinstance(texts, str) else check_texts(texts, "texts")
         ranked = translator.candidates(sources, prefixes=prefixes, constraints=constraints)
         found = Results(replace(best, alternatives=tuple(others)) if others else best for best, *others in ranked)
         return found[0] if isinstance(texts, str) else found
@@ -327,9 +327,9 @@ class Translator:
     ) -> Alignment | Results[Alignment]:
         """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.views import View
-        from nmt.translator.arguments import pairs_of
+        from nmt.translator.arguments import check_pairs
 
-        pairs = pairs_of(sources, targets)
+        pairs = check_pairs(sources, targets)
         (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
         return found[0] if isinstance(sources, str) else Results(found)
 
@@ -343,10 +343,10 @@ class Translator:
     ) -> PairScore | Results[PairScore]:
         """Computes the probability of a given translation, or of several; see
         ``nmt.translator.scorer.Scorer.score``."""
-        from nmt.translator.arguments import pairs_of
+        from nmt.translator.arguments import check_pairs
         from nmt.translator.scorer import Scorer
 
-        scores = Scorer(self.trained).score(*pairs_of(sources, targets), first_line=first_line)
+        scores = Scorer(self.trained).score(*check_pairs(sources, targets), first_line=first_line)
         return scores[0] if isinstance(sources, str) else scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
@@ -464,7 +464,7 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngine:
+def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> TorchEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -477,4 +477,4 @@ def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngi
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return OwnEngine(searched, trained.compute)
+    return TorchEngine(searched, trained.compute)

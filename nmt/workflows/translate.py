@@ -17,7 +17,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
-from nmt.translator.find_run import typed
+from nmt.translator.find_run import shell_argument
 from nmt.translator.translator import Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from nmt.translator.workers import LoadOptions, Workers
@@ -41,8 +41,8 @@ BESIDE = 2
 """Number of simultaneous windows with another engine, which translates one while Python reads and writes the text of
 the other."""
 
-JUDGED_CHARACTERS = 40
-"""Length of the text after which it is judged if it is in the source language."""
+CHECKED_CHARACTERS = 40
+"""Length of the text from which on its language is checked."""
 
 LIMIT_BYTES = 1 << 16
 """Maximum length of a line; the rest of a longer line is left out, with a warning."""
@@ -124,7 +124,7 @@ def translate(
             sink.write(translation.text.encode(encoding, "replace"))
             sink.flush()
             characters += sum(len(line.text) for line in window.lines)
-            if characters >= JUDGED_CHARACTERS:
+            if characters >= CHECKED_CHARACTERS:
                 translator.trained.warn_of_language(line.text for line in window.lines)
             lines += len(window.lines)
             tokens += translation.subwords
@@ -144,9 +144,9 @@ def translate(
 def _windows(stream: BinaryIO, size: int, document: Document | None, *, interactive: bool) -> Iterator[list[Line]]:
     """Reads lines together; those of a document know the lines before them."""
     if interactive:
-        from nmt.workflows.terminal import typed_lines
+        from nmt.workflows.terminal import interactive_lines
 
-    for window in typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
+    for window in interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
         yield in_document(window, document)
 
 
@@ -163,7 +163,7 @@ def _next_step(translator: Translator, model: str | None, source: Path, target: 
     option = "" if method == "attention" else f" --method {method}"
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
     to, page = translator.search.to, quote(f"{target}.html")
-    named = typed(model, translator.trained.checkpoint) + (f" --to {to}" if to else "")
+    named = shell_argument(model, translator.trained.checkpoint) + (f" --to {to}" if to else "")
     return f"nmt align {named} {files}{option} --format html --output {page}"
 
 

@@ -31,7 +31,7 @@ from nmt.nn.positions import sinusoid_halves
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
-from nmt.translator.find_run import note_training
+from nmt.translator.find_run import record_last_run
 from nmt.translator.loading import build_model
 from nmt.translator.manifest import Manifest
 
@@ -76,7 +76,7 @@ def import_hf(source: Path, run: Path) -> None:
             checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
                 folders.point(unfinished, link, final)
-        note_training(run)
+        record_last_run(run)
     for line in _left_out(found.generation):
         log.warning(line)
     log.info(f"wrote: {run}")
