@@ -203,14 +203,15 @@ def _index(kind: str, own: tuple[str, ...]) -> Mapping[str, tuple[str, Any]]:
 
 def _load(owner: str, reference: str) -> Any:
     try:
-        return _attribute(reference)
+        return attribute(reference)
     except Exception as error:
         if not owner or isinstance(error, InputError):
             raise
         raise InputError(_fault(owner, reference, error)) from error
 
 
-def _attribute(reference: str) -> Any:
+def attribute(reference: str) -> Any:
+    """Imports the object that a reference ``module:attribute`` names."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
@@ -218,7 +219,7 @@ def _attribute(reference: str) -> Any:
 def _class(owner: str, reference: str, base: type[Any]) -> type[Any] | None:
     """The class; None, with a warning, where it cannot be imported or is of another kind."""
     try:
-        value = _attribute(reference)
+        value = attribute(reference)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise TypeError(f"is not a {base.__name__}")
     except Exception as error:

@@ -465,7 +465,7 @@ def test_importing_the_library_is_cheap() -> None:
 def test_an_option_is_given_once_unless_it_takes_a_list() -> None:
     checked = 0
     for name in COMMANDS:
-        command = cli._build(name)
+        command = cli.build_command(name)
         for option in command.params:
             if option.param_type_name != "option" or option.is_eager:
                 continue
@@ -507,7 +507,7 @@ def test_pairs_are_two_files_or_one_as_options_or_arguments(
     for archive, member in (("model.zip", "run/config.yaml"), ("pairs.zip", "x.de")):
         with ZipFile(tmp_path / archive, "w") as packed:
             packed.writestr(member, "")
-    command = cli._build(name)
+    command = cli.build_command(name)
     own = {"init": ["new"], "filter": [], "languages": []}.get(name, ["run"])
 
     def sides(*arguments: str) -> tuple[object, ...]:
