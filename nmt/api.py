@@ -18,9 +18,8 @@ from nmt.data.corpus_paths import refuse_missing
 from nmt.evaluation.report import Evaluation
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
-from nmt.translator.arguments import Pair, check_pairs
-from nmt.translator.python_errors import library
-from nmt.translator.results import Results
+from nmt.translator.arguments import Pair, check_pairs, library
+from nmt.translator.translation import Results
 from nmt.translator.translator import Translator
 
 if TYPE_CHECKING:

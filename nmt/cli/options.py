@@ -7,14 +7,18 @@ from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import typer
 
+import nmt
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
 from nmt.core.memory import gc_paused
 from nmt.plugins import Choice, leave_out
+
+if TYPE_CHECKING:
+    from nmt.translator.translator import Loader
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -124,6 +128,15 @@ class ModelOptions:
         """Returns the changes of the configuration."""
         keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
         return with_search(self.overrides, {key: getattr(self, key) for key in keys})
+
+    def load(self) -> Loader:
+        """Returns the function that loads the translator; a plug-in may add arguments to it."""
+        return loader(self.model, self.changes, device=self.device, precision=self.precision)
+
+
+def loader(model: str | None, changes: Sequence[str], *, device: str, precision: str) -> Loader:
+    """Returns the function that loads the translator of a command."""
+    return partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
 
 
 Options = TypeVar("Options")

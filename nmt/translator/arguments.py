@@ -1,15 +1,19 @@
-"""Checks of the arguments of the functions and methods of ``import nmt``, with errors in the terms of Python."""
+"""Arguments of the functions and methods of ``import nmt``: their checks, and errors in the terms of Python."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from nmt.config.structure import dump, validate
 from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
 from nmt.search.config import SearchConfig
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Pair: TypeAlias = Sequence[str] | Mapping[str, Any]
 """A source and a target; or a row of a data set of Hugging Face, such as ``{"translation": {"de": …, "en": …}}``."""
@@ -28,15 +32,24 @@ _OTHER_NAMES = {
 """Names of arguments in other libraries, and their names here."""
 
 
-def refuse_other_names(names: Iterable[str]) -> None:
-    """Raises InputError, which says what to write, for an argument that has another name here."""
-    for name in filter(_OTHER_NAMES.__contains__, names):
-        raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}")
+def library(function: Callable[P, R]) -> Callable[P, R]:
+    """Wraps a function for callers from Python: its errors name arguments and not options of the command line,
+    ``device='gpu'`` and not ``--device gpu``, and an argument name of another library raises an InputError with the
+    right one."""
 
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            for name in filter(_OTHER_NAMES.__contains__, kwargs):
+                raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}") from None
+            raise
+        except InputError as error:
+            messages = (_OPTION.sub(_argument, each) for each in error.messages)
+            raise InputError(*messages, exit_code=error.exit_code) from None
 
-def in_python(error: InputError) -> InputError:
-    """Replaces the names of options in an error by the names of arguments."""
-    return InputError(*(_OPTION.sub(_argument, each) for each in error.messages), exit_code=error.exit_code)
+    return checked
 
 
 def _argument(match: re.Match[str]) -> str:

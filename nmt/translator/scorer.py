@@ -14,7 +14,7 @@ from nmt.evaluation.perplexity import Prediction, predict
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.engine import ranking_of
 from nmt.translator.loading import TOO_LONG, TrainedModel
-from nmt.translator.results import Results
+from nmt.translator.translation import Results
 
 
 @dataclass(frozen=True)

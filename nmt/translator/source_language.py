@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel
+
+if TYPE_CHECKING:
+    from nmt.translator.loading import TrainedModel
 
 COUNTS = "source-counts.json"
 """File of a run with the counts of ``count_sources``."""

@@ -62,8 +62,7 @@ class Scoring:
 
 
 def evaluate(
-    model: str | None,
-    overrides: Sequence[str],
+    load: Loader,
     *,
     source: Path | None,
     reference: Path | None,
@@ -71,9 +70,6 @@ def evaluate(
     scoring: Scoring,
     plot: Plot | None,
     json: bool,
-    device: str,
-    precision: str,
-    load: Loader,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own translations, together with its
     perplexity and token accuracy on the references; without any file, it does so for each of ``data.test`` in the
@@ -94,7 +90,7 @@ def evaluate(
             lines = _sides(source, reference)
             if not lines[0]:
                 raise InputError(f"{source}: holds no line to translate")
-        translator = load(model, device=device, precision=precision, overrides=overrides)
+        translator = load()
         if lines is not None:
             evaluations = {"": of_model(translator, *lines, scoring)}
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
@@ -17,22 +16,11 @@ from nmt.workflows.output_files import text_file
 ScoreFormat = Literal["text", "tsv", "jsonl"]
 
 
-def score(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    source: Path,
-    target: Path,
-    output: Path | None,
-    format: ScoreFormat,
-    device: str,
-    precision: str,
-    load: Loader,
-) -> None:
+def score(load: Loader, *, source: Path, target: Path, output: Path | None, format: ScoreFormat) -> None:
     """Writes the score of each pair of lines under the model, one line for each, in order; None means stdout."""
     refuse_overwriting(output, source, target)
     check_readable(source, target)
-    translator = load(model, device=device, precision=precision, overrides=overrides)
+    translator = load()
     with ExitStack() as stack:
         stream = stack.enter_context(text_file(output))
         for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):

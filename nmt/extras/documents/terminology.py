@@ -36,7 +36,7 @@ from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glos
 from nmt.extras.documents.replacement import with_terms
 from nmt.search.engine import TorchEngine, constrains, ranking_of
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
-from nmt.translator.translator import Candidate, Sentences, Translator
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
@@ -80,7 +80,7 @@ class GlossaryTerminology:
     max_loss: float = MAX_LOSS
 
     def revised(
-        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
         with replaced words, best first."""
@@ -112,7 +112,7 @@ class GlossaryTerminology:
         return found
 
     def _constrained(
-        self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
+        self, translator: Translator, sentences: EncodedSentences, occurrences: Mapping[int, Sequence[Occurrence]]
     ) -> dict[int, list[Candidate]]:
         """Finds translations with the terms that the vocabulary can spell, and with the constraints of the sentences,
         by the indices of the sentences; as many as there are beams."""
@@ -189,7 +189,7 @@ def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
 
 def _replaced(
     translator: Translator,
-    sentences: Sentences,
+    sentences: EncodedSentences,
     rejected: Sequence[tuple[int, Candidate]],
     occurrences: Sequence[Sequence[Occurrence]],
 ) -> list[Candidate | None]:

@@ -19,9 +19,9 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
-from nmt.translator.records import aligned, json_result
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+from nmt.translator.windows import json_results
 
 
 def serve(
@@ -123,10 +123,10 @@ class TranslatorEngine:
         trained = self._trained.setdefault(options.to, translator.trained)
         warning = trained.warn_of_language(texts)
         found = translator.candidates(texts)
-        alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
+        results = json_results(translator, texts, found, alignment=options.alignment)
         answers = [
-            Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
-            for text, each, alignment in zip(texts, found, alignments, strict=True)
+            Answer(result, sum(len(one.tokens) for one in each), self._warning(each[0]))
+            for result, each in zip(results, found, strict=True)
         ]
         return [replace(each, warning=each.warning or warning) for each in answers[:1]] + answers[1:]
 
