@@ -91,7 +91,8 @@ class Plugin:
         methods: Values of ``nmt align --method``.
         scores: Values of ``model.attention.score``: subclasses of `nmt.attention.mechanism.Score`.
         weights: Values of ``model.attention.weights``: subclasses of `nmt.attention.mechanism.Weighting`.
-        metrics: Values of ``nmt evaluate --metric``: (hypotheses, references) -> `nmt.evaluation.translation.Score`.
+        metrics: Values of ``nmt evaluate --metric``: (hypotheses, references) ->
+            `nmt.evaluation.translation.MetricScore`.
         parts: Functions that nmt calls where they are installed. Their names are these, with the module that has their
             type: ``accelerate``, ``training_threads``, ``glossary``, ``wait`` (`nmt`), ``markup``
             (`nmt.translator.segmentation.Markup`), ``constrained_search`` (`nmt.search.engine.ConstrainedSearch`),

@@ -16,7 +16,7 @@ from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
-from nmt.evaluation.translation import METRICS, Score, metric, scores, warn_of_bleu
+from nmt.evaluation.translation import METRICS, MetricScore, metric, scores, warn_of_bleu
 from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Scoring:
         """Counts terms."""
         return None if self.term_recall is None else self.term_recall(sources, hypotheses)
 
-    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
+    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[MetricScore, ...]:
         """Scores translations."""
         metrics = (*METRICS, *self.metrics)
         return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize, metrics=metrics)

@@ -37,7 +37,7 @@ from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, record_last_run, run_of
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest, checked_state
+from nmt.translator.manifest import CheckpointManifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
@@ -162,7 +162,7 @@ def _trainer(
         seed=experiment.seed,
         processes=processes,
         validate=validate,
-        manifest=Manifest.of(experiment, lengths).model_dump(mode="json"),
+        manifest=CheckpointManifest.of(experiment, lengths).model_dump(mode="json"),
         observe=partial(_observe, table or validation.line, callbacks),
     )
     try:

@@ -33,7 +33,7 @@ from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
 from nmt.translator.find_run import record_last_run
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest
+from nmt.translator.manifest import CheckpointManifest
 
 _NO_EFFECT = {
     "repetition_penalty": 1.0,
@@ -71,7 +71,7 @@ def import_hf(source: Path, run: Path) -> None:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
             final = folders.step(unfinished, 0)
-            manifest = Manifest.of(experiment, None).model_dump(mode="json")
+            manifest = CheckpointManifest.of(experiment, None).model_dump(mode="json")
             state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
             checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
