@@ -15,7 +15,7 @@ from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.views import View
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.models.ensemble import Ensemble

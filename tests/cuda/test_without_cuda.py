@@ -22,8 +22,7 @@ from nmt.alignment.views import View
 from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.perplexity import predict
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import predict, token_log_probs
 from nmt.experiment import load
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel

@@ -586,7 +586,7 @@ def test_perplexity_reading_its_own_guesses_is_that_of_plain_loops(trained: Path
 def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(trained: Path) -> None:
     import torch
 
-    from nmt.evaluation.feeds import FEEDS
+    from nmt.evaluation.perplexity import FEEDS
 
     feed = FEEDS["scheduled_sampling"]
     translator = package.load(trained / "run", precision="float32")

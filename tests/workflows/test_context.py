@@ -26,7 +26,7 @@ from nmt.alignment.views import View
 from nmt.data.context import Sentence
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.aligner.layer import AlignmentLayer
 from nmt.extras.aligner.learn_text import learn_word_aligner

@@ -23,7 +23,7 @@ from nmt.alignment.views import View
 from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.aligner.layer import AlignmentLayer, weights
 from nmt.extras.aligner.learn import _linked_pairs, _training_text

@@ -30,7 +30,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glossary, standing
 from nmt.extras.documents.replacement import with_terms

@@ -15,7 +15,7 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.exchange.export import ctranslate2, engine
 from nmt.extras.exchange.export.engine import BATCH_TOKENS, CTranslate2Engine
 from nmt.models.build import build
