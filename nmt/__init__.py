@@ -98,12 +98,10 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision="float32")
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
-    if glossary is not None:
-        with_glossary: Callable[[Translator, object], Translator] = plugins.find("parts", "glossary", "--glossary")
-        translator = with_glossary(translator, glossary)
-    if wait is not None:
-        waiting: Callable[[Translator, int], Translator] = plugins.find("parts", "wait", "--wait")
-        translator = waiting(translator, wait)
+    for part, option in {"glossary": glossary, "wait": wait}.items():
+        if option is not None:
+            extended: Callable[[Translator, object], Translator] = plugins.find("parts", part, f"--{part}")
+            translator = extended(translator, option)
     return translator
 
 

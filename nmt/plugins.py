@@ -124,7 +124,13 @@ def find(kind: str, name: str, option: str, own: Collection[str] = ()) -> Any:
         known = "needs a part of nmt that is not installed"
         raise InputError(f"{option}: {known if kind == 'parts' else 'use one of ' + ', '.join([*own, *found])}")
     owner, value = found[name]
-    return _load(owner, value if isinstance(value, str) else value.reference)
+    reference = value if isinstance(value, str) else value.reference
+    try:
+        return attribute(reference)
+    except Exception as error:
+        if not owner or isinstance(error, InputError):
+            raise
+        raise InputError(_fault(owner, reference, error)) from error
 
 
 def has(kind: str, name: str) -> bool:
@@ -200,15 +206,6 @@ def _index(kind: str, own: tuple[str, ...]) -> Mapping[str, tuple[str, Any]]:
             else:
                 found[name] = owner, value
     return found
-
-
-def _load(owner: str, reference: str) -> Any:
-    try:
-        return attribute(reference)
-    except Exception as error:
-        if not owner or isinstance(error, InputError):
-            raise
-        raise InputError(_fault(owner, reference, error)) from error
 
 
 def attribute(reference: str) -> Any:

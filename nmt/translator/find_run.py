@@ -28,8 +28,22 @@ ORDER = ".order"
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """Finds the checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
-    path = find(model, overrides)
-    return path if is_checkpoint(path) else _of_run(path)
+    run = find(model, overrides)
+    if is_checkpoint(run):
+        return run
+    for name in ("best", "latest"):
+        if (run / name).exists():
+            if (run / name).is_file():
+                raise InputError(
+                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
+                    "checkpoint that is meant, or link it as what the file says"
+                )
+            if run_of(run / name) != run.resolve():
+                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
+            return run / name
+    if (last := newest(run)) is None:
+        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
+    return last
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
@@ -119,22 +133,6 @@ def _last_run() -> Path:
     if len(runs) > 1:
         raise InputError(f"{RUNS}/: cannot be told which of {', '.join(map(str, runs))} was trained last; name one")
     return runs[0]
-
-
-def _of_run(run: Path) -> Path:
-    for name in ("best", "latest"):
-        if (run / name).exists():
-            if (run / name).is_file():
-                raise InputError(
-                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
-                    "checkpoint that is meant, or link it as what the file says"
-                )
-            if run_of(run / name) != run.resolve():
-                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
-            return run / name
-    if (last := newest(run)) is None:
-        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
-    return last
 
 
 def validate_model(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:

@@ -30,18 +30,16 @@ def score(load: Loader, *, source: Path, target: Path, output: Path | None, form
 
 
 def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
-    if not score.tokens:  # the pair is too long
-        blank = {"line": number, "score": None, "log_prob": None, "tokens": (), "token_log_probs": ()}
-        return {"text": "", "tsv": "\t\t", "jsonl": json_line(blank)}[format]
+    is_blank = not score.tokens  # the pair is too long
     if format == "text":
-        return f"{score.score:.6f}"
+        return "" if is_blank else f"{score.score:.6f}"
     if format == "tsv":
-        return f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
+        return "\t\t" if is_blank else f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
     return json_line(
         {
             "line": number,
-            "score": round(score.score, 6),
-            "log_prob": round(score.log_prob, 6),
+            "score": None if is_blank else round(score.score, 6),
+            "log_prob": None if is_blank else round(score.log_prob, 6),
             "tokens": score.tokens,
             "token_log_probs": [round(each, 6) for each in score.token_log_probs],
         }
