@@ -270,7 +270,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     from nmt.alignment.extract import Grow
     from nmt.alignment.formats import read_gold
     from nmt.alignment.request import AlignmentRequest
-    from nmt.evaluation.feeds import FEEDS
+    from nmt.evaluation.perplexity import FEEDS
 
     translator = nmt.load(run / "best", device="cpu", overrides=[f"search.beam={BEAM}"])
     trained = translator.trained

@@ -7,14 +7,18 @@ from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import typer
 
+import nmt
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
 from nmt.core.memory import gc_paused
 from nmt.plugins import Choice, leave_out
+
+if TYPE_CHECKING:
+    from nmt.translator.translator import Loader
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -125,6 +129,15 @@ class ModelOptions:
         keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
         return with_search(self.overrides, {key: getattr(self, key) for key in keys})
 
+    def load(self) -> Loader:
+        """Returns the function that loads the translator; a plug-in may add arguments to it."""
+        return loader(self.model, self.changes, device=self.device, precision=self.precision)
+
+
+def loader(model: str | None, changes: Sequence[str], *, device: str, precision: str) -> Loader:
+    """Returns the function that loads the translator of a command."""
+    return partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
+
 
 Options = TypeVar("Options")
 
@@ -220,8 +233,8 @@ def _change(key: str, value: object) -> Override:
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
     if isinstance(value, str):
         return Override.text(f"search.{key}", option, value)
-    typed = str(value).removesuffix(".0").lower()
-    return Override(f"search.{key}={typed}", option if isinstance(value, bool | dict) else f"{option} {typed}")
+    text = str(value).removesuffix(".0").lower()
+    return Override(f"search.{key}={text}", option if isinstance(value, bool | dict) else f"{option} {text}")
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:
@@ -229,6 +242,6 @@ def check_model(model: str | None, overrides: Sequence[str], *, needs_language: 
     second or two. The workflow then loads the model. With ``needs_language``, one language must be chosen for a model
     of several target languages."""
     with gc_paused():
-        from nmt.translator.find_run import check
+        from nmt.translator.find_run import validate_model
 
-    check(model, overrides, needs_language=needs_language)
+    validate_model(model, overrides, needs_language=needs_language)

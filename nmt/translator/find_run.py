@@ -28,8 +28,22 @@ ORDER = ".order"
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """Finds the checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
-    path = find(model, overrides)
-    return path if is_checkpoint(path) else _of_run(path)
+    run = find(model, overrides)
+    if is_checkpoint(run):
+        return run
+    for name in ("best", "latest"):
+        if (run / name).exists():
+            if (run / name).is_file():
+                raise InputError(
+                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
+                    "checkpoint that is meant, or link it as what the file says"
+                )
+            if run_of(run / name) != run.resolve():
+                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
+            return run / name
+    if (last := newest(run)) is None:
+        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
+    return last
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
@@ -87,14 +101,14 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.resolve().parent.parent
 
 
-def typed(model: str | None, checkpoint: Path) -> str:
+def shell_argument(model: str | None, checkpoint: Path) -> str:
     """Returns a name of the model for the next command, as a shell argument; ``model`` is the name from which the user
     has got this checkpoint."""
     is_model = model is not None and (model.endswith(".zip") or Path(model).expanduser().is_dir())
     return shlex.quote(model if model is not None and is_model else str(run_of(checkpoint)))
 
 
-def note_training(run: Path) -> None:
+def record_last_run(run: Path) -> None:
     """Marks this run as trained after all runs beside it, by a number larger than theirs. Times are not used, because a
     clock may be set back."""
     folder = run.absolute()
@@ -121,23 +135,7 @@ def _last_run() -> Path:
     return runs[0]
 
 
-def _of_run(run: Path) -> Path:
-    for name in ("best", "latest"):
-        if (run / name).exists():
-            if (run / name).is_file():
-                raise InputError(
-                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
-                    "checkpoint that is meant, or link it as what the file says"
-                )
-            if run_of(run / name) != run.resolve():
-                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
-            return run / name
-    if (last := newest(run)) is None:
-        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
-    return last
-
-
-def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
+def validate_model(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
     """Raises InputError for a model that does not exist, for faults in the config of its run, and for a target language
     that it does not have or, with ``needs_language``, that is not chosen. It does so before torch is imported."""
     checkpoint = find_checkpoint(model, overrides)

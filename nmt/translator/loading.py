@@ -68,21 +68,21 @@ class TrainedModel:
         pieces = self.tokenizers.source.pieces(range(self.tokenizers.source.size))
         has_letter_V = np.array([any(map(str.isalpha, piece)) for piece in pieces])
         # without a corpus each entry of the vocabulary counts once, except <s> or <2de>
-        count_LV = np.array(self.source_check.counts or [[piece[:1] != "<" for piece in pieces]])
+        count_LV = np.array(self.language_check.counts or [[piece[:1] != "<" for piece in pieces]])
         return bool(count_LV[:, has_letter_V].sum() >= count_LV.sum() / 2)
 
     @cached_property
-    def source_check(self) -> SourceLanguageCheck:
-        """Check that judges if the first texts are in the source language of the model."""
+    def language_check(self) -> SourceLanguageCheck:
+        """Check if the first texts are in the source language of the model."""
         from nmt.translator.source_language import SourceLanguageCheck
 
         return SourceLanguageCheck.of(self)
 
     def warn_of_language(self, texts: Iterable[str]) -> str | None:
         """Warns once if the first texts are not in the source language of the model, and returns the warning."""
-        if (unlike := self.source_check.warning(texts)) is not None:
-            log.warning(unlike)
-        return unlike
+        if (warning := self.language_check.warning(texts)) is not None:
+            log.warning(warning)
+        return warning
 
     @cached_property
     def source_prefix(self) -> tuple[int, ...]:

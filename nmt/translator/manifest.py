@@ -22,7 +22,7 @@ from nmt.models.config import ModelConfig
 from nmt.training import folders
 
 
-class Manifest(Structure):
+class CheckpointManifest(Structure):
     """The part of a configuration that trained weights need, and the lengths of their training sentences."""
 
     model: ModelConfig
@@ -30,7 +30,7 @@ class Manifest(Structure):
     lengths: dict[str, Any] | None
 
     @classmethod
-    def of(cls, experiment: Experiment, lengths: SourceLengths | None) -> Manifest:
+    def of(cls, experiment: Experiment, lengths: SourceLengths | None) -> CheckpointManifest:
         """Creates the manifest of a training; imported models have no lengths."""
         data, limit = experiment.data, experiment.data.filters.max_length
         reads = {"context": data.context, "filters.max_length": limit, "train.languages": [*data.target_languages]}
@@ -47,8 +47,10 @@ def checked_state(checkpoint: Path, experiment: Experiment, lengths: SourceLengt
     lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
     state = folders.read_state(checkpoint)
     if state.get("manifest") is not None:
-        trained = validate(Manifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})).values
-        now = Manifest.of(experiment, lengths).values
+        trained = validate(
+            CheckpointManifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})
+        ).values
+        now = CheckpointManifest.of(experiment, lengths).values
         for key, value in trained.items():
             is_uncounted = value is None and key.startswith("lengths")  # by an older version that prepared it
             if now.get(key) != value and decides(key) and not is_uncounted:

@@ -79,13 +79,13 @@ class Validation:
         from nmt.data.corpus import read_blocks
         from nmt.evaluation.translation import scores
         from nmt.search.config import SearchConfig
-        from nmt.search.engine import OwnEngine
+        from nmt.search.engine import TorchEngine
         from nmt.translator.translator import Translator
 
         config = self.experiment.training.validation
         one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
         search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
-        translator = Translator(trained, search, OwnEngine(trained.model, self.compute))
+        translator = Translator(trained, search, TorchEngine(trained.model, self.compute))
         hypotheses = [""] * len(sources)
         by_direction: dict[str, dict[str, float]] = {}
         for languages, rows in self._rows_of_directions(range(len(sources))).items():

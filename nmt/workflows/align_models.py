@@ -33,7 +33,7 @@ from nmt.data.context import with_context_of
 from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
-from nmt.translator.find_run import run_of, typed
+from nmt.translator.find_run import run_of, shell_argument
 from nmt.workflows.align import (
     AlignmentInputs,
     AlignmentOutputs,
@@ -119,7 +119,7 @@ def align(
         checkpoint = forward.trained.checkpoint
         log.info(f"alignments: {outputs.path}")
         if (run_of(checkpoint) / metrics.FILE).exists():
-            log.info(f"next: nmt report {typed(models.model, checkpoint)}")
+            log.info(f"next: nmt report {shell_argument(models.model, checkpoint)}")
     return totals
 
 

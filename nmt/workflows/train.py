@@ -35,9 +35,9 @@ from nmt.training import folders, validation
 from nmt.training.processes import Processes, launched
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
-from nmt.translator.find_run import find_checkpoint, note_training, run_of
+from nmt.translator.find_run import find_checkpoint, record_last_run, run_of
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest, checked_state
+from nmt.translator.manifest import CheckpointManifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
@@ -162,7 +162,7 @@ def _trainer(
         seed=experiment.seed,
         processes=processes,
         validate=validate,
-        manifest=Manifest.of(experiment, lengths).model_dump(mode="json"),
+        manifest=CheckpointManifest.of(experiment, lengths).model_dump(mode="json"),
         observe=partial(_observe, table or validation.line, callbacks),
     )
     try:
@@ -185,7 +185,7 @@ def _trainer(
         data.tokenizers.save(run)
         folders.write_lengths(run, lengths)
         write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
-        note_training(run)
+        record_last_run(run)
         for line in _summary(experiment, data, model, chosen, processes):
             log.info(line)
     if resumed:

@@ -9,12 +9,10 @@ from string import Formatter
 from typing import Any
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
 from nmt import plugins
 from nmt.cli import align, evaluate, links, translate
-from nmt.cli.app import app
+from nmt.cli.app import build_command
 from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
 from nmt.core.errors import InputError
 
@@ -30,9 +28,7 @@ TABLES = [
 def test_rules_and_their_sentences_name_options_that_exist(
     command: str, options: Any, conflicts: Sequence[Rule]
 ) -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    parameters = {str(parameter.name): parameter.opts for parameter in group.commands[command].params}
+    parameters = {str(parameter.name): parameter.opts for parameter in build_command(command).params}
     additions = [addition for _, addition in plugins.options(command)]
     own = {field.name for each in (options, *additions) for field in fields(each)}
     assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == own

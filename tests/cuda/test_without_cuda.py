@@ -22,8 +22,7 @@ from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.perplexity import predict
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import predict, token_log_probs
 from nmt.experiment import load
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel
@@ -36,7 +35,7 @@ from nmt.nn.output import OutputLayer, rows_together
 from nmt.nn.recurrent import RecurrentStack
 from nmt.ops import attend
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
 from nmt.training.more.risk import MinimumRisk
@@ -84,7 +83,7 @@ def pair_of(model: nn.Module) -> tuple[Any, Any]:
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
+    hypotheses = TorchEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
 

@@ -11,21 +11,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
-from nmt.cli.app import app
+from nmt.cli.app import COMMANDS, build_command
 from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
 from tests.docs.workshop import make_workshop, work
 
 
 def options_of() -> dict[str, set[str]]:
     """Every command with what it calls its options."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
     return {"words": set()} | {  # of examples/plugin
         name: {"--help", "-h", *(each for option in command.params for each in option.opts if each.startswith("-"))}
-        for name, command in group.commands.items()
+        for name, command in zip(COMMANDS, map(build_command, COMMANDS), strict=True)
     }
 
 

@@ -26,7 +26,7 @@ from nmt.alignment.request import AlignmentRequest
 from nmt.data.context import Sentence
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer

@@ -23,7 +23,7 @@ from nmt.alignment.request import AlignmentRequest
 from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
 from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, weights

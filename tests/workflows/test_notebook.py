@@ -13,9 +13,8 @@ import pytest
 import nmt
 from nmt.alignment.formats import Alignment
 from nmt.alignment.notebook import MOST_TOKENS
-from nmt.translator.results import MOST_SHOWN, Results
 from nmt.translator.scorer import PairScore
-from nmt.translator.translation import Translation
+from nmt.translator.translation import MOST_SHOWN, Results, Translation
 
 HARD = ["<script>alert(1)</script>", "\"'&amp;", "שלום", "</td>", "\ud800"]
 

@@ -19,9 +19,8 @@ from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
 from nmt.data.context import DocumentContext
 from nmt.extras.cluster.shards import Kind, Shard
-from nmt.translator.records import translate_records
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputOptions, Window
+from nmt.translator.windows import OutputOptions, Window, translate_records
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20

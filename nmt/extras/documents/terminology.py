@@ -30,13 +30,13 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glossary, standing
 from nmt.extras.documents.replacement import with_terms
-from nmt.search.engine import OwnEngine, constrains, ranking_of
+from nmt.search.engine import TorchEngine, constrains, ranking_of
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
-from nmt.translator.translator import Candidate, Sentences, Translator
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
@@ -53,7 +53,7 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
     """Returns the translator with the terms of a glossary, or of a file with a glossary; ``max_loss`` is in nats per
     token. Raises InputError for an engine or a search that does not support constraints."""
     engine = translator.engine
-    if not isinstance(engine, OwnEngine):
+    if not isinstance(engine, TorchEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
     if (key := constrains(translator.search)) is not None:
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
@@ -80,7 +80,7 @@ class GlossaryTerminology:
     max_loss: float = MAX_LOSS
 
     def revised(
-        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
         with replaced words, best first."""
@@ -112,11 +112,11 @@ class GlossaryTerminology:
         return found
 
     def _constrained(
-        self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
+        self, translator: Translator, sentences: EncodedSentences, occurrences: Mapping[int, Sequence[Occurrence]]
     ) -> dict[int, list[Candidate]]:
         """Finds translations with the terms that the vocabulary can spell, and with the constraints of the sentences,
         by the indices of the sentences; as many as there are beams."""
-        assert isinstance(translator.engine, OwnEngine)
+        assert isinstance(translator.engine, TorchEngine)
         engine = replace(translator.engine, on_batch=None)
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
@@ -158,7 +158,7 @@ def _constraints(
     spelt = [[tuple(encode(text)) for text in occurrence.term.spellings] for occurrence in occurrences]
     known = (tuple(dict.fromkeys(ids for ids in of_term if ids and UNK not in ids)) for of_term in spelt)
     constraints = tuple(constraint for constraint in known if constraint)
-    assert isinstance(translator.engine, OwnEngine)
+    assert isinstance(translator.engine, TorchEngine)
     follows_word_V = translator.engine.follows_word_V
     assert follows_word_V is not None
     begins = [phrase[0] for constraint in (*constraints, *others) for phrase in constraint]
@@ -189,7 +189,7 @@ def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
 
 def _replaced(
     translator: Translator,
-    sentences: Sentences,
+    sentences: EncodedSentences,
     rejected: Sequence[tuple[int, Candidate]],
     occurrences: Sequence[Sequence[Occurrence]],
 ) -> list[Candidate | None]:

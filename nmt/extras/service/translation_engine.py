@@ -16,12 +16,12 @@ from nmt.extras.service.batcher import Batching
 from nmt.extras.service.engine import Answer, RequestOptions
 from nmt.extras.service.messages import Limits
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
-from nmt.translator.records import aligned, json_result
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+from nmt.translator.windows import json_results
 
 
 def serve(
@@ -116,19 +116,19 @@ class TranslatorEngine:
         """See ``Engine``."""
         malloc_trim()
         engine = self._translator.engine
-        assert isinstance(engine, OwnEngine)
+        assert isinstance(engine, TorchEngine)
         translator = replace(self._translator, search=self._search(options), engine=replace(engine, on_step=on_step))
         translator = translator.to(target_language=options.to)
-        # the model of each target language, whose check has judged texts so far
+        # the model of each target language, whose language check has read texts so far
         trained = self._trained.setdefault(options.to, translator.trained)
-        unlike = trained.warn_of_language(texts)
+        warning = trained.warn_of_language(texts)
         found = translator.candidates(texts)
-        alignments = aligned(translator, found) if options.alignment else [None] * len(texts)
+        results = json_results(translator, texts, found, alignment=options.alignment)
         answers = [
-            Answer(json_result(text, each, alignment), sum(len(one.tokens) for one in each), self._warning(each[0]))
-            for text, each, alignment in zip(texts, found, alignments, strict=True)
+            Answer(result, sum(len(one.tokens) for one in each), self._warning(each[0]))
+            for result, each in zip(results, found, strict=True)
         ]
-        return [replace(each, warning=each.warning or unlike) for each in answers[:1]] + answers[1:]
+        return [replace(each, warning=each.warning or warning) for each in answers[:1]] + answers[1:]
 
     def _search(self, options: RequestOptions) -> SearchConfig:
         """Changes the server's search by the options of a request."""

@@ -273,12 +273,12 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
             engine="nmt", device=device, precision=precision, ray=options.ray,
         )  # fmt: skip
         return
+    load = partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
     for shard in sorted(text.iterdir()):
         if not (folder / shard.name).exists():
             translate.translate(
-                str(model), changes, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                ensemble=(), format="jsonl", alignment=False, engine="nmt", workers=None, device=device,
-                precision=precision, load=nmt.load_translator,
+                str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
+                format="jsonl", alignment=False, engine="nmt", workers=None,
             )  # fmt: skip
 
 

@@ -31,9 +31,9 @@ from nmt.nn.positions import sinusoid_halves
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders
-from nmt.translator.find_run import note_training
+from nmt.translator.find_run import record_last_run
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest
+from nmt.translator.manifest import CheckpointManifest
 
 _NO_EFFECT = {
     "repetition_penalty": 1.0,
@@ -71,12 +71,12 @@ def import_hf(source: Path, run: Path) -> None:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
             final = folders.step(unfinished, 0)
-            manifest = Manifest.of(experiment, None).model_dump(mode="json")
+            manifest = CheckpointManifest.of(experiment, None).model_dump(mode="json")
             state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
             checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
                 folders.point(unfinished, link, final)
-        note_training(run)
+        record_last_run(run)
     for line in _left_out(found.generation):
         log.warning(line)
     log.info(f"wrote: {run}")

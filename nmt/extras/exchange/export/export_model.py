@@ -28,7 +28,7 @@ from nmt.extras.exchange.export.engine import CTranslate2Engine
 from nmt.extras.exchange.export.session import OnnxSession
 from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.search.scoring import max_lengths
 from nmt.training import folders
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, run_of
@@ -258,7 +258,7 @@ def _compare(
         max_length=own_search.max_length,
         suppress_padding=own_search.suppress_padding,
     )
-    own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
+    own = TorchEngine(trained.model, trained.compute).translate_ids(sources, search)
     theirs = greedy(sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")

@@ -25,7 +25,7 @@ from nmt.extras.exchange.convert.from_marian import load_folder
 from nmt.extras.exchange.convert.marian_folder import read_folder
 from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.training import checkpoint as checkpoints
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel, for_inference
@@ -119,7 +119,7 @@ def greedy(
     _, model = load_folder(found, folder)
     for name, weight in checkpoints.named_weights(model).items():
         assert torch.equal(weight, checkpoints.named_weights(trained.model)[name]), name
-    engine = OwnEngine(for_inference.body(model, trained.compute), trained.compute)
+    engine = TorchEngine(for_inference.body(model, trained.compute), trained.compute)
     return [best.tokens for (best,) in engine.translate_ids(sources, search)]
 
 

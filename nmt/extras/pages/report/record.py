@@ -13,7 +13,7 @@ from nmt.alignment.formats import Alignment
 from nmt.data.report import Report
 from nmt.evaluation.bootstrap import PairedComparison
 from nmt.evaluation.by_length import LengthScores
-from nmt.evaluation.translation import Score
+from nmt.evaluation.translation import MetricScore
 from nmt.extras.pages.report.attention import Looks
 
 
@@ -56,7 +56,7 @@ class Translated:
     """The translation of a model's validation set."""
 
     sentences: int
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
     lengths: tuple[LengthScores, ...]
     looks: Looks | None
     """Figures of attention; None if the model has no attention."""

@@ -22,7 +22,7 @@ from nmt.data.vocabulary import EOS
 from nmt.extras.aligner import model_aligner
 from nmt.extras.exchange.convert.from_marian import import_hf
 from nmt.extras.exchange.export import marian
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
 from tests.extras.service.test_serve import served
@@ -114,7 +114,7 @@ def test_greedy_translations_are_those_of_transformers(folders: Callable[[str], 
     trained = ours(folder)
     ids = trained.prefixed([trained.tokenizers.source.encode(text) for text in sources])
     search = trained.experiment.search.model_copy(update={"beam": 1})
-    found = [best.tokens for (best,) in OwnEngine(trained.model, trained.compute).translate_ids(ids, search)]
+    found = [best.tokens for (best,) in TorchEngine(trained.model, trained.compute).translate_ids(ids, search)]
     assert trained.tokenizers.target.detokenize_batch(found) == expected
 
 
@@ -133,7 +133,7 @@ def test_beams_score_as_high_as_those_of_transformers(
     trained, pad = ours(folder), tokenizer.pad_token_id
     _, order = order_of(trained)
     ids = trained.prefixed([trained.tokenizers.source.encode(text) for text in sources])
-    engine = OwnEngine(trained.model, trained.compute)
+    engine = TorchEngine(trained.model, trained.compute)
     best = [hypotheses[0] for hypotheses in engine.translate_ids(ids, trained.experiment.search)]
 
     def scores(rows: list[list[int]]) -> Tensor:
