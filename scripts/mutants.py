@@ -358,7 +358,7 @@ MUTANTS = (
         "nmt.training:OutOfMemoryRetry.attempts",
         "self._model.zero_grad(set_to_none=True)",
         "None",
-        ("tests/training/more/test_out_of_memory.py",),
+        ("tests/training/test_out_of_memory.py",),
     ),
     Mutant(
         "recomputation draws other dropout",

@@ -29,7 +29,7 @@ def as_talkative_as_ever() -> Iterator[None]:
 
 LONGEST = (
     "extras/cluster/test_ray.py",
-    "training/more/test_distributed.py",
+    "training/test_distributed.py",
     "models/test_contract.py",
     "workflows/test_resume.py",
     "translator/test_workers.py",

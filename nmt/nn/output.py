@@ -28,7 +28,7 @@ class TokenLoss:
     guidance: Tensor | None = None
     """The loss of guided attention, which ``objective`` does not include: see ``nmt.models.guidance``."""
     risk: Tensor | None = None
-    """The risk, which training then minimises instead: see ``nmt.training.more.risk``."""
+    """The risk, which training then minimises instead: see ``nmt.extras.finetuning.risk``."""
 
     @property
     def cross_entropy(self) -> Tensor:

@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, umask
 from nmt.core.version import VERSION
@@ -110,3 +111,38 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Returns the parameters by name, each of them once, even if several modules share it."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def skip_damaged(run: Path) -> None:
+    """Renames the checkpoints that are newer than the newest undamaged one. Raises InputError if all are damaged."""
+    damaged: list[tuple[Path, Damaged]] = []
+    for folder in reversed(folders.steps(run)):
+        try:
+            check_resumable(folder)
+        except Damaged as error:
+            damaged.append((folder, error))
+            continue
+        for broken, fault in damaged:
+            log.warning(f"{fault}; set aside as {_set_aside(broken).name}")
+        if damaged:
+            folders.point(run, "latest", folder)
+        return
+    if damaged:
+        raise InputError(f"{run}: holds no checkpoint that is whole; {damaged[0][1]}")
+
+
+def check_resumable(checkpoint: Path) -> None:
+    """Raises Damaged if training cannot resume from a checkpoint, judged by its checksums and by reading its files."""
+    folders.verify(checkpoint, (MODEL, TRAINING, STATE))
+    folders.read_state(checkpoint)
+    for name in (MODEL, TRAINING):
+        read_tensors(checkpoint / name)
+
+
+def _set_aside(checkpoint: Path) -> Path:
+    """Renames a damaged checkpoint so that it is not taken for a checkpoint; returns its new path."""
+    path, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
+    while path.exists():
+        count += 1
+        path = checkpoint.with_name(f"damaged-{checkpoint.name}-{count}")
+    return checkpoint.rename(path)

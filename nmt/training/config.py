@@ -81,7 +81,7 @@ class ValidationConfig(Structure):
 
 class RiskConfig(Structure):
     """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses.
-    See ``nmt.training.more.risk``."""
+    See ``nmt.extras.finetuning.risk``."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
@@ -114,7 +114,7 @@ class GuidedAttentionConfig(Structure):
 
 class LowRankConfig(Structure):
     """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained. See
-    ``nmt.training.more.adapters``."""
+    ``nmt.extras.finetuning.adapters``."""
 
     rank: Count = 8
     """Rows of A and columns of B."""

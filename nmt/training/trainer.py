@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 from torch import Tensor, nn
 
+from nmt import plugins
 from nmt.core import cpu, log
 from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
 from nmt.core.errors import InputError
@@ -31,16 +32,16 @@ from nmt.training.config import TrainingConfig
 from nmt.training.interruption import Interruption, Stopped, end, interruptible
 from nmt.training.meter import Meter
 from nmt.training.metrics import Metrics
-from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.out_of_memory import OutOfMemoryRetry
 from nmt.training.processes import Processes
 from nmt.training.schedule import Plateau
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.training.validation import BestValidation, rank
 
 if TYPE_CHECKING:
-    from nmt.training.more.averaging import MovingAverage
+    from nmt.training.averaging import MovingAverage
 
 ESTIMATE_AFTER = 20
 """Number of updates after which training estimates how long it will take."""
@@ -100,7 +101,7 @@ class Trainer:
         self.optimizer = NamedOptimizer(model, optimizer, compute)
         self.ema: MovingAverage | None = None
         if config.ema is not None:
-            from nmt.training.more.averaging import MovingAverage
+            from nmt.training.averaging import MovingAverage
 
             self.ema = MovingAverage(model, config.ema)
         self.position = Position()
@@ -160,8 +161,8 @@ class Trainer:
     def eval_model(self) -> Seq2Seq[Any, Any]:
         """The model to validate and to translate with: the moving average where there is one, and without adapters."""
         if self.config.lora is not None:
-            from nmt.training.more.adapters import merged
-
+            merged: Callable[[Seq2Seq[Any, Any]], Seq2Seq[Any, Any]]
+            merged = plugins.find("parts", "merged_adapters", "training.lora")
             return merged(self.model)
         return self.model if self.ema is None else self.ema.model
 
@@ -200,7 +201,7 @@ class Trainer:
                 self.point_best()
             retain: list[Path] = []
             if self.config.average is not None:
-                from nmt.training.more.averaging import to_average
+                from nmt.training.averaging import to_average
 
                 retain = to_average(self.run_folder(), self.config, update)
             folders.prune(self.run_folder(), keep=self.config.keep, retain=retain)
@@ -469,7 +470,7 @@ class Trainer:
         nothing to do. A signal interrupts it, and the next start of training averages instead."""
         if self.config.average is None:
             return False
-        from nmt.training.more.averaging import average_last
+        from nmt.training.averaging import average_last
 
         averaged, number = False, 0
         try:

@@ -63,7 +63,7 @@ def average(
     folder = folders.average(run, names)
 
     from nmt.training import checkpoint
-    from nmt.training.more.averaging import average_weights, same_weights
+    from nmt.training.averaging import average_weights, same_weights
 
     weights = average_weights(members)
     if not (folder.exists() and same_weights(folder, weights)):  # training may have written and measured it already

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
+from nmt import plugins
 from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
@@ -32,7 +33,7 @@ from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import folders, validation
-from nmt.training.processes import Processes, launched
+from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
 from nmt.translator.find_run import find_checkpoint, note_training, run_of
@@ -72,7 +73,11 @@ def train(
     another process is training in;
     after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
     """
-    processes = launched(os.environ)
+    processes = Processes()
+    if {"RANK", "WORLD_SIZE"} & os.environ.keys():
+        from nmt.training.distributed import launched
+
+        processes = launched(os.environ)
     if callbacks:
         from nmt.workflows.callbacks import check
 
@@ -124,9 +129,7 @@ def _trainer(
     run = experiment.folder
     with processes.main_process_first():
         if skip_damaged and processes.is_first:
-            from nmt.training.more import damaged
-
-            damaged.skip_damaged(run)
+            checkpoints.skip_damaged(run)
         origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
         if origin is not None or folders.latest(run) is not None:
             pretrained = None
@@ -313,17 +316,13 @@ def _model(
     if origin is not None:
         _start_from(origin, model, data)
     elif has_vectors:
-        from nmt.training.more.pretrained import start_from_vectors
-
+        start_from_vectors = plugins.find("parts", "word_vectors", "model.embedding.pretrained")
         for line in start_from_vectors(model, experiment.model.embedding, data):
             log.info(line)
     config = experiment.training
     if config.freeze or config.lora is not None:
-        from nmt.training.more import adapters
-
-        adapters.freeze(model, config.freeze)
-        if config.lora is not None:
-            adapters.add_adapters(model, config.lora)
+        restrict = plugins.find("parts", "adapters", "training.freeze" if config.freeze else "training.lora")
+        restrict(model, config.freeze, config.lora)
     return model
 
 
@@ -334,8 +333,7 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> N
         checkpoints.load_weights(origin, model)
         log.info(f"starting from {origin}")
         return
-    from nmt.training.more.vocabulary_transfer import load_weights_by_piece
-
+    load_weights_by_piece = plugins.find("parts", "vocabulary_transfer", "training.start_from")
     old = TokenizerPair.load(run_of(origin))
     if vocabulary != old.fingerprint:
         raise InputError(f"training.start_from: {origin}: was trained with another vocabulary than its run has")

@@ -18,7 +18,7 @@ from nmt.core.device import SYNC_INTERVAL, Compute
 from nmt.core.errors import InputError
 from nmt.training import metrics, objective
 from nmt.training.config import OptimizerConfig
-from nmt.training.more.distributed import LaunchEnvironment, ProcessGroup
+from nmt.training.distributed import LaunchEnvironment, ProcessGroup
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from tests.cuda.on_device import (

@@ -57,12 +57,12 @@ from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, l
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
 from nmt.extras.documents.glossary import read_glossary, standing
 from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import Metrics
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
-from nmt.training.more.pretrained import read_vectors
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect

@@ -18,7 +18,6 @@ from nmt.core.errors import InputError
 from nmt.data import whole_folder
 from nmt.training import checkpoint, folders
 from nmt.training.metrics import Metrics, read
-from nmt.training.more import damaged
 
 
 def model(width: int = 3) -> nn.Module:
@@ -105,7 +104,7 @@ def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
         with pytest.raises(KeyboardInterrupt):
             folders.prune(tmp_path, keep=1)
     for folder in folders.steps(tmp_path):
-        damaged.check(folder)
+        checkpoint.check_resumable(folder)
     folders.prune(tmp_path, keep=1)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
 
@@ -167,12 +166,12 @@ def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
     folder = checkpoint.save(tmp_path, 1, model(), {"a": torch.ones(3)}, {"update": 1})
     (folder / folders.CHECKSUMS).unlink()
     with pytest.raises(folders.Damaged, match="this checkpoint was written with one, and it is missing"):
-        damaged.check(folder)
+        checkpoint.check_resumable(folder)
     (folder / folders.STATE).write_text('{"update": 1}', encoding="utf-8")  # as before formats were noted
-    damaged.check(folder)
+    checkpoint.check_resumable(folder)
     (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
     with pytest.raises(folders.Damaged, match=name):
-        damaged.check(folder)
+        checkpoint.check_resumable(folder)
 
 
 def test_weights_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:

@@ -26,10 +26,9 @@ from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data import whole_folder
-from nmt.training import checkpoint, folders
+from nmt.training import averaging, checkpoint, folders
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
-from nmt.training.more import averaging, damaged
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
@@ -209,7 +208,7 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, mon
     assert ended.value.code == 143
     assert folders.steps(Path("run")) == [folders.step(Path("run"), 2), folders.step(Path("run"), 3)]
     for folder in folders.steps(Path("run")):
-        damaged.check(folder)
+        checkpoint.check_resumable(folder)
     start()
     same_as_whole()
 
@@ -263,7 +262,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
     assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
     for folder in folders.steps(Path("run")):
-        damaged.check(folder)
+        checkpoint.check_resumable(folder)
     start()
     same_as_whole()
 
@@ -606,4 +605,4 @@ def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     Path("run/latest/SHA256SUMS").unlink()
     _forget_format(Path("run/latest/state.json"))
     with pytest.raises(InputError, match="unreadable checkpoint"):
-        damaged.check(Path("run/latest"))
+        checkpoint.check_resumable(Path("run/latest"))

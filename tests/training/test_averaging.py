@@ -19,8 +19,8 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
+from nmt.training.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.config import TrainingConfig
-from nmt.training.more.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.objective import Objective
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare

@@ -63,10 +63,8 @@ class LaunchEnvironment:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> LaunchEnvironment:
-        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
-        of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
-        if "RANK" not in environment and "WORLD_SIZE" not in environment:
-            return LaunchEnvironment()
+        """The launch that RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT describe. Raises InputError where
+        some are missing or make no sense."""
         if missing := [name for name in _VARIABLES if not environment.get(name)]:
             there = "RANK" if "RANK" in environment else "WORLD_SIZE"
             raise InputError(
@@ -200,6 +198,12 @@ class ProcessGroup(Processes):
                 f"process {self.rank} of {self.size}: lost touch with the others: one has ended, and its own message "
                 f"says why, or cannot be reached; the same command goes on from the last checkpoint ({_reason(error)})"
             ) from None
+
+
+def launched(environment: Mapping[str, str]) -> Processes:
+    """Returns the processes that a launcher such as torchrun has started, according to its environment variables."""
+    launch = LaunchEnvironment.of(environment)
+    return ProcessGroup(launch) if launch.size > 1 else Processes()
 
 
 class PeerLost(InputError):

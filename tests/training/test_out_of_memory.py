@@ -21,8 +21,8 @@ from nmt.experiment import load
 from nmt.models.loss import token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint, folders
-from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import Losses
+from nmt.training.out_of_memory import OutOfMemoryRetry
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 

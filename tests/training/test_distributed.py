@@ -28,9 +28,9 @@ from hypothesis import strategies as st
 from nmt.core.errors import InputError
 from nmt.data.batching import epoch_batches
 from nmt.experiment import load
+from nmt.training import distributed
 from nmt.training.checkpoint import read_tensors
-from nmt.training.more import distributed
-from nmt.training.more.distributed import LaunchEnvironment, shares
+from nmt.training.distributed import LaunchEnvironment, shares
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
@@ -77,11 +77,6 @@ WHOLE = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "loca
 
 
 def test_the_environment_says_which_process_this_is() -> None:
-    assert (
-        LaunchEnvironment.of({})
-        == LaunchEnvironment.of({"MASTER_ADDR": "localhost"})
-        == LaunchEnvironment(rank=0, size=1, local_rank=0)
-    )
     assert LaunchEnvironment.of(WHOLE) == LaunchEnvironment(rank=1, size=2, local_rank=1, local_size=1)
     assert LaunchEnvironment.of({**WHOLE, "LOCAL_WORLD_SIZE": "2"}).local_size == 2
 
@@ -506,7 +501,7 @@ def test_half_an_environment_is_refused_in_one_line(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     launcher = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "nmt",
          *_arguments(ENDLESS)],
@@ -545,7 +540,7 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
 
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training.more import launch
+    from nmt.training import launch
 
     monkeypatch.setattr(launch, "_cores", lambda: 7)
     monkeypatch.setattr(launch, "_Other", _Ended)
@@ -554,7 +549,7 @@ def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.M
         with launch.spawn_workers(2, ["train"]):
             assert LaunchEnvironment.of(os.environ) == LaunchEnvironment(0, 2, 0, 2)
             assert os.environ["OMP_NUM_THREADS"] == expected
-        assert LaunchEnvironment.of(os.environ) == LaunchEnvironment()
+        assert "RANK" not in os.environ
         assert os.environ["OMP_NUM_THREADS"] == given_threads
 
 
@@ -573,7 +568,7 @@ class _Ended:
 
 
 def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training.more import launch
+    from nmt.training import launch
 
     killed: list[int] = []
 
@@ -716,7 +711,7 @@ def _lives(pid: int) -> bool:
 
 
 def _begin(folder: Path, *settings: str) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     arguments = [part for each in settings for part in ("--set", each)]
     return subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
@@ -738,7 +733,7 @@ def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     arguments = [part for each in ENDLESS for part in ("--set", each)]
     process = subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2"],

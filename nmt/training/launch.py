@@ -32,7 +32,7 @@ ORDERLY = (0, 130, 143)
 LAST_WORDS = 10.0
 """Seconds that the other processes have to say why they end, after this one has noticed that one is gone."""
 
-_PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.more.launch as launch
+_PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.launch as launch
 _thread.start_new_thread(launch.watch_parent, ())
 app.main()"""
 
@@ -80,7 +80,7 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
             patience = FAREWELL
             raise
         except InputError as error:
-            from nmt.training.more.distributed import PeerLost
+            from nmt.training.distributed import PeerLost
 
             if isinstance(error, PeerLost):
                 _wait(others, LAST_WORDS)
@@ -101,7 +101,7 @@ class _Other:
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
         self._said = said
         # the same code as this process, even if the current folder has another nmt
-        path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
