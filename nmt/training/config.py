@@ -80,8 +80,7 @@ class ValidationConfig(Structure):
 
 
 class RiskConfig(Structure):
-    """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses.
-    See ``nmt.extras.finetuning.risk``."""
+    """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
@@ -113,8 +112,7 @@ class GuidedAttentionConfig(Structure):
 
 
 class LowRankConfig(Structure):
-    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained. See
-    ``nmt.extras.finetuning.adapters``."""
+    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained."""
 
     rank: Count = 8
     """Rows of A and columns of B."""
