@@ -19,10 +19,10 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint
 from nmt.training.config import TrainingConfig
-from nmt.training.folders import MODEL, Damaged, verify
 from nmt.training.metrics import Metrics, read
+from nmt.training.run_directory import MODEL, Damaged, average_path, checkpoint_path, read_state, set_link, verify
 from nmt.training.validation import shown
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
     every = config.validation.every
     # the validations before the last update, newest first
     before = range((last - 1) // every * every, 0, -every)
-    return [folders.step(run, update) for update in sorted([last, *before[: config.average - 1]])]
+    return [checkpoint_path(run, update) for update in sorted([last, *before[: config.average - 1]])]
 
 
 def average_last(trainer: Trainer, metrics: Metrics) -> bool:
@@ -138,8 +138,8 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     if len(members) < 2:
         return False
     names = [member.name for member in members]
-    folder = folders.average(run, names)
-    figures = folders.read_state(folder).get("measured") if folder.exists() else None
+    folder = average_path(run, names)
+    figures = read_state(folder).get("measured") if folder.exists() else None
     # if training was killed, an average may have been written without its line of metrics
     is_noted = any(
         (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, len(members))
@@ -165,7 +165,7 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
         }
         trainer.run_folder()  # raises if the run is gone by now
         checkpoint.write(folder, {MODEL: weights}, state)
-    folders.point(run, "averaged", folder)
+    set_link(run, "averaged", folder)
     trainer.point_best()
     if not is_noted:  # the last step, so that an interrupted call is repeated
         metrics.write("average", update, {"checkpoints": len(members), **figures})

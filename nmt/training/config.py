@@ -180,7 +180,7 @@ class TrainingConfig(Structure):
     """Updates between lines of metrics.jsonl."""
     snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
     """Number of first pairs of the valid corpus whose attention each validation saves; 0 means none. See
-    ``nmt.training.folders``."""
+    ``nmt.training.run_directory``."""
     tensorboard: bool = False
     """Write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 

@@ -27,7 +27,7 @@ from nmt.core.seed import generator_states, restore_generators, seed_update
 from nmt.data import whole_folder
 from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint, run_directory
 from nmt.training.config import TrainingConfig
 from nmt.training.interruption import Interruption, Stopped, end, interruptible
 from nmt.training.meter import Meter
@@ -126,18 +126,18 @@ class Trainer:
 
     def resume(self) -> bool:
         """Restores the newest checkpoint of the run directory; returns False if there is none."""
-        folder = folders.latest(self.run_folder())
+        folder = run_directory.latest_checkpoint(self.run_folder())
         if folder is None:
             return False
-        folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
-        state = folders.read_state(folder)
+        run_directory.verify(folder, (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE))
+        state = run_directory.read_state(folder)
         try:
             # an older release has saved the metric only
             figures = state.get("best_figures", {self.config.validation.metric: state["standing"]["best"]})
             position, standing = Position(**state["position"]), BestValidation(**state["standing"], figures=figures)
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
-            raise folders.Damaged(folder / folders.STATE, error) from None
+            raise run_directory.Damaged(folder / run_directory.STATE, error) from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{folder}: was trained on another corpus or vocabulary than the files now give; restore them, or give "
@@ -146,9 +146,9 @@ class Trainer:
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
         checkpoint.load_weights(folder, used := self.eval_model)
-        tensors = checkpoint.read_tensors(folder / folders.TRAINING)
+        tensors = checkpoint.read_tensors(folder / run_directory.TRAINING)
         if used is not self.model:
-            checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
+            checkpoint.fill(self.model, _below("weights/", tensors), folder / run_directory.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
         self.position, self.best_validation = position, standing
@@ -204,7 +204,7 @@ class Trainer:
                 from nmt.training.averaging import to_average
 
                 retain = to_average(self.run_folder(), self.config, update)
-            folders.prune(self.run_folder(), keep=self.config.keep, retain=retain)
+            run_directory.prune(self.run_folder(), keep=self.config.keep, retain=retain)
         self._saved_at = update
 
     def point_best(self) -> None:
@@ -212,13 +212,13 @@ class Trainer:
         metric, standing = self.config.validation.metric, self.best_validation
         if standing.best is None:
             return
-        best, of_best = folders.step(self.run_folder(), standing.best_update), standing.figures
-        for folder in folders.averages(self.run_folder()):
-            measured = folders.read_state(folder).get("measured", {})
+        best, of_best = run_directory.checkpoint_path(self.run_folder(), standing.best_update), standing.figures
+        for folder in run_directory.average_paths(self.run_folder()):
+            measured = run_directory.read_state(folder).get("measured", {})
             if rank(measured, metric) > rank(of_best, metric):
                 best, of_best = folder, measured
         if best.exists():
-            folders.point(self.run_folder(), "best", best)
+            run_directory.set_link(self.run_folder(), "best", best)
 
     # ------------------------------------------------------------------------------------------------- loop
 
@@ -327,11 +327,11 @@ class Trainer:
         run, update = self.run_folder(), self.position.update
         if update > 0:
             # training may have stopped between saving a checkpoint and linking it
-            folders.point(run, "latest", folders.step(run, update))
-        for folder in folders.averages(run):
-            if folders.read_state(folder).get("update", 0) > update:  # its updates will be repeated
+            run_directory.set_link(run, "latest", run_directory.checkpoint_path(run, update))
+        for folder in run_directory.average_paths(run):
+            if run_directory.read_state(folder).get("update", 0) > update:  # its updates will be repeated
                 whole_folder.remove(folder)
-        folders.drop_snapshots(run, after=update, again=self._validation_pending)
+        run_directory.drop_snapshots(run, after=update, again=self._validation_pending)
         self.point_best()
 
     def _read(self, meter: Meter) -> int:
@@ -439,7 +439,9 @@ class Trainer:
         if metrics is not None:
             try:
                 with self.interruption.at_once():
-                    figures = self.validate(copy.deepcopy(self.eval_model), folders.snapshot(self.run_folder(), update))
+                    figures = self.validate(
+                        copy.deepcopy(self.eval_model), run_directory.snapshot_path(self.run_folder(), update)
+                    )
             except Stopped:
                 number = self.interruption.signal()
             else:

@@ -25,7 +25,7 @@ from nmt.experiment import Experiment
 from nmt.models.build import build
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import checked_state
 
@@ -175,8 +175,8 @@ def load_trained(
     if changed := differences(trained_with.model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
-    lengths = folders.read_lengths(run)
-    folders.verify(folder, (folders.MODEL, folders.STATE))
+    lengths = run_directory.read_lengths(run)
+    run_directory.verify(folder, (run_directory.MODEL, run_directory.STATE))
     if checked_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)

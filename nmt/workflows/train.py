@@ -32,7 +32,7 @@ from nmt.experiment import Experiment
 from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders, validation
+from nmt.training import run_directory, validation
 from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
@@ -92,7 +92,7 @@ def train(
     make_folder(run, option="run:")
     with _exclusive_run(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
-            folders.recover(run)
+            run_directory.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
         computing: AbstractContextManager[object] = nullcontext()
@@ -110,9 +110,9 @@ def train(
 def _begun_with(run: Path) -> int | None:
     """Returns the number of threads of the newest checkpoint; None if there is no checkpoint, or it is from an older
     release."""
-    newest = folders.latest(run)
-    with suppress(folders.Damaged):  # reported when it is restored
-        return None if newest is None else folders.read_state(newest).get("threads")
+    newest = run_directory.latest_checkpoint(run)
+    with suppress(run_directory.Damaged):  # reported when it is restored
+        return None if newest is None else run_directory.read_state(newest).get("threads")
     return None
 
 
@@ -131,7 +131,7 @@ def _trainer(
         if skip_damaged and processes.is_first:
             checkpoints.skip_damaged(run)
         origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
-        if origin is not None or folders.latest(run) is not None:
+        if origin is not None or run_directory.latest_checkpoint(run) is not None:
             pretrained = None
         if pretrained is not None:
             from nmt.data.corpus import open_bytes
@@ -170,9 +170,9 @@ def _trainer(
     )
     try:
         resumed = trainer.resume()
-    except folders.Damaged as error:
+    except run_directory.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
-    if (newest := folders.latest(run)) is not None:
+    if (newest := run_directory.latest_checkpoint(run)) is not None:
         checked_state(newest, experiment, lengths)  # `resume` has verified its checksums
     processes.check_agreement(
         {
@@ -186,7 +186,7 @@ def _trainer(
         # only now, so that a training that is refused does not change the run
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
-        folders.write_lengths(run, lengths)
+        run_directory.write_lengths(run, lengths)
         write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
         note_training(run)
         for line in _summary(experiment, data, model, chosen, processes):
@@ -242,13 +242,14 @@ def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
 
 def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> None:
     """Raises InputError if a run with a checkpoint would resume with another configuration."""
-    path, newest = run / experiments.FILE, folders.latest(run)
+    path, newest = run / experiments.FILE, run_directory.latest_checkpoint(run)
     if newest is None or not path.exists():
         return
-    folders.refuse_newer(newest)
-    if not any(run.glob(f"checkpoints/*/{folders.TRAINING}")):  # it was passed on, or imported
+    run_directory.refuse_newer(newest)
+    if not any(run.glob(f"checkpoints/*/{run_directory.TRAINING}")):  # it was passed on, or imported
         raise InputError(
-            f"{newest}: has no {folders.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from {run}"
+            f"{newest}: has no {run_directory.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from "
+            f"{run}"
         )
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
@@ -281,7 +282,7 @@ def _observe(
 def _data(experiment: Experiment) -> DataConfig:
     """Returns the corpus to prepare. A run that has started keeps its own copy of a configured subword model."""
     data = experiment.data
-    if data.subwords.model is None or folders.latest(experiment.folder) is None:
+    if data.subwords.model is None or run_directory.latest_checkpoint(experiment.folder) is None:
         return data
     return data.model_copy(update={"subwords": data.subwords.model_copy(update={"model": experiment.folder})})
 
@@ -290,7 +291,7 @@ def _origin(experiment: Experiment) -> Path | None:
     """Finds the checkpoint that a new run starts from; returns None if it starts from random weights, or has a
     checkpoint of its own already."""
     named = experiment.training.start_from
-    if named is None or folders.latest(experiment.folder) is not None:
+    if named is None or run_directory.latest_checkpoint(experiment.folder) is not None:
         return None
     try:
         origin = find_checkpoint(named)
@@ -298,8 +299,8 @@ def _origin(experiment: Experiment) -> Path | None:
         raise InputError(f"training.start_from: {error}") from None
     described = run_of(origin) / experiments.FILE
     old = experiments.load(described)
-    folders.verify(origin, (folders.MODEL, folders.STATE))
-    checked_state(origin, old, folders.read_lengths(run_of(origin)))
+    run_directory.verify(origin, (run_directory.MODEL, run_directory.STATE))
+    checked_state(origin, old, run_directory.read_lengths(run_of(origin)))
     if changed := list(filter(experiments.decides, differences(old.model, experiment.model))):
         raise InputError(
             f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "
@@ -328,7 +329,7 @@ def _model(
 
 def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
     """Gives a new model the weights of a checkpoint; if its vocabulary differs, those of the pieces that both have."""
-    vocabulary = folders.read_state(origin).get("vocabulary")
+    vocabulary = run_directory.read_state(origin).get("vocabulary")
     if vocabulary == data.tokenizers.fingerprint:
         checkpoints.load_weights(origin, model)
         log.info(f"starting from {origin}")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from nmt.training.checkpoint import read_tensors
-from nmt.training.folders import point, steps
+from nmt.training.run_directory import checkpoint_paths, set_link
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 # Several epochs, dropout, subword sampling, accumulation, schedules of learning rate and feed, and an epoch that ends
@@ -113,8 +113,8 @@ def test_killed_between_the_last_checkpoint_and_its_link(whole: Path, tmp_path: 
     folder = tmp_path / "killed"
     shutil.copytree(whole, folder, symlinks=True)
     run = folder / "run"
-    before, *_, newest = steps(run)
-    point(run, "latest", before)
+    before, *_, newest = checkpoint_paths(run)
+    set_link(run, "latest", before)
     done = nmt(*train(), folder=folder)
     assert done.returncode == 0, done.stderr.decode()
     assert b"nothing to do" in done.stderr

@@ -26,9 +26,10 @@ from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data import whole_folder
-from nmt.training import averaging, checkpoint, folders
+from nmt.training import averaging, checkpoint
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import Metrics
+from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
@@ -76,7 +77,7 @@ def same_as_whole(run: str = "run", whole: str = "whole") -> None:
         assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
     assert Path(run, "best").readlink() == Path(whole, "best").readlink()
     assert [told(line) for line in lines(run)] == [told(line) for line in lines(whole)]
-    states = [folders.read_state(Path(each) / "latest") for each in (whole, run)]
+    states = [read_state(Path(each) / "latest") for each in (whole, run)]
     for state in states:
         del state["position"]["seconds"]
     assert states[0] == states[1]
@@ -118,8 +119,8 @@ def test_a_signal_ends_a_validation_that_would_take_long(
             with pytest.raises(ends) as ended:
                 start()
             assert time.monotonic() - began < 60
-            assert folders.latest(Path("run")) == folders.step(Path("run"), 4)
-            assert folders.read_state(folders.step(Path("run"), 4))["owes_validation"] is True
+            assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 4)
+            assert read_state(checkpoint_path(Path("run"), 4))["owes_validation"] is True
             assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == []
         if isinstance(ended.value, SystemExit):
             assert ended.value.code == 143
@@ -206,8 +207,8 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, mon
         with pytest.raises(SystemExit) as ended:
             start()
     assert ended.value.code == 143
-    assert folders.steps(Path("run")) == [folders.step(Path("run"), 2), folders.step(Path("run"), 3)]
-    for folder in folders.steps(Path("run")):
+    assert checkpoint_paths(Path("run")) == [checkpoint_path(Path("run"), 2), checkpoint_path(Path("run"), 3)]
+    for folder in checkpoint_paths(Path("run")):
         checkpoint.check_resumable(folder)
     start()
     same_as_whole()
@@ -261,7 +262,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
     assert (code, said.count("\n")) == (2, 1), said
     assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
-    for folder in folders.steps(Path("run")):
+    for folder in checkpoint_paths(Path("run")):
         checkpoint.check_resumable(folder)
     start()
     same_as_whole()
@@ -561,7 +562,7 @@ def test_damage_is_named_and_can_be_skipped(
 def test_several_damaged_ones_are_skipped_and_whole_ones_never(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     start("training.stopping.updates=6")
     for update in (4, 6):
-        flip_a_bit(folders.step(Path("run"), update) / "training.safetensors")
+        flip_a_bit(checkpoint_path(Path("run"), update) / "training.safetensors")
     start("training.stopping.updates=7", skip_damaged=True)
     assert "going on from update 2\n" in capfd.readouterr().err
     start(skip_damaged=True)

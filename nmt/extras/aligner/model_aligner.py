@@ -17,7 +17,7 @@ from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import words_and_runs
 from nmt.extras.aligner.aligner import WordAligner, between_words, learnt_alignments, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer, weights
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import ALIGNER, LAYER, run_of
 from nmt.translator.loading import TrainedModel
 
@@ -101,4 +101,4 @@ def load_model_aligner(trained: TrainedModel) -> ModelAligner:
 
 def _weights_name(trained: TrainedModel) -> str:
     """Returns the hash of a checkpoint's weights."""
-    return content_hash(trained.checkpoint / folders.MODEL).hex()
+    return content_hash(trained.checkpoint / run_directory.MODEL).hex()

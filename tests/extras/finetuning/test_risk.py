@@ -28,10 +28,11 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
-from nmt.training import checkpoint, folders, metrics
+from nmt.training import checkpoint, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
 from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.run_directory import MODEL, TRAINING
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree
@@ -413,7 +414,7 @@ def test_resumed_training_is_bit_identical(corpus: Path) -> None:
     in_two = trained(corpus, "in-two", *common, "training.stopping.updates=3")
     assert len(lines(in_two)) == 3
     trained(corpus, "in-two", *common, "training.stopping.updates=6")
-    for name in (folders.MODEL, folders.TRAINING):
+    for name in (MODEL, TRAINING):
         one, other = (checkpoint.read_tensors(run / "latest" / name) for run in (whole, in_two))
         assert one.keys() == other.keys()
         assert all(one[key].numpy().tobytes() == other[key].numpy().tobytes() for key in one)

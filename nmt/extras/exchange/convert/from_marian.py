@@ -30,7 +30,7 @@ from nmt.nn.config import DropoutConfig, EmbeddingConfig
 from nmt.nn.positions import sinusoid_halves
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import note_training
 from nmt.translator.loading import build_model
 from nmt.translator.manifest import Manifest
@@ -70,12 +70,12 @@ def import_hf(source: Path, run: Path) -> None:
         with made_whole(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
-            final = folders.step(unfinished, 0)
+            final = run_directory.checkpoint_path(unfinished, 0)
             manifest = Manifest.of(experiment, None).model_dump(mode="json")
             state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
-            checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
+            checkpoints.write(final, {run_directory.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
-                folders.point(unfinished, link, final)
+                run_directory.set_link(unfinished, link, final)
         note_training(run)
     for line in _left_out(found.generation):
         log.warning(line)

@@ -55,23 +55,23 @@ class Damaged(InputError):
         )
 
 
-def step(run: Path, update: int) -> Path:
+def checkpoint_path(run: Path, update: int) -> Path:
     """Returns the path of an update's checkpoint, which need not exist."""
     return run / "checkpoints" / f"step-{update:08d}"
 
 
-def steps(run: Path) -> list[Path]:
+def checkpoint_paths(run: Path) -> list[Path]:
     """Lists the complete checkpoints of a run, oldest first."""
     matches = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in matches if match)]
 
 
-def snapshot(run: Path, update: int) -> Path:
+def snapshot_path(run: Path, update: int) -> Path:
     """Returns the path of the attention at a validation, which need not exist."""
     return run / "snapshots" / f"{update:08d}.jsonl"
 
 
-def snapshots(run: Path) -> list[tuple[int, Path]]:
+def snapshot_paths(run: Path) -> list[tuple[int, Path]]:
     """Lists the existing snapshots with their updates, oldest first."""
     matches = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
     return sorted((int(match[1]), path) for match, path in matches if match)
@@ -80,14 +80,14 @@ def snapshots(run: Path) -> list[tuple[int, Path]]:
 def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
     """Removes snapshots of updates after ``after``, with ``again`` also the one of ``after`` itself, and half-written
     files."""
-    for update, path in snapshots(run):
+    for update, path in snapshot_paths(run):
         if update > after or (again and update == after):
             path.unlink()
     for unfinished in (run / "snapshots").glob(".*.partial-*"):
         unfinished.unlink()
 
 
-def average(run: Path, members: Sequence[str]) -> Path:
+def average_path(run: Path, members: Sequence[str]) -> Path:
     """Returns the path of the average of some checkpoints, which need not exist; ``members`` are their names, the
     newest last. Different members give different paths."""
     digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:8]
@@ -95,12 +95,12 @@ def average(run: Path, members: Sequence[str]) -> Path:
     return run / "checkpoints" / f"average-{newest}-of-{len(members)}-{digest}"
 
 
-def averages(run: Path) -> list[Path]:
+def average_paths(run: Path) -> list[Path]:
     """Lists the existing averages."""
     return sorted((run / "checkpoints").glob("average-*"))
 
 
-def point(run: Path, name: str, checkpoint: Path) -> None:
+def set_link(run: Path, name: str, checkpoint: Path) -> None:
     """Points the link ``name`` of a run at a checkpoint, atomically."""
     beside = run / f".{name}.unfinished"
     beside.unlink(missing_ok=True)
@@ -115,17 +115,17 @@ def recover(run: Path) -> None:
         whole_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
 
 
-def latest(run: Path) -> Path | None:
+def latest_checkpoint(run: Path) -> Path | None:
     """Returns the newest complete checkpoint, which the link ``latest`` may miss: a run may have stopped between
     writing and linking."""
-    return next(reversed(steps(run)), None)
+    return next(reversed(checkpoint_paths(run)), None)
 
 
 def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
     """Deletes all checkpoints except the newest ``keep``, those to ``retain`` and the one that ``best`` links to; also
     deletes unfinished ones. Averages are kept."""
     best = (run / "best").resolve() if (run / "best").exists() else None
-    for old in steps(run)[:-keep]:
+    for old in checkpoint_paths(run)[:-keep]:
         if old.resolve() != best and old not in retain:
             whole_folder.remove(old)
     for unfinished in (run / "checkpoints").glob(".step-*"):
