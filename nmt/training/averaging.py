@@ -21,7 +21,7 @@ from nmt.core.files import refuse_special
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint
 from nmt.training.config import TrainingConfig
-from nmt.training.metrics import Metrics, read
+from nmt.training.metrics import MetricsWriter, read
 from nmt.training.run_directory import MODEL, Damaged, average_path, checkpoint_path, read_state, set_link, verify
 from nmt.training.validation import shown
 
@@ -122,11 +122,11 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
     return [checkpoint_path(run, update) for update in sorted([last, *before[: config.average - 1]])]
 
 
-def average_last(trainer: Trainer, metrics: Metrics) -> bool:
+def average_last(trainer: Trainer, metrics: MetricsWriter) -> bool:
     """Averages the checkpoints of the last validations, measures the average, and links ``best`` to it if it is the
     best. Steps that an earlier call has completed are not repeated; returns False if there is nothing to do. Raises
     Stopped if a signal ends the validation."""
-    run, config, update = trainer.run_folder(), trainer.config, trainer.position.update
+    run, config, update = trainer.directory(), trainer.config, trainer.position.update
     members = [folder for folder in to_average(run, config, update) if folder.exists()]
     if config.average is None:
         return False
@@ -163,10 +163,10 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
             "update": update,
             "measured": figures,
         }
-        trainer.run_folder()  # raises if the run is gone by now
+        trainer.directory()  # raises if the run is gone by now
         checkpoint.write(folder, {MODEL: weights}, state)
     set_link(run, "averaged", folder)
-    trainer.point_best()
+    trainer.link_best()
     if not is_noted:  # the last step, so that an interrupted call is repeated
         metrics.write("average", update, {"checkpoints": len(members), **figures})
     updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)

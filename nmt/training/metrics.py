@@ -16,7 +16,7 @@ from nmt.core.files import naming, sync_entry
 FILE = "metrics.jsonl"
 
 
-class Metrics:
+class MetricsWriter:
     """Writes a run's measurements. Lines after the update that training resumes from are dropped first, because those
     updates will be repeated."""
 
@@ -44,7 +44,7 @@ class Metrics:
         with naming(self._path):
             os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Metrics:
+    def __enter__(self) -> MetricsWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:

@@ -157,10 +157,10 @@ def _trainer(
     if data.valid is not None:
         validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
     trainer = Trainer(
-        model,
-        experiment.training,
-        TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
-        run=directory,
+        model=model,
+        config=experiment.training,
+        data=TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
+        directory=directory,
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
@@ -379,10 +379,10 @@ def _outcome(trainer: Trainer) -> list[str]:
     standing, position = trainer.best_validation, trainer.position
     time = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates"
     if standing.best is None:
-        return [time, f"model      {trainer.run_folder() / 'latest'}"]
+        return [time, f"model      {trainer.directory() / 'latest'}"]
     metric = validation.deciding_metric(standing.figures, trainer.config.validation.metric)
     best = f"best       {metric} {standing.figures[metric]:.2f} at update {standing.best_update:,}"
-    return [best, time, f"model      {trainer.run_folder() / 'best'}"]
+    return [best, time, f"model      {trainer.directory() / 'best'}"]
 
 
 def _next_steps(experiment: Experiment) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.training.metrics import Metrics
+from nmt.training.metrics import MetricsWriter
 
 accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="TensorBoard is not installed"
@@ -20,7 +20,7 @@ def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def test_events_hold_the_measurements(tmp_path: Path) -> None:
-    with Metrics(tmp_path, after=0, tensorboard=True) as metrics:
+    with MetricsWriter(tmp_path, after=0, tensorboard=True) as metrics:
         metrics.write("train", 1, {"loss": 4.0})
         metrics.write("train", 2, {"loss": 2.0})
         metrics.write("valid", 2, {"bleu": 12.5})
@@ -28,9 +28,9 @@ def test_events_hold_the_measurements(tmp_path: Path) -> None:
 
 
 def test_events_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) -> None:
-    with Metrics(tmp_path, after=0, tensorboard=True) as metrics:
+    with MetricsWriter(tmp_path, after=0, tensorboard=True) as metrics:
         for update in (1, 2, 3):
             metrics.write("train", update, {"loss": float(update)})
-    with Metrics(tmp_path, after=1, tensorboard=True) as metrics:
+    with MetricsWriter(tmp_path, after=1, tensorboard=True) as metrics:
         metrics.write("train", 2, {"loss": 7.0})
     assert scalars(tmp_path) == {"train/loss": [(1, 1.0), (2, 7.0)]}

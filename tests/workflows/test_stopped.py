@@ -28,7 +28,7 @@ from nmt.core.errors import InputError
 from nmt.data import whole_folder
 from nmt.training import averaging, checkpoint
 from nmt.training.checkpoint import read_tensors
-from nmt.training.metrics import Metrics
+from nmt.training.metrics import MetricsWriter
 from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
@@ -294,14 +294,14 @@ def test_a_full_disk_for_the_metrics(here: Path, monkeypatch: pytest.MonkeyPatch
     """Names the file; half a line is dropped by the next start."""
     start("training.stopping.updates=4")
     size = Path("run/metrics.jsonl").stat().st_size
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def limited(metrics: Metrics, *arguments: Any) -> None:
+    def limited(metrics: MetricsWriter, *arguments: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
         write(metrics, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", limited)
+        patched.setattr(MetricsWriter, "write", limited)
         assert in_fork(command) == (2, "error: run/metrics.jsonl: File too large\n")
     assert Path("run/metrics.jsonl").stat().st_size == size + 20
     start()
@@ -373,9 +373,9 @@ def test_a_file_system_without_locks_is_warned_of(
 def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first training goes on to its end. A release from before the directory itself was locked, which locks the
     file only, is kept out too, and keeps others out."""
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def second(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+    def second(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
         write(metrics, kind, update, values)
         if (kind, update) == ("train", 3):
             with Path("run/.lock").open() as lock, pytest.raises(BlockingIOError):
@@ -386,7 +386,7 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
             assert said.startswith("error: run: another process is training in it; wait for it, or set another run")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", second)
+        patched.setattr(MetricsWriter, "write", second)
         start()
     same_as_whole()
     with Path("run/.lock").open("w") as lock:
@@ -396,16 +396,16 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
 
 def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its midst: of another vocabulary, at the same place. And begun before: the training waits."""
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def prepared_anew(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+    def prepared_anew(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
         write(metrics, kind, update, values)
         if (kind, update) == ("train", 3):
             assert in_fork(lambda: main([*other, "--force"]))[0] == 0
 
     other = ["prepare", "config.yaml", "--quiet", "--set", "data.prepared=prepared", "--set", "data.subwords.size=50"]
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", prepared_anew)
+        patched.setattr(MetricsWriter, "write", prepared_anew)
         start()
     same_as_whole()
     shutil.rmtree("run")
@@ -481,7 +481,7 @@ def deleted_slowly() -> None:
 
 MOMENTS: dict[str, tuple[object, str]] = {
     "the first line": (experiments, "save"),
-    "an update": (Metrics, "write"),
+    "an update": (MetricsWriter, "write"),
     "a validation": (Validation, "_write_snapshot"),
     "a checkpoint": (checkpoint, "_write_tensors"),
     "the average": (averaging, "average_weights"),
