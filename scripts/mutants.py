@@ -468,7 +468,7 @@ MUTANTS = (
     ),
     Mutant(
         "a checkpoint of a newer format is read",
-        "nmt.training:_check_format",
+        "nmt.training:read_state",
         "format > FORMAT",
         "format > FORMAT + 1",
         ("tests/workflows/test_golden.py", "-k", "newer"),

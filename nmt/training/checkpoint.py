@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,7 +135,10 @@ def skip_damaged(run: Path) -> None:
             damaged.append((folder, error))
             continue
         for broken, fault in damaged:
-            log.warning(f"{fault}; set aside as {_set_aside(broken).name}")
+            # so that it is not taken for a checkpoint
+            names = (f"damaged-{broken.name}" + f"-{number}" * (number > 1) for number in itertools.count(1))
+            aside = broken.rename(next(path for path in map(broken.with_name, names) if not path.exists()))
+            log.warning(f"{fault}; set aside as {aside.name}")
         if damaged:
             set_link(run, "latest", folder)
         return
@@ -148,12 +152,3 @@ def check_resumable(checkpoint: Path) -> None:
     read_state(checkpoint)
     for name in (MODEL, TRAINING):
         read_tensors(checkpoint / name)
-
-
-def _set_aside(checkpoint: Path) -> Path:
-    """Renames a damaged checkpoint so that it is not taken for a checkpoint; returns its new path."""
-    path, count = checkpoint.with_name(f"damaged-{checkpoint.name}"), 1
-    while path.exists():
-        count += 1
-        path = checkpoint.with_name(f"damaged-{checkpoint.name}-{count}")
-    return checkpoint.rename(path)

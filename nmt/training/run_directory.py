@@ -22,7 +22,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,6 @@ MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.jso
 CHECKSUMS = "SHA256SUMS"
 LENGTHS = "lengths.json"
 
-_STEP = re.compile(r"step-(\d{8,})")
-_SNAPSHOT = re.compile(r"(\d{8,})\.jsonl")
-
 
 class Damaged(InputError):
     """A checkpoint, or a part of it, differs from what was written."""
@@ -62,8 +59,7 @@ def checkpoint_path(run: Path, update: int) -> Path:
 
 def checkpoint_paths(run: Path) -> list[Path]:
     """Lists the complete checkpoints of a run, oldest first."""
-    matches = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
-    return [path for _, path in sorted((int(match[1]), path) for match, path in matches if match)]
+    return [path for _, path in _numbered(run / "checkpoints", r"step-(\d{8,})")]
 
 
 def snapshot_path(run: Path, update: int) -> Path:
@@ -73,7 +69,12 @@ def snapshot_path(run: Path, update: int) -> Path:
 
 def snapshot_paths(run: Path) -> list[tuple[int, Path]]:
     """Lists the existing snapshots with their updates, oldest first."""
-    matches = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
+    return _numbered(run / "snapshots", r"(\d{8,})\.jsonl")
+
+
+def _numbered(folder: Path, pattern: str) -> list[tuple[int, Path]]:
+    """Lists the paths in a folder whose names match, sorted by their numbers, the first group of the pattern."""
+    matches = [(re.fullmatch(pattern, path.name), path) for path in folder.glob("*")]
     return sorted((int(match[1]), path) for match, path in matches if match)
 
 
@@ -141,7 +142,15 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         raise Damaged(path, error) from None
     if not isinstance(state, dict):
         raise Damaged(path, "no JSON object")
-    _check_format(path, state)
+    format, writer = state.get("format", 1), state.get("nmt")
+    if type(format) is not int or format < 1:
+        raise Damaged(path, f"its format is {format!r}, which is not a number from 1")
+    if format > FORMAT:
+        needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"
+        raise InputError(
+            f"{path}: is of format {format}, and this is nmt {VERSION}, which reads formats up to {FORMAT}; "
+            f"install {needed} or a newer one"
+        )
     return state
 
 
@@ -152,19 +161,6 @@ def refuse_newer(checkpoint: Path) -> None:
         read_state(checkpoint)
     except Damaged:
         return
-
-
-def _check_format(path: Path, state: Mapping[str, Any]) -> None:
-    format = state.get("format", 1)
-    if type(format) is not int or format < 1:
-        raise Damaged(path, f"its format is {format!r}, which is not a number from 1")
-    if format > FORMAT:
-        writer = state.get("nmt")
-        needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"
-        raise InputError(
-            f"{path}: is of format {format}, and this is nmt {VERSION}, which reads formats up to {FORMAT}; "
-            f"install {needed} or a newer one"
-        )
 
 
 def write_checksums(folder: Path, names: Sequence[str]) -> None:
