@@ -430,7 +430,7 @@ class Trainer:
         if self.validate is None:
             return
         _, number = self._in_first(self._measure)
-        own = {"standing": asdict(self.best_validation), "seconds": time.monotonic() - self._started}
+        own: dict[str, Any] = {"standing": asdict(self.best_validation), "seconds": time.monotonic() - self._started}
         first = self.processes.broadcast(own)
         self.position = replace(self.position, seconds=first["seconds"])
         self._validation_pending = number != 0

@@ -150,7 +150,7 @@ def test_the_loss_of_an_update_is_the_mean_over(
 
     data = prepare(experiment.data, run=tmp_path / "run", seed=experiment.seed)
     seed_everything(experiment.seed)
-    model = build_model(experiment, TokenizerPair.load(tmp_path / "run"))
+    model = build_model(experiment.model, TokenizerPair.load(tmp_path / "run"))
     pairs = [pair for batch in used for pair in batch]
     if accumulate == 1000:
         assert sorted(pairs) == list(range(len(data.train)))  # an epoch is less than that

@@ -406,7 +406,7 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
     run, raw = Path("run"), Path("raw")
     experiment = load(run / "config.yaml")
     seed_everything(experiment.seed)
-    model = build_model(experiment, TokenizerPair.load(run))
+    model = build_model(experiment.model, TokenizerPair.load(run))
     expected = {name: weight.detach().numpy().astype(np.float64) for name, weight in model.named_parameters()}
     for update in range(1, 13):
         kept = min(0.6, (1 + update) / (10 + update))

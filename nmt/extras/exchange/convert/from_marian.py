@@ -94,10 +94,10 @@ def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any
         if (last := f"model.{side}.layers.{layers.layers - 1}.fc1.weight") not in weights:
             raise InputError(f"{path}: has no {last}, and {found.config.path} says {layers.layers} {side}_layers")
     with on_meta_device():
-        shapes = checkpoints.named_weights(build_model(experiment, found.tokenizers))
+        shapes = checkpoints.named_weights(build_model(experiment.model, found.tokenizers))
     ours = _converted(found, weights, path, {name: weight.shape for name, weight in shapes.items()})
     with without_init():
-        model = build_model(experiment, found.tokenizers)
+        model = build_model(experiment.model, found.tokenizers)
     checkpoints.fill(model, ours, path)
     return experiment, model
 

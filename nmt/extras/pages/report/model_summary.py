@@ -96,7 +96,7 @@ def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, i
     from nmt.translator.loading import build_model
 
     with on_meta_device():
-        model = build_model(experiment, tokenizers)
+        model = build_model(experiment.model, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         part = part_of(name)
