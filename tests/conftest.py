@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 
 from nmt.core import log
-from tests.workflows.runs import trained
+from tests.workflows.runs import here, trained
 
-__all__ = ["trained"]
+__all__ = ["here", "trained"]
 
 ROOT = Path(__file__).parent
 
@@ -31,7 +31,7 @@ LONGEST = (
     "extras/cluster/test_ray.py",
     "training/test_distributed.py",
     "models/test_contract.py",
-    "workflows/test_resume.py",
+    "workflows/test_train.py",
     "translator/test_workers.py",
     "cli/test_app.py",
     "search/test_constrained.py",

@@ -46,7 +46,7 @@ from nmt.training.trainer import Trainer
 from nmt.workflows.train import train
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
-from tests.training.test_guided_attention import TOTALS, batch_of
+from tests.training.test_objective import TOTALS, batch_of
 from tests.workflows.runs import CONFIG, write_corpus
 
 graphs_of = Graphs.of

@@ -29,11 +29,12 @@ from nmt.data import whole_folder
 from nmt.training import averaging, checkpoint
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import MetricsWriter
-from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state
+from nmt.training.objective import Objective
+from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state, set_link
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import assert_same_bits, measured, place
 
 SETTINGS = [
     "training.stopping.updates=8", "training.validation.every=4", "training.save_every=2", "training.ema=0.5",
@@ -45,15 +46,10 @@ SETTINGS = [
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the corpus and a run of 8 updates in whole/. Read it only."""
-    folder = tmp_path_factory.mktemp("prepared")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    folder = place(tmp_path_factory.mktemp("prepared"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
         start("run=whole")
-    finally:
-        os.chdir(before)
     return folder
 
 
@@ -71,24 +67,13 @@ def start(*settings: str, skip_damaged: bool = False) -> Path:
 
 def same_as_whole(run: str = "run", whole: str = "whole") -> None:
     """The run has come to the end of the one that nothing has disturbed."""
-    for name in ("model.safetensors", "training.safetensors"):
-        left, right = (read_tensors(Path(each) / "latest" / name) for each in (whole, run))
-        assert left.keys() == right.keys()
-        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
+    assert_same_bits(Path(run, "latest"), Path(whole, "latest"))
     assert Path(run, "best").readlink() == Path(whole, "best").readlink()
-    assert [told(line) for line in lines(run)] == [told(line) for line in lines(whole)]
+    assert measured(run) == measured(whole)
     states = [read_state(Path(each) / "latest") for each in (whole, run)]
     for state in states:
         del state["position"]["seconds"]
     assert states[0] == states[1]
-
-
-def lines(run: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
-
-
-def told(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in line.items() if name not in ("tokens_per_second", "peak_memory")}
 
 
 def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
@@ -108,7 +93,40 @@ def wait_long() -> None:
     time.sleep(600)
 
 
-@pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+each_signal = pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)]
+)
+
+
+@each_signal
+def test_a_signal_during_an_update_saves_and_ends(
+    number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At an update without a checkpoint of its own."""
+    backward, calls = Objective.backward, itertools.count(1)
+
+    def signalled(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == 3:
+            os.kill(os.getpid(), number)
+        return backward(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Objective, "backward", signalled)
+        with pytest.raises(ends):
+            start()
+    assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 3)
+    start()
+    same_as_whole()
+
+
+def test_killed_between_the_last_checkpoint_and_its_link(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    set_link(Path("whole"), "latest", checkpoint_path(Path("whole"), 6))
+    start("run=whole")
+    assert "nothing to do" in capfd.readouterr().err
+    assert Path("whole/latest").resolve() == checkpoint_path(Path("whole"), 8).resolve()
+
+
+@each_signal
 def test_a_signal_ends_a_validation_that_would_take_long(
     number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +139,7 @@ def test_a_signal_ends_a_validation_that_would_take_long(
             assert time.monotonic() - began < 60
             assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 4)
             assert read_state(checkpoint_path(Path("run"), 4))["owes_validation"] is True
-            assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == []
+            assert [line["update"] for line in measured("run", "valid")] == []
         if isinstance(ended.value, SystemExit):
             assert ended.value.code == 143
     start()
@@ -157,7 +175,7 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
         patched.setattr(whole_folder, "sync_entry", killed)
         with pytest.raises(RuntimeError, match="killed"):
             start()
-    assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == [4]
+    assert [line["update"] for line in measured("run", "valid")] == [4]
     start()
     same_as_whole()
 
@@ -243,7 +261,7 @@ def command(*settings: str) -> None:
     main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors"])
+@pytest.mark.parametrize("file", ["training.safetensors"])
 def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of a file is limited, which cuts off a write like a full disk."""
     start("training.stopping.updates=4")
@@ -268,7 +286,7 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
     same_as_whole()
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors", "state.json", "SHA256SUMS"])
+@pytest.mark.parametrize("file", ["model.safetensors", "SHA256SUMS"])
 def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start("training.stopping.updates=4")
     with monkeypatch.context() as patched:
@@ -523,8 +541,6 @@ def test_a_run_directory_that_is_gone_is_not_made_anew(
 
 # ------------------------------------------------------------------------------------------------------- damage
 
-FILES = ("model.safetensors", "training.safetensors", "state.json")
-
 
 def cut_off(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
@@ -536,8 +552,10 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, Path.unlink])
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [("model.safetensors", cut_off), ("training.safetensors", flip_a_bit), ("state.json", Path.unlink)],
+)
 def test_damage_is_named_and_can_be_skipped(
     file: str, damage: Callable[[Path], None], here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
