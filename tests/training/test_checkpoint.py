@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -17,7 +16,6 @@ from torch import nn
 from nmt.core.errors import InputError
 from nmt.data import whole_folder
 from nmt.training import checkpoint
-from nmt.training.metrics import MetricsWriter, read
 from nmt.training.run_directory import (
     CHECKSUMS,
     MODEL,
@@ -159,18 +157,6 @@ def test_shared_weights_are_saved_once_and_stay_shared(tmp_path: Path) -> None:
     loaded = nn.Sequential(other, other)
     checkpoint.load_weights(folder, loaded)
     assert torch.equal(loaded[1].weight, one.weight)
-
-
-def test_metrics_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) -> None:
-    with MetricsWriter(tmp_path, after=0, tensorboard=False) as metrics:
-        for update in (1, 2, 3):
-            metrics.write("train", update, {"loss": 1.0 / update})
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"kind": "train", "upd')  # killed while writing
-    with MetricsWriter(tmp_path, after=2, tensorboard=False) as metrics:
-        metrics.write("train", 3, {"loss": 9.0})
-    assert [(line["update"], line["loss"]) for line in read(tmp_path)] == [(1, 1.0), (2, 0.5), (3, 9.0)]
-    assert all(json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
 
 
 @pytest.mark.parametrize("name", [MODEL, TRAINING, STATE])

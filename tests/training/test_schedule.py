@@ -9,7 +9,7 @@ import pytest
 from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.training.config import StoppingConfig, TrainingConfig
-from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
+from nmt.training.schedule import Constant, CosineDecay, InverseSqrt, Linear, Plateau, Schedule
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau
         (InverseSqrt(warmup=100), 50, 0.5),
         (InverseSqrt(warmup=100), 100, 1.0),
         (InverseSqrt(warmup=100), 400, 0.5),
-        (Cosine(warmup=100), 100, 1.0),
-        (Cosine(warmup=100), 600, 0.5),
-        (Cosine(warmup=100, final=0.2), 1100, 0.2),
-        (Cosine(warmup=100), 350, 0.5 * (1 + math.cos(math.pi / 4))),
+        (CosineDecay(warmup=100), 100, 1.0),
+        (CosineDecay(warmup=100), 600, 0.5),
+        (CosineDecay(warmup=100, final=0.2), 1100, 0.2),
+        (CosineDecay(warmup=100), 350, 0.5 * (1 + math.cos(math.pi / 4))),
         (Linear(warmup=10), 1100, 0.0),
         (Linear(warmup=10, hold=0.5), 550, 1.0),
         (Linear(warmup=10, hold=0.5, final=0.02), 825, 0.51),
