@@ -6,9 +6,6 @@ import math
 
 import pytest
 
-from nmt.config.structure import parse_document, validate
-from nmt.core.errors import InputError
-from nmt.training.config import StoppingConfig, TrainingConfig
 from nmt.training.schedule import Constant, CosineDecay, InverseSqrt, Linear, Plateau, Schedule
 
 
@@ -34,10 +31,3 @@ from nmt.training.schedule import Constant, CosineDecay, InverseSqrt, Linear, Pl
 )
 def test_factor(schedule: Schedule, update: int, expected: float) -> None:
     assert schedule.factor(update, last=1100, plateaus=2) == pytest.approx(expected)
-
-
-def test_a_run_must_end_and_a_falling_schedule_must_know_when() -> None:
-    with pytest.raises(ValueError, match="one of updates, epochs, minutes or patience"):
-        StoppingConfig()
-    with pytest.raises(InputError, match=r"^c.yaml:1: schedule: cosine falls until the last update: set stopping"):
-        validate(TrainingConfig, parse_document("schedule: cosine\nstopping: {epochs: 3}", "c.yaml"))
