@@ -72,7 +72,7 @@ PARTS = {
         tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "serve")),
     ),
     "tensorboard": Part(
-        ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_tensorboard.py",)
+        ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_metrics.py",)
     ),
     "ctranslate2": Part(
         ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),

@@ -40,7 +40,7 @@ from measuring import family, print_table, report, size_of
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import validate_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,11 +154,11 @@ class Saved:
         self._position = {"epoch": 0, "update": 0}
 
     def _newest(self) -> dict[str, int]:
-        latest = folders.latest(self._run)
+        latest = run_directory.latest_checkpoint(self._run)
         # a checkpoint that no longer exists has been replaced by a newer one
         with suppress(InputError, OSError):
             if latest is not None:
-                self._position = folders.read_state(latest)["position"]
+                self._position = run_directory.read_state(latest)["position"]
         return self._position
 
     @property

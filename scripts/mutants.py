@@ -52,7 +52,7 @@ REINFORCE = "tests/attention/test_reinforce.py"
 TRANSFORMER = "tests/models/test_transformer.py"
 BEAM, CONSTRAINED = "tests/search/test_beam.py", "tests/extras/decoding/test_constrained_search.py"
 ANY_FILES = ("tests/workflows/test_any_files.py", "-m", "not slow")
-STOPPED = "tests/workflows/test_stopped.py"
+STOPPED = "tests/workflows/test_train.py"
 
 
 def contract(test: str, models: str) -> tuple[str, ...]:
@@ -358,7 +358,7 @@ MUTANTS = (
         "nmt.training:OutOfMemoryRetry.attempts",
         "self._model.zero_grad(set_to_none=True)",
         "None",
-        ("tests/training/more/test_out_of_memory.py",),
+        ("tests/training/test_out_of_memory.py",),
     ),
     Mutant(
         "recomputation draws other dropout",
@@ -372,7 +372,7 @@ MUTANTS = (
         "nmt.training:Objective._mean",
         "totals.linked",
         "totals.tokens",
-        ("tests/training/test_guided_attention.py", "-k", "objective"),
+        ("tests/training/test_objective.py", "-k", "objective"),
     ),
     Mutant(
         "a resumed epoch begins anew",
@@ -401,7 +401,7 @@ MUTANTS = (
         "nmt.training:Trainer.resume",
         "restore_generators(_below('generator/', tensors), self.compute.device)",
         "None",
-        ("tests/workflows/test_resume.py", "-k", "killed"),
+        ("tests/workflows/test_killed.py", "-m", "not slow"),
     ),
     Mutant(
         "a validation that a signal has ended is forgotten",
@@ -468,7 +468,7 @@ MUTANTS = (
     ),
     Mutant(
         "a checkpoint of a newer format is read",
-        "nmt.training:_check_format",
+        "nmt.training:read_state",
         "format > FORMAT",
         "format > FORMAT + 1",
         ("tests/workflows/test_golden.py", "-k", "newer"),

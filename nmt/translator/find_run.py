@@ -11,7 +11,7 @@ from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import replace_file
 from nmt.experiment import Experiment
-from nmt.training import folders
+from nmt.training import run_directory
 
 RUNS = Path("runs")
 """Folder of the runs among which the last one is found without a name."""
@@ -52,7 +52,7 @@ def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     path = _find(model, overrides)
     checkpoint = path if is_checkpoint(path) else newest(path)
     if checkpoint is not None:
-        folders.refuse_newer(checkpoint)
+        run_directory.refuse_newer(checkpoint)
     return path
 
 
@@ -88,12 +88,12 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
 
 def newest(run: Path) -> Path | None:
     """Finds the newest complete checkpoint of a run, or an average if the run was passed on with that only."""
-    return folders.latest(run) or next(reversed(folders.averages(run)), None)
+    return run_directory.latest_checkpoint(run) or next(reversed(run_directory.average_paths(run)), None)
 
 
 def is_checkpoint(path: Path) -> bool:
     """Returns True for a folder, or a link to one, that is a checkpoint or an average of checkpoints."""
-    return (path / folders.MODEL).exists()
+    return (path / run_directory.MODEL).exists()
 
 
 def run_of(checkpoint: Path) -> Path:

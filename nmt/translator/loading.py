@@ -23,9 +23,10 @@ from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
+from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import checked_state
 
@@ -175,15 +176,15 @@ def load_trained(
     if changed := differences(trained_with.model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
-    lengths = folders.read_lengths(run)
-    folders.verify(folder, (folders.MODEL, folders.STATE))
+    lengths = run_directory.read_lengths(run)
+    run_directory.verify(folder, (run_directory.MODEL, run_directory.STATE))
     if checked_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
     with on_meta_device():
-        checkpoints.check_weights(folder, build_model(experiment, tokenizers))
+        checkpoints.check_weights(folder, build_model(experiment.model, tokenizers))
     with without_init():
-        built = build_model(experiment, tokenizers)
+        built = build_model(experiment.model, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
@@ -194,12 +195,10 @@ def load_trained(
     return trained
 
 
-def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
-    """Builds a new model with the configuration of an experiment and the sizes of its vocabularies."""
-    target = tokenizers.target
-    model = build(
-        experiment.model, source_tokens=tokenizers.source.size, target_tokens=target.size, pad=PAD, bos=target.begin
-    )
+def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
+    """Builds a new model of a configuration, with the sizes of its vocabularies."""
+    source, target = tokenizers.source, tokenizers.target
+    model = build(config, source_tokens=source.size, target_tokens=target.size, pad=PAD, bos=target.begin)
     model.output.suppressed = target.controls
     return model
 

@@ -19,7 +19,7 @@ from nmt.core.errors import InputError
 from nmt.data.segments import SourceLengths
 from nmt.experiment import FILE, Experiment, decides
 from nmt.models.config import ModelConfig
-from nmt.training import folders
+from nmt.training import run_directory
 
 
 class CheckpointManifest(Structure):
@@ -45,16 +45,16 @@ class CheckpointManifest(Structure):
 def checked_state(checkpoint: Path, experiment: Experiment, lengths: SourceLengths | None) -> dict[str, Any]:
     """Reads the state of a checkpoint, whose checksums the caller verifies. Raises InputError if the configuration or
     lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
-    state = folders.read_state(checkpoint)
+    state = run_directory.read_state(checkpoint)
     if state.get("manifest") is not None:
         trained = validate(
-            CheckpointManifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})
+            CheckpointManifest, Document(state["manifest"], {(): str(checkpoint / run_directory.STATE)})
         ).values
         now = CheckpointManifest.of(experiment, lengths).values
         for key, value in trained.items():
             is_uncounted = value is None and key.startswith("lengths")  # by an older version that prepared it
             if now.get(key) != value and decides(key) and not is_uncounted:
-                file = checkpoint.resolve().parents[1] / (folders.LENGTHS if key.startswith("lengths") else FILE)
+                file = checkpoint.resolve().parents[1] / (run_directory.LENGTHS if key.startswith("lengths") else FILE)
                 found = f"is {json.dumps(now[key])}" if key in now else "is missing"
                 raise InputError(
                     f"{file}: {key} {found}, but {checkpoint.resolve().name} was trained with {json.dumps(value)}; "

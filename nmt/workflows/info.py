@@ -19,8 +19,8 @@ from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
 from nmt.models.names import count
 from nmt.models.rnn.readers_config import ContextSourceConfig
-from nmt.training import folders
 from nmt.training import metrics as metrics_files
+from nmt.training import run_directory
 from nmt.training.validation import deciding_metric
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, find, find_checkpoint, is_checkpoint, run_of
 
@@ -137,10 +137,10 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
     folder = find_checkpoint(named, overrides)
     run = run_of(folder) if is_checkpoint(named) else named
     experiment = experiments.load(run / experiments.FILE, overrides)
-    shapes, form = _header(folder / folders.MODEL)
+    shapes, form = _header(folder / run_directory.MODEL)
     found = _checkpoints(run)
     counts = count({name: prod(shape) for name, shape in shapes.items()})
-    vocabulary = _vocabulary(experiment, shapes, folder / folders.MODEL)
+    vocabulary = _vocabulary(experiment, shapes, folder / run_directory.MODEL)
     return Info(
         run=str(run),
         checkpoint=str(folder),
@@ -150,7 +150,7 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         parts=tuple(ModelPart(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
         parameters=sum(counts.values()),
         format=form,
-        bytes=(folder / folders.MODEL).stat().st_size,
+        bytes=(folder / run_directory.MODEL).stat().st_size,
         training=_training(folder),
         metric=experiment.training.validation.metric,
         best=next((checkpoint for checkpoint in found if "best" in checkpoint.links), None),
@@ -171,7 +171,7 @@ def _header(path: Path) -> tuple[dict[str, tuple[int, ...]], str]:
             shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
             forms = {each.get_dtype() for each in slices.values()}
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise folders.Damaged(path, error) from None
+        raise run_directory.Damaged(path, error) from None
     return shapes, ", ".join(sorted(forms))
 
 
@@ -225,8 +225,8 @@ def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
 
 
 def _training(folder: Path) -> Training:
-    state = folders.read_state(folder)
-    written = datetime.fromtimestamp((folder / folders.STATE).stat().st_mtime, UTC).isoformat("T", "seconds")
+    state = run_directory.read_state(folder)
+    written = datetime.fromtimestamp((folder / run_directory.STATE).stat().st_mtime, UTC).isoformat("T", "seconds")
     try:
         if "position" not in state:
             return Training(int(state.get("update", _update(folder))), None, None, None, None, written)
@@ -235,7 +235,7 @@ def _training(folder: Path) -> Training:
         spent = float(place["seconds"])
         return Training(int(place["update"]), epoch, int(place["tokens"]), spent, str(state["precision"]), written)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise folders.Damaged(folder / folders.STATE, error) from None
+        raise run_directory.Damaged(folder / run_directory.STATE, error) from None
 
 
 def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
@@ -249,9 +249,9 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
             f"{run / metrics_files.FILE}: is not a file of metrics as nmt train writes it: {error}"
         ) from None
     leading = {name: (run / name).resolve() for name in LINKS if (run / name).exists()}
-    figures = {folder: validated.get(_update(folder), {}) for folder in folders.steps(run)}
-    for folder in folders.averages(run):
-        measured = folders.read_state(folder).get("measured")
+    figures = {folder: validated.get(_update(folder), {}) for folder in run_directory.checkpoint_paths(run)}
+    for folder in run_directory.average_paths(run):
+        measured = run_directory.read_state(folder).get("measured")
         figures[folder] = _figures(measured) if isinstance(measured, dict) else {}
     return tuple(
         Checkpoint(

@@ -26,6 +26,7 @@ from nmt.evaluation.perplexity import predict, token_log_probs
 from nmt.experiment import load
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel
+from nmt.extras.finetuning.risk import MinimumRisk
 from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss, training_criterion
@@ -38,14 +39,13 @@ from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
-from nmt.training.more.risk import MinimumRisk
 from nmt.training.objective import Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from nmt.workflows.train import train
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
-from tests.training.test_guided_attention import TOTALS, batch_of
+from tests.training.test_objective import TOTALS, batch_of
 from tests.workflows.runs import CONFIG, write_corpus
 
 graphs_of = Graphs.of
@@ -404,9 +404,9 @@ def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[in
     there = on_cuda(model.train())
     settings = RiskConfig(samples=3, max_length_ratio=5.0)
     with pretended() as device:
-        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), smoothing=0.1)
+        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), 0.1)
         source_BS = torch.tensor([sentence]).to(CUDA)
-        loss.loss(source_BS, source_BS)
+        loss(source_BS, source_BS)
     steps = 5 * len(sentence) + 10
     # the most tokens, then the hypotheses with their references
     assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)

@@ -57,12 +57,13 @@ from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, l
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
 from nmt.extras.documents.glossary import read_glossary, standing
 from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import Metrics
 from nmt.models.build import build
-from nmt.training import checkpoint, folders
-from nmt.training.more.pretrained import read_vectors
+from nmt.training import checkpoint
+from nmt.training.run_directory import CHECKSUMS, LENGTHS, MODEL, STATE, read_lengths, read_state
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
@@ -496,8 +497,8 @@ def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
     pair.save(run)
     model = build(experiment.model, source_tokens=pair.source.size, target_tokens=pair.target.size, pad=PAD, bos=BOS)
     saved = checkpoint.save(run, 2, model, {}, {"vocabulary": pair.fingerprint, "update": 2})
-    (saved / folders.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
-    (saved / folders.STATE).write_text(json.dumps({"vocabulary": pair.fingerprint, "update": 2}))  # or hides its format
+    (saved / CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
+    (saved / STATE).write_text(json.dumps({"vocabulary": pair.fingerprint, "update": 2}))  # or hides its format
     (run / "lengths.json").write_text('{"usual": 5, "longest": 9}\n')
     return load_trained(run, device="cpu", precision="float32")
 
@@ -541,7 +542,7 @@ def _info(part: str, seed: bytes | None = None) -> Callable[[Path], Opened]:
 def _weights(folder: Path) -> Opened:
     run = folder / "run"
     trained = make_run(run)
-    file = run / "latest" / folders.MODEL
+    file = run / "latest" / MODEL
     seed = file.read_bytes()
 
     def read(path: Path) -> None:
@@ -553,19 +554,19 @@ def _weights(folder: Path) -> Opened:
 
 
 def _state(folder: Path) -> Opened:
-    file = folder / folders.STATE
+    file = folder / STATE
     seed = json.dumps({"vocabulary": "0a", "update": 7, "measured": {"bleu": 1.5}}, indent=1).encode()
-    return Opened([seed], _of_file(file, lambda path: folders.read_state(path.parent)))
+    return Opened([seed], _of_file(file, lambda path: read_state(path.parent)))
 
 
 def _lengths(folder: Path) -> Opened:
     def read(path: Path) -> None:
-        found = folders.read_lengths(path.parent)
+        found = read_lengths(path.parent)
         assert found is not None
         assert found.usual > 0
         assert found.longest > 0
 
-    return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / folders.LENGTHS, read))
+    return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / LENGTHS, read))
 
 
 def _source_counts(folder: Path) -> Opened:

@@ -33,7 +33,8 @@ from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, s
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import Manifest
 from nmt.extras.exchange.export.export_model import exported_about
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint
+from nmt.training.run_directory import read_lengths, read_state
 from nmt.translator.loading import load_trained
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store
 
@@ -56,8 +57,8 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match="nested"):
         read_json(tmp_path / "state.json")
     readers: list[Callable[[], object]] = [
-        lambda: folders.read_state(tmp_path),
-        lambda: folders.read_lengths(tmp_path),
+        lambda: read_state(tmp_path),
+        lambda: read_lengths(tmp_path),
         lambda: Store.open(tmp_path),
         lambda: exported_about(tmp_path, remedy="x"),
         lambda: Manifest.load(tmp_path),
@@ -74,7 +75,7 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
 def test_lengths_that_are_none(tmp_path: Path, lengths: str) -> None:
     (tmp_path / "lengths.json").write_text(lengths)
     with pytest.raises(InputError, match="damaged"):
-        folders.read_lengths(tmp_path)
+        read_lengths(tmp_path)
 
 
 def _json(**changed: object) -> str:

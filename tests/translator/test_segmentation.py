@@ -20,7 +20,7 @@ from nmt.data.segments import SourceLengths
 from nmt.data.sentences import sentence_spans
 from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
-from nmt.training import folders
+from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
 from nmt.translator.aligner import Aligner
 from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
@@ -263,24 +263,24 @@ def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expecte
 def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
     report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
     lengths = SourceLengths(report["99%"], report["most"], several=0.0, letterless=0.0)
-    assert folders.read_lengths(trained / "run") == lengths
+    assert read_lengths(trained / "run") == lengths
     assert loaded(trained).trained.lengths == lengths
-    assert folders.read_lengths(tmp_path) is None
+    assert read_lengths(tmp_path) is None
     for damaged in ("{}", '{"usual": 1, "longest": 2, "several": 1.5}', '{"usual": 1, "longest": 2, "letterless": ""}'):
         (tmp_path / "lengths.json").write_text(damaged)
         with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
-            folders.read_lengths(tmp_path)
+            read_lengths(tmp_path)
     (tmp_path / "lengths.json").write_text('{"usual": 1, "longest": 2}')  # as earlier versions wrote it
-    assert folders.read_lengths(tmp_path) == SourceLengths(1, 2)
+    assert read_lengths(tmp_path) == SourceLengths(1, 2)
 
 
 def forget_lengths(run: Path) -> None:
     """Makes a run one of earlier versions, which kept no lengths, and no manifest that names them."""
     (run / "lengths.json").unlink()
     for checkpoint in {(run / link).resolve() for link in ("best", "latest")}:
-        state = json.loads((checkpoint / folders.STATE).read_text())
-        (checkpoint / folders.STATE).write_text(json.dumps({**state, "manifest": None}))
-        folders.write_checksums(checkpoint, (folders.MODEL, folders.TRAINING, folders.STATE))
+        state = json.loads((checkpoint / STATE).read_text())
+        (checkpoint / STATE).write_text(json.dumps({**state, "manifest": None}))
+        write_checksums(checkpoint, (MODEL, TRAINING, STATE))
 
 
 def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> No
     )
     done = nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
-    assert folders.read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
+    assert read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
     forget_lengths(tmp_path / "run")
     for missing in (None, "source-counts.json", "prepared/train/store.json"):
         if missing is not None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
 from nmt.cli import app
+from nmt.training import metrics
 from tests.workflows.forking import Forks
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
@@ -52,6 +53,41 @@ training:
   log_every: 1
 search: {max_length_ratio: 1.5}
 """
+
+
+def place(folder: Path, config: str = CONFIG) -> Path:
+    """Writes the corpus and config.yaml into a folder, which is made where there is none."""
+    folder.mkdir(exist_ok=True)
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the corpus and config.yaml."""
+    monkeypatch.chdir(tmp_path)
+    return place(tmp_path)
+
+
+def measured(run: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl, without those figures that depend on the clock."""
+    lines = metrics.read(Path(run))
+    return [
+        {name: value for name, value in line.items() if name not in ("tokens_per_second", "peak_memory")}
+        for line in lines
+        if kind in (None, line["kind"])
+    ]
+
+
+def assert_same_bits(one: Path, other: Path, *files: str) -> None:
+    """Two folders have safetensors files of the same tensors, by default those of a checkpoint."""
+    from nmt.training.checkpoint import read_tensors
+
+    for name in files or ("model.safetensors", "training.safetensors"):
+        left, right = read_tensors(one / name), read_tensors(other / name)
+        assert left.keys() == right.keys()
+        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
 
 
 def nmt(

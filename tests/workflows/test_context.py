@@ -41,8 +41,8 @@ from nmt.extras.service.engine import RequestOptions
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import Metrics
 from nmt.extras.service.translation_engine import TranslatorEngine
-from nmt.training import folders
 from nmt.training.checkpoint import read_tensors
+from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
 from nmt.translator.segmentation import PlainLine, Segmentation, SegmentTranslation
 from nmt.translator.translation import Translation
@@ -402,7 +402,7 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     ids = [data.valid.source(row).tolist() for row in rows]
     read = loaded.trained.prefixed(ids, [data.valid.source_texts()[row] for row in rows])
     assert read == [[*data.valid.prefix(row), *source] for row, source in zip(rows, ids, strict=True)]
-    (*_, (_, snapshot)) = folders.snapshots(Path("run"))
+    (*_, (_, snapshot)) = snapshot_paths(Path("run"))
     assert not any("<break>" in token for line in snapshot.read_text().splitlines() for token in line)
     tree = json.loads(nmt("evaluate", "run", "--json", "--precision", "float32")[1])
     test_sources = Path("test.de").read_text().splitlines()

@@ -34,7 +34,7 @@ from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
 from nmt.extras.service.engine import RequestOptions
 from nmt.extras.service.translation_engine import TranslatorEngine
-from nmt.training import folders
+from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
@@ -332,7 +332,7 @@ def test_validation_measures_each_direction(here: Path) -> None:
     ]
     tokens = sum(each.tokens for each in predictions)
     assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
-    (*_, (_, snapshot)) = folders.snapshots(Path("run"))
+    (*_, (_, snapshot)) = snapshot_paths(Path("run"))
     noted = [json.loads(line) for line in snapshot.read_text().splitlines()]
     assert len(noted) == 12
     assert not any("<2" in token for line in noted for token in line["source_tokens"])

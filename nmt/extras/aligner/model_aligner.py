@@ -21,7 +21,7 @@ from nmt.data.words import text_words, words_and_runs
 from nmt.extras.aligner.align import learn_word_aligner, lines_of
 from nmt.extras.aligner.aligner import WordAligner, between_words, learnt_alignments, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, LinkedPair, load_layer, save_layer, train_layer, weights
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import ALIGNER, LAYER, run_of
 from nmt.translator.loading import TrainedModel, load_trained
 
@@ -117,7 +117,7 @@ def load_model_aligner(trained: TrainedModel) -> ModelAligner:
 
 def _weights_name(trained: TrainedModel) -> str:
     """Returns the hash of a checkpoint's weights."""
-    return content_hash(trained.checkpoint / folders.MODEL).hex()
+    return content_hash(trained.checkpoint / run_directory.MODEL).hex()
 
 
 def learn_for_model(

@@ -22,7 +22,7 @@ from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, conn
 from nmt.extras.cluster.manifest import FILE, Manifest, remove_leftovers
 from nmt.extras.cluster.records import ShardOptions, Tally, translate_shard
 from nmt.extras.cluster.shards import Shard, check_output, check_wanted, find_shards
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions
@@ -248,10 +248,10 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
     """Collects everything that the translation of a shard is a function of. ``batch_tokens`` does not belong to it,
     because a translation does not depend on its batch."""
     run = run_of(job.checkpoints[0])
-    lengths = folders.read_lengths(run)
+    lengths = run_directory.read_lengths(run)
     made_with: dict[str, Any] = {
         "model": list(job.weights),
-        "vocabulary": folders.read_state(job.checkpoints[0]).get("vocabulary"),
+        "vocabulary": run_directory.read_state(job.checkpoints[0]).get("vocabulary"),
         "nmt": job.version,
         "--engine": job.engine,
         "--precision": job.precision,
@@ -270,7 +270,7 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
 
 
 def _weights(checkpoint: Path) -> str:
-    return _hash(checkpoint / folders.MODEL)
+    return _hash(checkpoint / run_directory.MODEL)
 
 
 def _hash(path: Path) -> str:

@@ -17,7 +17,7 @@ from nmt.extras.aligner import align as text_workflow
 from nmt.extras.aligner import model_aligner as workflow
 from nmt.extras.aligner.aligner import RULE, IndexedSentences, between_words, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import load_layer, weights
-from nmt.training import folders
+from nmt.training.run_directory import MODEL, STATE, TRAINING, write_checksums
 from nmt.translator.find_run import ALIGNER, LAYER
 from tests.workflows.runs import Command, in_process, sentences
 
@@ -262,7 +262,7 @@ def test_what_is_missing_damaged_or_anothers_names_the_remedy(trained: Path, tau
     data[-1] ^= 1
     weights_file.unlink()
     weights_file.write_bytes(data)
-    folders.write_checksums(weights_file.parent, (folders.MODEL, folders.TRAINING, folders.STATE))
+    write_checksums(weights_file.parent, (MODEL, TRAINING, STATE))
     assert refused() == f"{run / LAYER}: was taught on other weights than the model has now{remedy}"
     (run / LAYER).unlink()
     assert refused() == f"method='trained': {run / LAYER} is not there{remedy}"

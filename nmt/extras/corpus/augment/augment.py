@@ -42,7 +42,7 @@ from nmt.extras.corpus.augment.configurations import Synthetic, augmented, excha
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
 from nmt.extras.corpus.augment.steps import Step, hash_of
 from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
-from nmt.training.folders import MODEL
+from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows import train, translate
 

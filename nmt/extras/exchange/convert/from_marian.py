@@ -30,7 +30,7 @@ from nmt.nn.config import DropoutConfig, EmbeddingConfig
 from nmt.nn.positions import sinusoid_halves
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import record_last_run
 from nmt.translator.loading import build_model
 from nmt.translator.manifest import CheckpointManifest
@@ -70,12 +70,12 @@ def import_hf(source: Path, run: Path) -> None:
         with replace_folder(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
-            final = folders.step(unfinished, 0)
+            final = run_directory.checkpoint_path(unfinished, 0)
             manifest = CheckpointManifest.of(experiment, None).model_dump(mode="json")
             state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
-            checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
+            checkpoints.write(final, {run_directory.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
-                folders.point(unfinished, link, final)
+                run_directory.set_link(unfinished, link, final)
         record_last_run(run)
     for line in _left_out(found.generation):
         log.warning(line)
@@ -94,10 +94,10 @@ def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any
         if (last := f"model.{side}.layers.{layers.layers - 1}.fc1.weight") not in weights:
             raise InputError(f"{path}: has no {last}, and {found.config.path} says {layers.layers} {side}_layers")
     with on_meta_device():
-        shapes = checkpoints.named_weights(build_model(experiment, found.tokenizers))
+        shapes = checkpoints.named_weights(build_model(experiment.model, found.tokenizers))
     ours = _converted(found, weights, path, {name: weight.shape for name, weight in shapes.items()})
     with without_init():
-        model = build_model(experiment, found.tokenizers)
+        model = build_model(experiment.model, found.tokenizers)
     checkpoints.fill(model, ours, path)
     return experiment, model
 

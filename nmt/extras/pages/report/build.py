@@ -26,7 +26,7 @@ from nmt.extras.pages.report.draw import draw, draw_model, save
 from nmt.extras.pages.report.model_summary import facts_of, origin_of, parts_of
 from nmt.extras.pages.report.record import Corpus, Run, Sample, Snapshots, Translated
 from nmt.extras.pages.score_plot import draw_by_length
-from nmt.training import folders, metrics
+from nmt.training import metrics, run_directory
 from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest, run_of
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _snapshots(folder: Path) -> Snapshots | None:
     change of the option, are left out."""
     from nmt.alignment.formats import read_jsonl
 
-    noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
+    noted = [(update, path, list(read_jsonl(path))) for update, path in run_directory.snapshot_paths(folder)]
     count = min((len(found) for *_, found in noted), default=0)
     if count == 0:
         return None

@@ -24,7 +24,7 @@ from nmt.models.config import AnyDecoder, AnyEncoder, EmbeddingsEncoderConfig, M
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ContextSourceConfig
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.training.validation import deciding_metric, rank
 
 
@@ -95,7 +95,7 @@ def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, i
     from nmt.translator.loading import build_model
 
     with on_meta_device():
-        model = build_model(experiment, tokenizers)
+        model = build_model(experiment.model, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         part = part_of(name)
@@ -160,14 +160,14 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
     if experiment.data.imported is not None:
         details = {"command": f"nmt import hf, of {experiment.data.imported.name}"}
-    newest, state = folders.latest(folder), None
+    newest, state = run_directory.latest_checkpoint(folder), None
     with suppress(InputError):  # the figures of a damaged checkpoint are shown nevertheless
-        state = None if newest is None else folders.read_state(newest)
+        state = None if newest is None else run_directory.read_state(newest)
     if newest is not None and state is not None:
         position = state.get("position")
         seconds = position.get("seconds") if isinstance(position, dict) else None
         duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
-        written = datetime.fromtimestamp((newest / folders.STATE).stat().st_mtime)
+        written = datetime.fromtimestamp((newest / run_directory.STATE).stat().st_mtime)
         details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
         if "machine" in state:  # runs of older releases do not have it
             details["trained on"] = str(state["machine"])

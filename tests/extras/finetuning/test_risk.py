@@ -22,16 +22,17 @@ from nmt.core.errors import InputError
 from nmt.data.batching import Batch, halves, pad
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load
+from nmt.extras.finetuning import risk
+from nmt.extras.finetuning.risk import MinimumRisk, max_lengths, reward, sample
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
-from nmt.training import checkpoint, folders, metrics
+from nmt.training import checkpoint, metrics
 from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
-from nmt.training.more import risk
-from nmt.training.more.risk import MinimumRisk, max_lengths, reward, sample
 from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.run_directory import MODEL, TRAINING
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, make, tree
@@ -103,13 +104,13 @@ def risk_by_loops(
 
 
 def minimum_risk(model: Seq2Seq[Any, Any], compute: Compute = FLOAT32, **settings: Any) -> MinimumRisk:
-    return MinimumRisk(model, RiskConfig.model_validate(settings), compute, text, smoothing=0.1)
+    return MinimumRisk(model, RiskConfig.model_validate(settings), compute, text, 0.1)
 
 
 def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> TokenLoss:
     """The loss of SOURCES and TARGETS with given hypotheses."""
     monkeypatch.setattr(risk, "sample", lambda *_, **__: filled(drawn))
-    return found.loss(padded(SOURCES), padded(TARGETS))
+    return found(padded(SOURCES), padded(TARGETS))
 
 
 @pytest.mark.parametrize("include_reference", [True, False], ids=["with reference", "without"])
@@ -247,14 +248,14 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
 
     monkeypatch.setattr(risk, "sample", spy)
     torch.manual_seed(3)
-    first = minimum_risk(model).loss(padded(SOURCES), padded(TARGETS))
+    first = minimum_risk(model)(padded(SOURCES), padded(TARGETS))
     assert not seen[0][0]
     assert all(module.training for module in model.modules())
     torch.manual_seed(3)
     limits = max_lengths(padded(SOURCES) != PAD, 2.0)
     without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
     assert torch.equal(seen[0][1], without_dropout)
-    again = minimum_risk(model.train()).loss(padded(SOURCES), padded(TARGETS))
+    again = minimum_risk(model.train())(padded(SOURCES), padded(TARGETS))
     assert first.objective.item() != pytest.approx(again.objective.item(), rel=1e-4)
 
 
@@ -267,7 +268,7 @@ def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.Monke
         return forced(target_PT, memory)
 
     monkeypatch.setattr(model, "teacher_forced", counted)
-    minimum_risk(model, samples=20).loss(padded(SOURCES), padded(TARGETS))
+    minimum_risk(model, samples=20)(padded(SOURCES), padded(TARGETS))
     most = 2 * padded(TARGETS).numel()
     assert len(sizes) > 2
     assert 0.7 * most < max(sizes) <= most
@@ -282,7 +283,7 @@ def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyP
     model = make(MODELS["rnn"]).train()
     monkeypatch.setattr(risk, "sample", fail)
     with pytest.raises(torch.OutOfMemoryError):
-        minimum_risk(model).loss(padded(SOURCES), padded(TARGETS))
+        minimum_risk(model)(padded(SOURCES), padded(TARGETS))
     assert all(module.training for module in model.modules())
 
 
@@ -295,7 +296,7 @@ def test_in_bfloat16_every_weight_has_its_gradient() -> None:
     for precision in ("float32", "bfloat16"):
         torch.manual_seed(2)
         own = minimum_risk(model, Compute(torch.device("cpu"), precision), alpha=0.5, cross_entropy=1.0)
-        found = own.loss(padded(SOURCES), padded(TARGETS))
+        found = own(padded(SOURCES), padded(TARGETS))
         total = found.risk + found.objective
         gradients.append(torch.autograd.grad(total, list(model.parameters()), allow_unused=True))
     for one, other in zip(*gradients, strict=True):
@@ -413,7 +414,7 @@ def test_resumed_training_is_bit_identical(corpus: Path) -> None:
     in_two = trained(corpus, "in-two", *common, "training.stopping.updates=3")
     assert len(lines(in_two)) == 3
     trained(corpus, "in-two", *common, "training.stopping.updates=6")
-    for name in (folders.MODEL, folders.TRAINING):
+    for name in (MODEL, TRAINING):
         one, other = (checkpoint.read_tensors(run / "latest" / name) for run in (whole, in_two))
         assert one.keys() == other.keys()
         assert all(one[key].numpy().tobytes() == other[key].numpy().tobytes() for key in one)

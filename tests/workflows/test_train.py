@@ -25,15 +25,21 @@ from nmt import experiment as experiments
 from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
+<<<<<<< HEAD:tests/workflows/test_stopped.py
 from nmt.data import atomic_folder
 from nmt.training import checkpoint, folders
+=======
+from nmt.data import whole_folder
+from nmt.training import averaging, checkpoint
+>>>>>>> training:tests/workflows/test_train.py
 from nmt.training.checkpoint import read_tensors
-from nmt.training.metrics import Metrics
-from nmt.training.more import averaging, damaged
+from nmt.training.metrics import MetricsWriter
+from nmt.training.objective import Objective
+from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state, set_link
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import assert_same_bits, measured, place
 
 SETTINGS = [
     "training.stopping.updates=8", "training.validation.every=4", "training.save_every=2", "training.ema=0.5",
@@ -45,15 +51,10 @@ SETTINGS = [
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the corpus and a run of 8 updates in whole/. Read it only."""
-    folder = tmp_path_factory.mktemp("prepared")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    folder = place(tmp_path_factory.mktemp("prepared"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
         start("run=whole")
-    finally:
-        os.chdir(before)
     return folder
 
 
@@ -71,24 +72,13 @@ def start(*settings: str, skip_damaged: bool = False) -> Path:
 
 def same_as_whole(run: str = "run", whole: str = "whole") -> None:
     """The run has come to the end of the one that nothing has disturbed."""
-    for name in ("model.safetensors", "training.safetensors"):
-        left, right = (read_tensors(Path(each) / "latest" / name) for each in (whole, run))
-        assert left.keys() == right.keys()
-        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
+    assert_same_bits(Path(run, "latest"), Path(whole, "latest"))
     assert Path(run, "best").readlink() == Path(whole, "best").readlink()
-    assert [told(line) for line in lines(run)] == [told(line) for line in lines(whole)]
-    states = [folders.read_state(Path(each) / "latest") for each in (whole, run)]
+    assert measured(run) == measured(whole)
+    states = [read_state(Path(each) / "latest") for each in (whole, run)]
     for state in states:
         del state["position"]["seconds"]
     assert states[0] == states[1]
-
-
-def lines(run: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
-
-
-def told(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in line.items() if name not in ("tokens_per_second", "peak_memory")}
 
 
 def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
@@ -108,7 +98,40 @@ def wait_long() -> None:
     time.sleep(600)
 
 
-@pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+each_signal = pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)]
+)
+
+
+@each_signal
+def test_a_signal_during_an_update_saves_and_ends(
+    number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At an update without a checkpoint of its own."""
+    backward, calls = Objective.backward, itertools.count(1)
+
+    def signalled(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == 3:
+            os.kill(os.getpid(), number)
+        return backward(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Objective, "backward", signalled)
+        with pytest.raises(ends):
+            start()
+    assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 3)
+    start()
+    same_as_whole()
+
+
+def test_killed_between_the_last_checkpoint_and_its_link(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    set_link(Path("whole"), "latest", checkpoint_path(Path("whole"), 6))
+    start("run=whole")
+    assert "nothing to do" in capfd.readouterr().err
+    assert Path("whole/latest").resolve() == checkpoint_path(Path("whole"), 8).resolve()
+
+
+@each_signal
 def test_a_signal_ends_a_validation_that_would_take_long(
     number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,9 +142,9 @@ def test_a_signal_ends_a_validation_that_would_take_long(
             with pytest.raises(ends) as ended:
                 start()
             assert time.monotonic() - began < 60
-            assert folders.latest(Path("run")) == folders.step(Path("run"), 4)
-            assert folders.read_state(folders.step(Path("run"), 4))["owes_validation"] is True
-            assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == []
+            assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 4)
+            assert read_state(checkpoint_path(Path("run"), 4))["owes_validation"] is True
+            assert [line["update"] for line in measured("run", "valid")] == []
         if isinstance(ended.value, SystemExit):
             assert ended.value.code == 143
     start()
@@ -157,7 +180,7 @@ def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
         patched.setattr(atomic_folder, "sync_entry", killed)
         with pytest.raises(RuntimeError, match="killed"):
             start()
-    assert [line["update"] for line in lines("run") if line["kind"] == "valid"] == [4]
+    assert [line["update"] for line in measured("run", "valid")] == [4]
     start()
     same_as_whole()
 
@@ -207,9 +230,9 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, mon
         with pytest.raises(SystemExit) as ended:
             start()
     assert ended.value.code == 143
-    assert folders.steps(Path("run")) == [folders.step(Path("run"), 2), folders.step(Path("run"), 3)]
-    for folder in folders.steps(Path("run")):
-        damaged.check(folder)
+    assert checkpoint_paths(Path("run")) == [checkpoint_path(Path("run"), 2), checkpoint_path(Path("run"), 3)]
+    for folder in checkpoint_paths(Path("run")):
+        checkpoint.check_resumable(folder)
     start()
     same_as_whole()
 
@@ -243,7 +266,7 @@ def command(*settings: str) -> None:
     main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors"])
+@pytest.mark.parametrize("file", ["training.safetensors"])
 def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of a file is limited, which cuts off a write like a full disk."""
     start("training.stopping.updates=4")
@@ -262,13 +285,13 @@ def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.Mon
     assert (code, said.count("\n")) == (2, 1), said
     assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
-    for folder in folders.steps(Path("run")):
-        damaged.check(folder)
+    for folder in checkpoint_paths(Path("run")):
+        checkpoint.check_resumable(folder)
     start()
     same_as_whole()
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors", "state.json", "SHA256SUMS"])
+@pytest.mark.parametrize("file", ["model.safetensors", "SHA256SUMS"])
 def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start("training.stopping.updates=4")
     with monkeypatch.context() as patched:
@@ -294,14 +317,14 @@ def test_a_full_disk_for_the_metrics(here: Path, monkeypatch: pytest.MonkeyPatch
     """Names the file; half a line is dropped by the next start."""
     start("training.stopping.updates=4")
     size = Path("run/metrics.jsonl").stat().st_size
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def limited(metrics: Metrics, *arguments: Any) -> None:
+    def limited(metrics: MetricsWriter, *arguments: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
         write(metrics, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", limited)
+        patched.setattr(MetricsWriter, "write", limited)
         assert in_fork(command) == (2, "error: run/metrics.jsonl: File too large\n")
     assert Path("run/metrics.jsonl").stat().st_size == size + 20
     start()
@@ -373,9 +396,9 @@ def test_a_file_system_without_locks_is_warned_of(
 def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first training goes on to its end. A release from before the directory itself was locked, which locks the
     file only, is kept out too, and keeps others out."""
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def second(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+    def second(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
         write(metrics, kind, update, values)
         if (kind, update) == ("train", 3):
             with Path("run/.lock").open() as lock, pytest.raises(BlockingIOError):
@@ -386,7 +409,7 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
             assert said.startswith("error: run: another process is training in it; wait for it, or set another run")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", second)
+        patched.setattr(MetricsWriter, "write", second)
         start()
     same_as_whole()
     with Path("run/.lock").open("w") as lock:
@@ -396,16 +419,16 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
 
 def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its midst: of another vocabulary, at the same place. And begun before: the training waits."""
-    write = Metrics.write
+    write = MetricsWriter.write
 
-    def prepared_anew(metrics: Metrics, kind: str, update: int, values: Any) -> None:
+    def prepared_anew(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
         write(metrics, kind, update, values)
         if (kind, update) == ("train", 3):
             assert in_fork(lambda: main([*other, "--force"]))[0] == 0
 
     other = ["prepare", "config.yaml", "--quiet", "--set", "data.prepared=prepared", "--set", "data.subwords.size=50"]
     with monkeypatch.context() as patched:
-        patched.setattr(Metrics, "write", prepared_anew)
+        patched.setattr(MetricsWriter, "write", prepared_anew)
         start()
     same_as_whole()
     shutil.rmtree("run")
@@ -481,7 +504,7 @@ def deleted_slowly() -> None:
 
 MOMENTS: dict[str, tuple[object, str]] = {
     "the first line": (experiments, "save"),
-    "an update": (Metrics, "write"),
+    "an update": (MetricsWriter, "write"),
     "a validation": (Validation, "_write_snapshot"),
     "a checkpoint": (checkpoint, "_write_tensors"),
     "the average": (averaging, "average_weights"),
@@ -523,8 +546,6 @@ def test_a_run_directory_that_is_gone_is_not_made_anew(
 
 # ------------------------------------------------------------------------------------------------------- damage
 
-FILES = ("model.safetensors", "training.safetensors", "state.json")
-
 
 def cut_off(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
@@ -536,8 +557,10 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, Path.unlink])
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [("model.safetensors", cut_off), ("training.safetensors", flip_a_bit), ("state.json", Path.unlink)],
+)
 def test_damage_is_named_and_can_be_skipped(
     file: str, damage: Callable[[Path], None], here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -562,7 +585,7 @@ def test_damage_is_named_and_can_be_skipped(
 def test_several_damaged_ones_are_skipped_and_whole_ones_never(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     start("training.stopping.updates=6")
     for update in (4, 6):
-        flip_a_bit(folders.step(Path("run"), update) / "training.safetensors")
+        flip_a_bit(checkpoint_path(Path("run"), update) / "training.safetensors")
     start("training.stopping.updates=7", skip_damaged=True)
     assert "going on from update 2\n" in capfd.readouterr().err
     start(skip_damaged=True)
@@ -606,4 +629,4 @@ def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
     Path("run/latest/SHA256SUMS").unlink()
     _forget_format(Path("run/latest/state.json"))
     with pytest.raises(InputError, match="unreadable checkpoint"):
-        damaged.check(Path("run/latest"))
+        checkpoint.check_resumable(Path("run/latest"))

@@ -13,7 +13,7 @@ import torch
 
 from nmt.core.errors import InputError
 from nmt.experiment import Experiment, load
-from nmt.training.more.pretrained import fill_rows, read_vectors
+from nmt.extras.finetuning.pretrained import fill_rows, read_vectors
 from nmt.translator.loading import load_trained
 from nmt.workflows.info import inspect
 from nmt.workflows.train import train

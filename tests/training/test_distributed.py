@@ -29,8 +29,8 @@ from nmt.core.errors import InputError
 from nmt.data.batching import epoch_batches
 from nmt.experiment import load
 from nmt.training.checkpoint import read_tensors
-from nmt.training.more import distributed
-from nmt.training.more.distributed import LaunchEnvironment, shares
+from nmt.training.distributed import LaunchEnvironment, ProcessGroup, shares
+from nmt.training.processes import Processes
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
@@ -77,11 +77,6 @@ WHOLE = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "loca
 
 
 def test_the_environment_says_which_process_this_is() -> None:
-    assert (
-        LaunchEnvironment.of({})
-        == LaunchEnvironment.of({"MASTER_ADDR": "localhost"})
-        == LaunchEnvironment(rank=0, size=1, local_rank=0)
-    )
     assert LaunchEnvironment.of(WHOLE) == LaunchEnvironment(rank=1, size=2, local_rank=1, local_size=1)
     assert LaunchEnvironment.of({**WHOLE, "LOCAL_WORLD_SIZE": "2"}).local_size == 2
 
@@ -106,13 +101,13 @@ def test_an_environment_that_makes_no_sense_is_refused(change: dict[str, str | N
 def test_each_process_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    second = LaunchEnvironment(rank=3, size=4, local_rank=1)
+    second = ProcessGroup(LaunchEnvironment(rank=3, size=4, local_rank=1))
     assert [second.device(name) for name in ("auto", "cuda", "cpu")] == ["cuda:1", "cuda:1", "cpu"]
-    assert LaunchEnvironment().device("cuda:1") == "cuda:1"
+    assert Processes().device("cuda:1") == "cuda:1"
     with pytest.raises(InputError, match="--device cuda:1: is one GPU for 4 processes"):
         second.device("cuda:1")
     with pytest.raises(InputError, match="more processes than GPUs"):
-        LaunchEnvironment(rank=2, size=4, local_rank=2).device("auto")
+        ProcessGroup(LaunchEnvironment(rank=2, size=4, local_rank=2)).device("auto")
 
 
 # ------------------------------------------------------------------------------------------------ processes
@@ -355,12 +350,12 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
     """However many parts this process makes of its share: they do not know how many."""
     asked: list[Sequence[float]] = []
 
-    def total(self: distributed.ProcessGroup, values: Sequence[float]) -> list[float]:
+    def total(self: ProcessGroup, values: Sequence[float]) -> list[float]:
         asked.append(values)
         return [value + 10.0 for value in values]
 
-    monkeypatch.setattr(distributed.ProcessGroup, "all_reduce", total)
-    summed = distributed.ProcessGroup(LaunchEnvironment(0, 2)).batch_all_reduce()
+    monkeypatch.setattr(ProcessGroup, "all_reduce", total)
+    summed = ProcessGroup(LaunchEnvironment(0, 2)).batch_all_reduce()
     assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
     assert asked == [[1.0, 2.0]]
 
@@ -368,9 +363,9 @@ def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.Mo
 def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
     """Leaves behind what this process has summed, and what it was told that all have."""
     asked: list[dict[str, list[float]]] = []
-    batch_all_reduce = distributed.ProcessGroup.batch_all_reduce
+    batch_all_reduce = ProcessGroup.batch_all_reduce
 
-    def noting(self: distributed.ProcessGroup) -> Callable[[torch.Tensor], torch.Tensor]:
+    def noting(self: ProcessGroup) -> Callable[[torch.Tensor], torch.Tensor]:
         summed = batch_all_reduce(self)
 
         def noted(own_N: torch.Tensor) -> torch.Tensor:
@@ -380,7 +375,7 @@ def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings
 
         return noted
 
-    distributed.ProcessGroup.batch_all_reduce = noting  # type: ignore[method-assign]
+    ProcessGroup.batch_all_reduce = noting  # type: ignore[method-assign]
     try:
         _process(folder, rank, environment, settings)
     finally:
@@ -506,7 +501,7 @@ def test_half_an_environment_is_refused_in_one_line(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     launcher = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "nmt",
          *_arguments(ENDLESS)],
@@ -542,58 +537,6 @@ def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, s
     assert done.stderr.count(b"update 2, epoch") == 1
     whole, own = (folder / run / "latest" / "model.safetensors" for run in ("torchrun", "own"))
     assert whole.read_bytes() == own.read_bytes()
-
-
-def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training.more import launch
-
-    monkeypatch.setattr(launch, "_cores", lambda: 7)
-    monkeypatch.setattr(launch, "_Other", _Ended)
-    for given_threads, expected in (("", "3"), ("5", "5")):
-        monkeypatch.setenv("OMP_NUM_THREADS", given_threads)
-        with launch.spawn_workers(2, ["train"]):
-            assert LaunchEnvironment.of(os.environ) == LaunchEnvironment(0, 2, 0, 2)
-            assert os.environ["OMP_NUM_THREADS"] == expected
-        assert LaunchEnvironment.of(os.environ) == LaunchEnvironment()
-        assert os.environ["OMP_NUM_THREADS"] == given_threads
-
-
-class _Ended:
-    """A process that has ended well."""
-
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
-        assert (environment["RANK"], environment["WORLD_SIZE"], environment["MASTER_ADDR"]) == ("1", "2", "127.0.0.1")
-        self.process = self
-
-    def poll(self) -> int:
-        return 0
-
-    def kill(self) -> None:
-        pass
-
-
-def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.training.more import launch
-
-    killed: list[int] = []
-
-    class Running(_Ended):
-        def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
-            self.process, self.rank = self, int(environment["RANK"])
-            if self.rank == 2:
-                raise KeyboardInterrupt
-
-        def poll(self) -> int | None:  # type: ignore[override]
-            return None
-
-        def kill(self) -> None:
-            killed.append(self.rank)
-
-    monkeypatch.setattr(launch, "_Other", Running)
-    monkeypatch.setattr(launch, "FAREWELL", 0.1)
-    with pytest.raises(KeyboardInterrupt), launch.spawn_workers(3, ["train"]):
-        pass
-    assert killed == [1]
 
 
 @pytest.mark.slow
@@ -716,7 +659,7 @@ def _lives(pid: int) -> bool:
 
 
 def _begin(folder: Path, *settings: str) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     arguments = [part for each in settings for part in ("--set", each)]
     return subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
@@ -738,7 +681,7 @@ def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     arguments = [part for each in ENDLESS for part in ("--set", each)]
     process = subprocess.Popen(
         [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2"],

@@ -32,7 +32,7 @@ ORDERLY = (0, 130, 143)
 LAST_WORDS = 10.0
 """Seconds that the other processes have to say why they end, after this one has noticed that one is gone."""
 
-_PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.more.launch as launch
+_PROGRAM = """import _thread, nmt.cli.app as app, nmt.training.launch as launch
 _thread.start_new_thread(launch.watch_parent, ())
 app.main()"""
 
@@ -50,9 +50,11 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
     """
     if there := [name for name in ("RANK", "WORLD_SIZE") if name in os.environ]:
         raise InputError(f"--processes {count}: {there[0]} is set, as by torchrun; use one of the two")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     shared = {
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
+        "MASTER_PORT": str(port),
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
         "TORCHELASTIC_RUN_ID": secrets.token_hex(8),  # identifies the messages on the port
@@ -61,64 +63,59 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
     with ExitStack() as stack:
         files = [stack.enter_context(TemporaryFile()) for _ in range(1, count)]
         stack.enter_context(terminated_as_interrupted())
-        stack.enter_context(_environment(shared | {"RANK": "0", "LOCAL_RANK": "0"}))
-        others: list[_Other] = []
+        stack.callback(os.environ.update, os.environ.copy())
+        stack.callback(os.environ.clear)  # before the update: callbacks are called in reverse
+        os.environ.update(shared, RANK="0", LOCAL_RANK="0")
+        workers: list[_Worker] = []
         missed, patience = threading.Event(), 0.0
         try:
             for rank, file in enumerate(files, 1):
-                others.append(_Other(arguments, shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, file))
-            with _watched(others, missed):
+                workers.append(_Worker(arguments, shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, file))
+            with _watched(workers, missed):
                 yield
             patience = FAREWELL
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # SystemExit: SIGTERM, after everything has been saved
             if missed.is_set():
-                _show(others, "")
-                raise InputError(_killed(others) or "another process has ended; its own message says why") from None
-            patience = FAREWELL
-            raise
-        except SystemExit:  # SIGTERM, after everything has been saved
+                _show(workers, "")
+                raise InputError(_killed(workers) or "another process has ended; its own message says why") from None
             patience = FAREWELL
             raise
         except InputError as error:
-            from nmt.training.more.distributed import PeerLost
+            from nmt.training.distributed import PeerLost
 
             if isinstance(error, PeerLost):
-                _wait(others, LAST_WORDS)
-                _show(others, str(error))
-                error = InputError(_killed(others) or str(error))
+                _wait(workers, LAST_WORDS)
+                _show(workers, str(error))
+                error = InputError(_killed(workers) or str(error))
             raise error from None
         finally:
             try:
-                _wait(others, patience)
+                _wait(workers, patience)
             finally:
-                for other in others:
-                    other.kill()
+                for worker in workers:
+                    worker.kill()
+                    worker.wait()
 
 
-class _Other:
+class _Worker(subprocess.Popen[bytes]):
     """One of the further processes, and the file of its messages."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], said: IO[bytes]) -> None:
-        self._said = said
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], messages: IO[bytes]) -> None:
+        self._messages = messages
         # the same code as this process, even if the current folder has another nmt
-        path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.process = subprocess.Popen(
+        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        super().__init__(
             [sys.executable, "-c", _PROGRAM, *arguments],
             env={**os.environ, **environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
-            stdin=subprocess.PIPE,  # see ``follow``
+            stdin=subprocess.PIPE,  # see ``watch_parent``
             stdout=2,
-            stderr=said,
+            stderr=messages,
         )
 
-    def said(self) -> str:
+    def messages(self) -> str:
         """Reads the messages of the process so far."""
-        self._said.seek(0)
-        return self._said.read().decode(errors="replace")
-
-    def kill(self) -> None:
-        """Kills the process if it has not ended."""
-        self.process.kill()
-        self.process.wait()
+        self._messages.seek(0)
+        return self._messages.read().decode(errors="replace")
 
 
 def watch_parent() -> None:
@@ -129,55 +126,50 @@ def watch_parent() -> None:
     os._exit(1)
 
 
-def _killed(others: Sequence[_Other]) -> str:
+def _killed(workers: Sequence[_Worker]) -> str:
     """Names a process that a signal has ended; returns an empty string if there is none."""
-    for rank, other in enumerate(others, 1):
-        if (code := other.process.poll() or 0) < 0:
+    for rank, worker in enumerate(workers, 1):
+        if (code := worker.poll() or 0) < 0:
             return f"process {rank}: {signal.strsignal(-code)}; the same command goes on from the last checkpoint"
     return ""
 
 
-def _wait(others: Sequence[_Other], seconds: float) -> None:
+def _wait(workers: Sequence[_Worker], seconds: float) -> None:
     """Waits until all have ended, or that many seconds have passed."""
     deadline = time.monotonic() + seconds
-    while any(other.process.poll() is None for other in others) and time.monotonic() < deadline:
+    while any(worker.poll() is None for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
-def _show(others: Sequence[_Other], own: str) -> None:
-    """Prints the messages of processes that have ended by themselves, unless they repeat this process' ``own``."""
+def _show(workers: Sequence[_Worker], own: str) -> None:
+    """Prints the messages of processes that have ended by themselves, unless they repeat this process' ``own``, or are
+    a consequence of another's end. Raises typer.Exit with 1 for a bug of ours."""
+
+    def plain(message: str) -> str:
+        return re.sub(r"process \d+ of \d+: ", "", " ".join(message.split()))
+
     is_fault = False
-    for other in others:
-        text = other.said()
-        if other.process.poll() in (None, *ORDERLY) or _is_consequence(text, own):
-            continue
-        print(text, end="", file=sys.stderr)
-        is_fault |= other.process.returncode == 1
+    for worker in workers:
+        text = worker.messages()
+        is_known = own != "" and plain(own) in plain(text)
+        is_consequence = "lost touch with the others" in text or "another process disagrees" in text
+        if worker.poll() not in (None, *ORDERLY) and not is_known and not is_consequence:
+            print(text, end="", file=sys.stderr)
+            is_fault |= worker.returncode == 1
     if is_fault:
         raise typer.Exit(1)
 
 
-def _is_consequence(text: str, own: str) -> bool:
-    def plain(message: str) -> str:
-        return re.sub(r"process \d+ of \d+: ", "", " ".join(message.split()))
-
-    return (
-        "lost touch with the others" in text
-        or "another process disagrees" in text
-        or (own != "" and plain(own) in plain(text))
-    )
-
-
 @contextmanager
-def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None]:
+def _watched(workers: Sequence[_Worker], missed: threading.Event) -> Iterator[None]:
     """Interrupts this process if another one has failed and this one has not noticed after ``LAST_WORDS``, because it
     may be waiting for all to start. ``missed`` is then set."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.2):
-            if any(other.process.poll() not in (None, *ORDERLY) for other in others):
-                if not over.wait(2.0 if _killed(others) else LAST_WORDS):  # a killed process says nothing
+            if any(worker.poll() not in (None, *ORDERLY) for worker in workers):
+                if not over.wait(2.0 if _killed(workers) else LAST_WORDS):  # a killed process says nothing
                     missed.set()
                     _thread.interrupt_main()
                 return
@@ -191,28 +183,6 @@ def _watched(others: Sequence[_Other], missed: threading.Event) -> Iterator[None
         watcher.join()
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Sets the variables in the body of the context."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 def _cores() -> int:
     """Counts the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

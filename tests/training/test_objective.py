@@ -27,9 +27,9 @@ from nmt.models.loss import CrossEntropy, token_loss
 from nmt.training import metrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
-from nmt.training.more.out_of_memory import OutOfMemoryRetry
 from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.out_of_memory import OutOfMemoryRetry
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.test_guidance import LINKS as TOKEN_LINKS

@@ -22,7 +22,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,6 @@ MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.jso
 CHECKSUMS = "SHA256SUMS"
 LENGTHS = "lengths.json"
 
-_STEP = re.compile(r"step-(\d{8,})")
-_SNAPSHOT = re.compile(r"(\d{8,})\.jsonl")
-
 
 class Damaged(InputError):
     """A checkpoint, or a part of it, differs from what was written."""
@@ -55,39 +52,43 @@ class Damaged(InputError):
         )
 
 
-def step(run: Path, update: int) -> Path:
+def checkpoint_path(run: Path, update: int) -> Path:
     """Returns the path of an update's checkpoint, which need not exist."""
     return run / "checkpoints" / f"step-{update:08d}"
 
 
-def steps(run: Path) -> list[Path]:
+def checkpoint_paths(run: Path) -> list[Path]:
     """Lists the complete checkpoints of a run, oldest first."""
-    matches = [(_STEP.fullmatch(path.name), path) for path in (run / "checkpoints").glob("step-*")]
-    return [path for _, path in sorted((int(match[1]), path) for match, path in matches if match)]
+    return [path for _, path in _numbered(run / "checkpoints", r"step-(\d{8,})")]
 
 
-def snapshot(run: Path, update: int) -> Path:
+def snapshot_path(run: Path, update: int) -> Path:
     """Returns the path of the attention at a validation, which need not exist."""
     return run / "snapshots" / f"{update:08d}.jsonl"
 
 
-def snapshots(run: Path) -> list[tuple[int, Path]]:
+def snapshot_paths(run: Path) -> list[tuple[int, Path]]:
     """Lists the existing snapshots with their updates, oldest first."""
-    matches = [(_SNAPSHOT.fullmatch(path.name), path) for path in (run / "snapshots").glob("*.jsonl")]
+    return _numbered(run / "snapshots", r"(\d{8,})\.jsonl")
+
+
+def _numbered(folder: Path, pattern: str) -> list[tuple[int, Path]]:
+    """Lists the paths in a folder whose names match, sorted by their numbers, the first group of the pattern."""
+    matches = [(re.fullmatch(pattern, path.name), path) for path in folder.glob("*")]
     return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def drop_snapshots(run: Path, *, after: int, again: bool) -> None:
     """Removes snapshots of updates after ``after``, with ``again`` also the one of ``after`` itself, and half-written
     files."""
-    for update, path in snapshots(run):
+    for update, path in snapshot_paths(run):
         if update > after or (again and update == after):
             path.unlink()
     for unfinished in (run / "snapshots").glob(".*.partial-*"):
         unfinished.unlink()
 
 
-def average(run: Path, members: Sequence[str]) -> Path:
+def average_path(run: Path, members: Sequence[str]) -> Path:
     """Returns the path of the average of some checkpoints, which need not exist; ``members`` are their names, the
     newest last. Different members give different paths."""
     digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:8]
@@ -95,12 +96,12 @@ def average(run: Path, members: Sequence[str]) -> Path:
     return run / "checkpoints" / f"average-{newest}-of-{len(members)}-{digest}"
 
 
-def averages(run: Path) -> list[Path]:
+def average_paths(run: Path) -> list[Path]:
     """Lists the existing averages."""
     return sorted((run / "checkpoints").glob("average-*"))
 
 
-def point(run: Path, name: str, checkpoint: Path) -> None:
+def set_link(run: Path, name: str, checkpoint: Path) -> None:
     """Points the link ``name`` of a run at a checkpoint, atomically."""
     beside = run / f".{name}.unfinished"
     beside.unlink(missing_ok=True)
@@ -115,17 +116,17 @@ def recover(run: Path) -> None:
         atomic_folder.recover(replaced.with_name(replaced.name.removeprefix(".").removesuffix(".replaced")))
 
 
-def latest(run: Path) -> Path | None:
+def latest_checkpoint(run: Path) -> Path | None:
     """Returns the newest complete checkpoint, which the link ``latest`` may miss: a run may have stopped between
     writing and linking."""
-    return next(reversed(steps(run)), None)
+    return next(reversed(checkpoint_paths(run)), None)
 
 
 def prune(run: Path, *, keep: int, retain: Collection[Path] = ()) -> None:
     """Deletes all checkpoints except the newest ``keep``, those to ``retain`` and the one that ``best`` links to; also
     deletes unfinished ones. Averages are kept."""
     best = (run / "best").resolve() if (run / "best").exists() else None
-    for old in steps(run)[:-keep]:
+    for old in checkpoint_paths(run)[:-keep]:
         if old.resolve() != best and old not in retain:
             atomic_folder.remove(old)
     for unfinished in (run / "checkpoints").glob(".step-*"):
@@ -141,7 +142,15 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         raise Damaged(path, error) from None
     if not isinstance(state, dict):
         raise Damaged(path, "no JSON object")
-    _check_format(path, state)
+    format, writer = state.get("format", 1), state.get("nmt")
+    if type(format) is not int or format < 1:
+        raise Damaged(path, f"its format is {format!r}, which is not a number from 1")
+    if format > FORMAT:
+        needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"
+        raise InputError(
+            f"{path}: is of format {format}, and this is nmt {VERSION}, which reads formats up to {FORMAT}; "
+            f"install {needed} or a newer one"
+        )
     return state
 
 
@@ -152,19 +161,6 @@ def refuse_newer(checkpoint: Path) -> None:
         read_state(checkpoint)
     except Damaged:
         return
-
-
-def _check_format(path: Path, state: Mapping[str, Any]) -> None:
-    format = state.get("format", 1)
-    if type(format) is not int or format < 1:
-        raise Damaged(path, f"its format is {format!r}, which is not a number from 1")
-    if format > FORMAT:
-        writer = state.get("nmt")
-        needed = f"nmt {writer}, which wrote it," if isinstance(writer, str) else "the nmt that wrote it"
-        raise InputError(
-            f"{path}: is of format {format}, and this is nmt {VERSION}, which reads formats up to {FORMAT}; "
-            f"install {needed} or a newer one"
-        )
 
 
 def write_checksums(folder: Path, names: Sequence[str]) -> None:

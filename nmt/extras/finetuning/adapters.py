@@ -25,14 +25,16 @@ from nmt.training.config import LowRankConfig
 Model = Seq2Seq[Any, Any]
 
 
-def freeze(model: Model, patterns: Sequence[str]) -> None:
-    """Freezes the weights whose names match a pattern. Raises InputError if a pattern matches no weight, or if all
-    weights match."""
+def restrict(model: Model, patterns: Sequence[str], adapters: LowRankConfig | None) -> None:
+    """Freezes the weights whose names match a pattern, or all of them beside adapters. Raises InputError if a pattern
+    matches no weight, or if all weights match."""
     for pattern in patterns:
         for parameter in _matching(model, pattern, key="freeze").values():
             parameter.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError("training.freeze: matches all weights; leave some to train")
+    if adapters is not None:
+        add_adapters(model, adapters)
 
 
 class LowRank(nn.Module):

@@ -15,7 +15,7 @@ import torch
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training.folders import MODEL
+from nmt.training.run_directory import MODEL
 
 
 def load_weights_by_piece(checkpoint: Path, model: Seq2Seq[Any, Any], old: TokenizerPair, new: TokenizerPair) -> str:

@@ -33,7 +33,7 @@ _HEADER = re.compile(rb"\d{1,18} (\d{1,9})")
 
 
 def start_from_vectors(model: Seq2Seq[Any, Any], config: EmbeddingConfig, data: PreparedData) -> list[str]:
-    """Fills the embeddings of a new model for which ``config.pretrained`` has files. Returns a line about each: the
+    """Fills the embeddings of a new model for which ``config.pretrained`` has files. Returns a text about each: the
     share of the vocabulary, without special tokens, and of the training corpus that has vectors.
 
     Raises InputError for a file that cannot be read, is malformed, has vectors of another width, or has none of the
@@ -61,7 +61,7 @@ def start_from_vectors(model: Seq2Seq[Any, Any], config: EmbeddingConfig, data: 
         count_V, covered_V = data.train.token_counts(side, tokens), filled_V & is_word_V
         share = count_V[covered_V].sum() / max(count_V.sum(), 1)
         lines.append(
-            f"{'vectors':<11}{side}: for {covered_V.sum():,} of {is_word_V.sum():,} tokens, {share:.1%} of the running "
+            f"{side}: for {covered_V.sum():,} of {is_word_V.sum():,} tokens, {share:.1%} of the running "
             f"tokens, from {path}{', frozen' * config.pretrained.frozen}"
         )
     return lines

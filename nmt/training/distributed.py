@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from itertools import accumulate, groupby
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,40 +64,27 @@ class LaunchEnvironment:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> LaunchEnvironment:
-        """The launch that the environment describes: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or none
-        of the first two for a process by itself. Raises InputError where some are missing or make no sense."""
-        if "RANK" not in environment and "WORLD_SIZE" not in environment:
-            return LaunchEnvironment()
-        if missing := [name for name in _VARIABLES if not environment.get(name)]:
+        """The launch that RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT describe. Raises InputError where
+        some are missing or make no sense."""
+        # an empty variable counts as none, and not all launchers say how many processes are on this machine
+        given = {"LOCAL_WORLD_SIZE": "1"} | {name: text for name, text in environment.items() if text}
+        if missing := [name for name in _VARIABLES if name not in given]:
             there = "RANK" if "RANK" in environment else "WORLD_SIZE"
             raise InputError(
                 f"environment: {there} is set, but {', '.join(missing)} not: start several processes with torchrun, "
                 f"which sets all of {', '.join(_VARIABLES)}; for a single one unset RANK and WORLD_SIZE"
             )
-        rank, size, local_rank, port = (
-            _whole_number(name, environment[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")
-        )
+        numbers = []
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"):
+            if not (given[name].isascii() and given[name].isdecimal()):
+                raise InputError(f"environment: {name}={given[name]} is not a whole number")
+            numbers.append(int(given[name]))
+        rank, size, local_rank, local_size, port = numbers
         if not rank < size:
             raise InputError(f"environment: RANK={rank} is not below WORLD_SIZE={size}: ranks count from 0")
         if port >= 1 << 16:
             raise InputError(f"environment: MASTER_PORT={port} is not a port, which are below 65536")
-        there = environment.get("LOCAL_WORLD_SIZE") or "1"  # not all launchers say so
-        return LaunchEnvironment(rank, size, local_rank, _whole_number("LOCAL_WORLD_SIZE", there))
-
-    def device(self, name: str) -> str:
-        """Returns the device for ``compute`` of this process if the user has named ``name``: its own GPU if there are
-        several processes. Raises InputError if they would have to share a GPU."""
-        kind, _, number = name.partition(":")
-        if self.size == 1 or kind not in ("auto", "cuda") or not torch.cuda.is_available():
-            return name
-        if number:
-            raise InputError(f"--device {name}: is one GPU for {self.size} processes; --device cuda gives each its own")
-        if max(self.local_rank + 1, self.local_size) > (count := torch.cuda.device_count()):
-            raise InputError(
-                f"--device {name}: this machine has more processes than GPUs ({count}); start one for each, or use "
-                "--device cpu"
-            )
-        return f"cuda:{self.local_rank}"
+        return LaunchEnvironment(rank, size, local_rank, local_size)
 
 
 class ProcessGroup(Processes):
@@ -107,7 +95,19 @@ class ProcessGroup(Processes):
         self._launch = launch
 
     def device(self, name: str) -> str:
-        return self._launch.device(name)
+        kind, _, number = name.partition(":")
+        if kind not in ("auto", "cuda") or not torch.cuda.is_available():
+            return name
+        # a GPU for each process
+        if number:
+            raise InputError(f"--device {name}: is one GPU for {self.size} processes; --device cuda gives each its own")
+        rank, size, count = self._launch.local_rank, self._launch.local_size, torch.cuda.device_count()
+        if max(rank + 1, size) > count:
+            raise InputError(
+                f"--device {name}: this machine has more processes than GPUs ({count}); start one for each, or use "
+                "--device cpu"
+            )
+        return f"cuda:{rank}"
 
     @contextmanager
     def connected(self, device: torch.device) -> Iterator[None]:
@@ -202,17 +202,38 @@ class ProcessGroup(Processes):
             ) from None
 
 
+def launched(environment: Mapping[str, str]) -> Processes:
+    """Returns the processes that a launcher such as torchrun has started, according to its environment variables."""
+    launch = LaunchEnvironment.of(environment)
+    return ProcessGroup(launch) if launch.size > 1 else Processes()
+
+
 class PeerLost(InputError):
     """Another process has ended or cannot be reached."""
 
 
 def _gather(launch: LaunchEnvironment, device: torch.device) -> None:
+    """Waits for all processes, by notes in a store, which is torchrun's own or in the first process."""
     job = os.environ.get("TORCHELASTIC_RUN_ID", "")
     names = [f"nmt/{job}/{rank}" for rank in range(launch.size)]
     try:
-        store = _store(launch)
+        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+            store = next(rendezvous("env://", timeout=GATHERING))[0]
+        else:
+            store = distributed.TCPStore(  # type: ignore[attr-defined]
+                os.environ["MASTER_ADDR"],
+                int(os.environ["MASTER_PORT"]),
+                is_master=launch.rank == 0,
+                timeout=GATHERING,
+                wait_for_workers=False,
+                multi_tenant=True,
+            )
         store.set(names[launch.rank], device.type)
-        _wait_for(store, names)
+        deadline = time.monotonic() + GATHERING.total_seconds()
+        while not store.check(names):  # it polls instead of blocking, so that signals are handled
+            if time.monotonic() > deadline:
+                raise RuntimeError("timeout")
+            time.sleep(0.1)
         kinds = sorted({store.get(name).decode() for name in names})
         if len(kinds) == 1:
             backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
@@ -228,29 +249,6 @@ def _gather(launch: LaunchEnvironment, device: torch.device) -> None:
         raise InputError(f"processes compute on {' and '.join(kinds)}: give all the same --device, cpu or cuda")
 
 
-def _store(launch: LaunchEnvironment) -> Any:
-    """The store of notes between processes: torchrun's own, or one in the first process."""
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        return next(rendezvous("env://", timeout=GATHERING))[0]
-    return distributed.TCPStore(  # type: ignore[attr-defined]
-        os.environ["MASTER_ADDR"],
-        int(os.environ["MASTER_PORT"]),
-        is_master=launch.rank == 0,
-        timeout=GATHERING,
-        wait_for_workers=False,
-        multi_tenant=True,
-    )
-
-
-def _wait_for(store: Any, names: Sequence[str]) -> None:
-    """Waits until a store has all names. It polls instead of blocking, so that signals are handled."""
-    deadline = time.monotonic() + GATHERING.total_seconds()
-    while not store.check(list(names)):
-        if time.monotonic() > deadline:
-            raise RuntimeError("timeout")
-        time.sleep(0.1)
-
-
 def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np.int64]]:
     """Divides the rows of a batch among ``size`` processes: each row goes to one of them, and the rows of a process
     keep the order of the batch. Rows are dealt out by falling length, back and forth, so that no two shares differ by
@@ -262,27 +260,13 @@ def shares(lengths_B: npt.NDArray[np.integer], size: int) -> list[npt.NDArray[np
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Yields the parameters in order, in groups of at most ``_BUCKET`` elements; a larger parameter is a group by
-    itself."""
-    bucket: list[nn.Parameter] = []
-    elements = 0
-    for parameter in parameters:
-        if bucket and elements + parameter.numel() > _BUCKET:
-            yield bucket
-            bucket, elements = [], 0
-        bucket.append(parameter)
-        elements += parameter.numel()
-    if bucket:
-        yield bucket
+    """Yields the parameters in order, in groups of about ``_BUCKET`` elements."""
+    ends = accumulate(parameter.numel() for parameter in parameters)
+    for _, group in groupby(zip(ends, parameters, strict=True), key=lambda pair: pair[0] // _BUCKET):
+        yield [parameter for _, parameter in group]
 
 
 def _reason(error: Exception) -> str:
     """Returns the message of torch without the position in its source code and its advice."""
     text = re.sub(r"^\[\S+:\d+\] ", "", " ".join(str(error).split()))
     return text.split(". ")[0][:200] or type(error).__name__
-
-
-def _whole_number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise InputError(f"environment: {name}={text} is not a whole number")
-    return int(text)

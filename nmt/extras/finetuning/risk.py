@@ -71,7 +71,6 @@ class MinimumRisk:
         config: RiskConfig,
         compute: Compute,
         text: Callable[[Sequence[int]], str],
-        *,
         smoothing: float,
     ) -> None:
         """``text`` detokenizes target tokens without end-of-sentence; ``smoothing`` is the label smoothing of the usual
@@ -83,7 +82,7 @@ class MinimumRisk:
         self._smoothing = smoothing
         self._reward = reward(config.reward)
 
-    def loss(self, source_BS: Tensor, target_BT: Tensor) -> TokenLoss:
+    def __call__(self, source_BS: Tensor, target_BT: Tensor) -> TokenLoss:
         """The usual loss of the references, and the risk, summed over the sentences, from one pass over all distinct
         hypotheses and the references."""
         model, config = self._model, self.config

@@ -11,7 +11,6 @@ import pytest
 import safetensors.numpy
 import torch
 
-from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.core.seed import seed_everything
 from nmt.data.batching import Batch, collate
@@ -19,8 +18,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
-from nmt.training.config import TrainingConfig
-from nmt.training.more.averaging import MovingAverage, average_weights, same_weights
+from nmt.training.averaging import MovingAverage, average_weights, same_weights
 from nmt.training.objective import Objective
 from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
@@ -150,7 +148,7 @@ def test_the_loss_of_an_update_is_the_mean_over(
 
     data = prepare(experiment.data, run=tmp_path / "run", seed=experiment.seed)
     seed_everything(experiment.seed)
-    model = build_model(experiment, TokenizerPair.load(tmp_path / "run"))
+    model = build_model(experiment.model, TokenizerPair.load(tmp_path / "run"))
     pairs = [pair for batch in used for pair in batch]
     if accumulate == 1000:
         assert sorted(pairs) == list(range(len(data.train)))  # an epoch is less than that
@@ -168,28 +166,3 @@ def test_the_loss_of_an_update_is_the_mean_over(
     (total / (tokens if normalization == "tokens" else len(pairs))).backward()
     norm = float(sum(weight.grad.square().sum() for weight in model.parameters())) ** 0.5
     assert lines[0]["gradient_norm"] == pytest.approx(norm, rel=1e-4)
-
-
-# -------------------------------------------------------------------------------------------------------- configuration
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("average: 4", "average: 4 needs keep of 4 or more, and it is 3"),
-        ("average: 1", "average: "),
-        ("ema: 1.0", "ema: "),
-        ("ema: 0.0", "ema: "),
-        ("normalization: batches", "normalization: "),
-    ],
-)
-def test_what_cannot_be_is_an_error_of_the_config(text: str, message: str) -> None:
-    with pytest.raises(InputError, match="c.yaml:1: ") as refused:
-        validate(TrainingConfig, parse_document(text, "c.yaml"))
-    assert str(refused.value).startswith(f"c.yaml:1: {message}")
-    assert "\n" not in str(refused.value)
-
-
-def test_as_many_checkpoints_as_are_kept_can_be_averaged() -> None:
-    config = validate(TrainingConfig, parse_document("{average: 5, keep: 5}", "c.yaml"))
-    assert config.average == config.keep == 5

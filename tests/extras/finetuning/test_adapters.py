@@ -15,9 +15,9 @@ import torch
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import load
+from nmt.extras.finetuning.adapters import add_adapters, merged
 from nmt.models.build import build
 from nmt.training.config import LowRankConfig
-from nmt.training.more.adapters import add_adapters, merged
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 

@@ -19,10 +19,10 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint
 from nmt.training.config import TrainingConfig
-from nmt.training.folders import MODEL, Damaged, verify
-from nmt.training.metrics import Metrics, read
+from nmt.training.metrics import MetricsWriter, read
+from nmt.training.run_directory import MODEL, Damaged, average_path, checkpoint_path, read_state, set_link, verify
 from nmt.training.validation import shown
 
 if TYPE_CHECKING:
@@ -40,10 +40,9 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
     paths = [folder / MODEL for folder in checkpoints]
     with ExitStack() as stack:
         files = [stack.enter_context(_opened(path)) for path in paths]
-        names = sorted(files[0].keys())
-        shapes = {name: files[0].get_slice(name).get_shape() for name in names}
+        shapes = {name: files[0].get_slice(name).get_shape() for name in sorted(files[0].keys())}
         for path, file in zip(paths[1:], files[1:], strict=True):
-            for name in sorted(set(names) ^ set(file.keys())):
+            for name in sorted(shapes.keys() ^ set(file.keys())):
                 what = "misses" if name in shapes else "has"
                 raise InputError(f"{path}: {what} {name}, unlike {paths[0]}: average checkpoints of one model")
             for name, shape in shapes.items():
@@ -52,24 +51,19 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
                         f"{path}: {name} is {tuple(other)}, but in {paths[0]} it is {tuple(shape)}: average "
                         "checkpoints of one model"
                     )
-        return {name: _mean([file.get_tensor(name) for file in files]) for name in names}
+        # in float64, whose rounding errors are far below the precision of a mean in float32
+        zero = torch.zeros((), dtype=torch.float64)
+        return {
+            name: (sum((file.get_tensor(name).double() for file in files), zero) / len(files)).float()
+            for name in shapes
+        }
 
 
-def same_weights(checkpoint: Path, weights: Mapping[str, Tensor]) -> bool:
+def same_weights(folder: Path, weights: Mapping[str, Tensor]) -> bool:
     """Returns True if a checkpoint folder holds exactly these weights, to the bit. Raises InputError if it is
     damaged."""
-    with _opened(checkpoint / MODEL) as file:
-        return set(file.keys()) == set(weights) and all(
-            torch.equal(file.get_tensor(name), weight) for name, weight in weights.items()
-        )
-
-
-def _mean(tensors: list[Tensor]) -> Tensor:
-    # in float64, whose rounding errors are far below the precision of a mean in float32
-    total = torch.zeros_like(tensors[0], dtype=torch.float64)
-    for tensor in tensors:
-        total += tensor
-    return (total / len(tensors)).float()
+    saved = checkpoint.read_tensors(folder / MODEL)
+    return saved.keys() == weights.keys() and all(torch.equal(saved[name], each) for name, each in weights.items())
 
 
 def _opened(path: Path) -> Any:
@@ -96,8 +90,7 @@ class MovingAverage:
         self.model = copy.deepcopy(model).requires_grad_(False)
         """The average, in float32 on the device of the model."""
         self.decay = decay
-        self._average: list[Tensor] = list(self.model.parameters())
-        self._raw: list[Tensor] = list(model.parameters())
+        self._average, self._raw = (list[Tensor](each.parameters()) for each in (self.model, model))
 
     def decay_at(self, update: int) -> float:
         """Computes d_u of an update, counted from 1."""
@@ -119,18 +112,16 @@ def to_average(run: Path, config: TrainingConfig, last: int) -> list[Path]:
     every = config.validation.every
     # the validations before the last update, newest first
     before = range((last - 1) // every * every, 0, -every)
-    return [folders.step(run, update) for update in sorted([last, *before[: config.average - 1]])]
+    return [checkpoint_path(run, update) for update in sorted([last, *before[: config.average - 1]])]
 
 
-def average_last(trainer: Trainer, metrics: Metrics) -> bool:
+def average_last(trainer: Trainer, metrics: MetricsWriter) -> bool:
     """Averages the checkpoints of the last validations, measures the average, and links ``best`` to it if it is the
     best. Steps that an earlier call has completed are not repeated; returns False if there is nothing to do. Raises
     Stopped if a signal ends the validation."""
-    run, config, update = trainer.run_folder(), trainer.config, trainer.position.update
+    run, config, update = trainer.directory(), trainer.config, trainer.position.update
     members = [folder for folder in to_average(run, config, update) if folder.exists()]
-    if config.average is None:
-        return False
-    if len(members) < config.average:
+    if len(members) < (config.average or 0):
         log.warning(
             f"training.average: {config.average}: of so many last validations only {len(members)} have a "
             "checkpoint" + ("; nothing is averaged" if len(members) < 2 else "")
@@ -138,13 +129,11 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
     if len(members) < 2:
         return False
     names = [member.name for member in members]
-    folder = folders.average(run, names)
-    figures = folders.read_state(folder).get("measured") if folder.exists() else None
+    folder = average_path(run, names)
+    figures = read_state(folder).get("measured") if folder.exists() else None
     # if training was killed, an average may have been written without its line of metrics
-    is_noted = any(
-        (line["kind"], line["update"], line.get("checkpoints")) == ("average", update, len(members))
-        for line in read(run)
-    )
+    line = ("average", update, len(members))
+    is_noted = line in [(each["kind"], each["update"], each.get("checkpoints")) for each in read(run)]
     if figures is not None and is_noted:
         return False
     if figures is None:
@@ -163,10 +152,10 @@ def average_last(trainer: Trainer, metrics: Metrics) -> bool:
             "update": update,
             "measured": figures,
         }
-        trainer.run_folder()  # raises if the run is gone by now
+        trainer.directory()  # raises if the run is gone by now
         checkpoint.write(folder, {MODEL: weights}, state)
-    folders.point(run, "averaged", folder)
-    trainer.point_best()
+    set_link(run, "averaged", folder)
+    trainer.link_best()
     if not is_noted:  # the last step, so that an interrupted call is repeated
         metrics.write("average", update, {"checkpoints": len(members), **figures})
     updates = ", ".join(str(int(name.removeprefix("step-"))) for name in names)

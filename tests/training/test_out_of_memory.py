@@ -20,9 +20,10 @@ from nmt.data.batching import Batch, halves, pad
 from nmt.experiment import load
 from nmt.models.loss import token_loss
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
-from nmt.training.more.out_of_memory import OutOfMemoryRetry
+from nmt.training import checkpoint
 from nmt.training.objective import Losses
+from nmt.training.out_of_memory import OutOfMemoryRetry
+from nmt.training.run_directory import MODEL, latest_checkpoint
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 
@@ -199,9 +200,9 @@ def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pyt
             "training.stopping.updates=4",
         ]
         train(load(tmp_path / "config.yaml", overrides), device="cpu", precision="float32")
-        newest = folders.latest(tmp_path / f"run-{parts_only}")
+        newest = latest_checkpoint(tmp_path / f"run-{parts_only}")
         assert newest is not None
-        weights.append(checkpoint.read_tensors(newest / folders.MODEL))
+        weights.append(checkpoint.read_tensors(newest / MODEL))
     assert min(parts) < max(parts) // 2
     for name, whole in weights[0].items():
         torch.testing.assert_close(weights[1][name], whole, atol=1e-5, rtol=1e-4)
@@ -243,7 +244,7 @@ def test_a_process_that_gets_no_more_memory_goes_on(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     assert "did not fit into memory" in done.stderr
