@@ -168,8 +168,7 @@ def passes(test: str, seconds: float, fault: Fault | None = None) -> bool:
         copy = shutil.copytree(ROOT, Path(folder) / "copy", ignore=IGNORED, symlinks=True)
         if fault:
             (copy / fault.file).write_text(fault.text, "utf-8")
-        command = PYTEST.format(root=copy, python=sys.executable, test=test)
-        return run_tests(command, seconds)[0] is TestOutcome.SURVIVED
+        return run_tests(PYTEST.format(root=copy, python=sys.executable, test=test), seconds)[0] is TestOutcome.SURVIVED
 
 
 def judge(fault: Fault, seconds: float) -> bool:
