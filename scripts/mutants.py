@@ -60,7 +60,7 @@ PYTEST = (
 """Runs a file of tests; a fault may let a loop take all memory, or all time."""
 
 
-class Extra(Operator):
+class Extra(Operator):  # type: ignore[misc]
     """Removes a call that is a statement or an augmented assignment, and swaps ``in`` and ``not in``."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
