@@ -93,7 +93,8 @@ PARTS = {
         ("tests/docs/test_site.py",),
     ),
     "eflomal": Part(
-        ("eflomal",), ("eflomal", "numpy"), ("eflomal",), ("tests/scripts/test_benchmark_alignment.py",), "",
+        ("eflomal",), ("eflomal", "numpy"), ("eflomal",),
+        ("tests/scripts/test_benchmarks.py", "tests/scripts/test_figures.py"), "",
         built="eflomal",
     ),
     "dev": Part(

@@ -1,4 +1,4 @@
-"""Each reader keeps the law, on a few hundred damaged files; ``make fuzz`` tries 100,000."""
+"""Each reader keeps the law, on two hundred damaged files; ``make fuzz`` tries 100,000."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ def test_what_is_damaged_is_refused_in_one_line(reader: Reader) -> None:
     verdict = attempt(reader, CASES // reader.cost, seed=1)
     assert not verdict.faults, [fault["what"] for fault in verdict.faults]
     assert verdict.cases >= CASES // reader.cost
-
-
-@forks
-@pytest.mark.slow
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_what_is_damaged_is_refused_in_one_line_often(reader: Reader) -> None:
-    cases = int(os.environ.get("FUZZ_CASES", "100000"))
-    verdict = attempt(reader, cases, seed=2)
-    assert not verdict.faults, [fault["what"] for fault in verdict.faults]
 
 
 def _raising(error: BaseException) -> Reader:

@@ -25,13 +25,8 @@ from nmt import experiment as experiments
 from nmt.cli.app import main
 from nmt.core import log
 from nmt.core.errors import InputError
-<<<<<<< HEAD:tests/workflows/test_stopped.py
 from nmt.data import atomic_folder
-from nmt.training import checkpoint, folders
-=======
-from nmt.data import whole_folder
 from nmt.training import averaging, checkpoint
->>>>>>> training:tests/workflows/test_train.py
 from nmt.training.checkpoint import read_tensors
 from nmt.training.metrics import MetricsWriter
 from nmt.training.objective import Objective
