@@ -8,7 +8,6 @@ from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 from nmt.extras.corpus.augment.options import AugmentOptions
 
-
 CONFLICTS = (
     Needs("back_translation copies", "target_text", "{option}: needs --target-text"),
     Needs("keep_by", "keep", "--keep-by: needs --keep, the share to keep"),
