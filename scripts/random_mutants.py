@@ -63,7 +63,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
-        *("tests/search", "tests/training", "tests/attention", "tests/extras/exchange/export", "tests/extras/aligner"),
+        *("tests/search", "tests/training", "tests/attention", "tests/extras/exchange", "tests/extras/aligner"),
         *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
@@ -73,7 +73,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     ),
     "data": (
         *_workflows("commands", "golden", "score", "any_files"),
-        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/exchange/convert", "tests/extras/cluster"),
+        *("tests/training", "tests/fuzz", "tests/docs", "tests/extras/exchange", "tests/extras/cluster"),
     ),
     "cli": ("tests/workflows", "tests/docs"),
     "config": ("tests/attention", "tests/models", "tests/docs", *_workflows("commands", "init_config", "resume")),
@@ -99,10 +99,10 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         "tests/translator",
         *_workflows("commands"),
     ),
-    "extras/corpus/augment": _workflows("commands"),
+    "extras/corpus/augment": ("tests/extras/corpus/test_augment.py", *_workflows("commands")),
     "extras/decoding": ("tests/search", "tests/extras/service", *_workflows("translate_options")),
-    "extras/exchange/convert": ("tests/extras/exchange/export", "tests/fuzz", *_workflows("commands")),
-    "extras/exchange/export": ("tests/extras/exchange/convert", "tests/extras/service", *_workflows("commands")),
+    "extras/exchange/convert": ("tests/extras/exchange", "tests/fuzz", *_workflows("commands")),
+    "extras/exchange/export": ("tests/extras/exchange", "tests/extras/service", *_workflows("commands")),
     "extras/documents": (
         *("tests/translator", "tests/extras/service", "tests/docs"),
         *_workflows("translate_options", "commands"),
@@ -112,8 +112,18 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
-    "extras/corpus/languages": ("tests/data", "tests/translator", *_workflows("commands", "languages")),
-    "extras/corpus/pair_filter": ("tests/scripts", "tests/extras/pages", *_workflows("commands")),
+    "extras/corpus/languages": (
+        "tests/extras/corpus/test_languages.py",
+        "tests/data",
+        "tests/translator",
+        *_workflows("commands", "languages"),
+    ),
+    "extras/corpus/pair_filter": (
+        "tests/extras/corpus/test_pair_filter.py",
+        "tests/scripts",
+        "tests/extras/pages",
+        *_workflows("commands"),
+    ),
     "extras/cluster": _workflows("commands"),
     "extras/service": ("tests/fuzz", *_workflows("commands")),
     "extras/aligner": (
