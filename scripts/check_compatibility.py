@@ -76,7 +76,7 @@ PARTS = {
     ),
     "ctranslate2": Part(
         ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),
-        ("tests/extras/exchange/export/test_ctranslate2.py", "tests/extras/exchange/export/test_export.py"),
+        ("tests/extras/exchange/export/test_ctranslate2.py", "tests/extras/exchange/test_export.py"),
     ),
     "onnx": Part(
         ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),

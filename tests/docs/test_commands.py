@@ -76,7 +76,7 @@ if importlib.util.find_spec("eflomal") is None:
 if importlib.util.find_spec("py3langid") is None:
     NOT_RUN["--faults"] = "runs nmt languages"
     NOT_RUN["nmt languages"] = (
-        "needs the extra language-id; tests/extras/corpus/languages runs it with a model of its own"
+        "needs the extra language-id; tests/extras/corpus/test_languages.py runs it with a model of its own"
     )
 
 

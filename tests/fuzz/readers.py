@@ -49,7 +49,7 @@ from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, s
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import Manifest
 from nmt.extras.cluster.records import object_text, with_value
-from nmt.extras.corpus.augment.steps import Step
+from nmt.extras.corpus.augment.steps import PipelineStep
 from nmt.extras.corpus.augment.text import read_translations
 from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
@@ -572,7 +572,7 @@ def _pair_filter(folder: Path) -> Opened:
 
 def _augment_record(folder: Path) -> Opened:
     def run(folder: Path) -> None:
-        Step("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
+        PipelineStep("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
 
     run(folder)
     return _written(folder / "augment.json", lambda path: run(path.parent))

@@ -37,10 +37,10 @@ from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
-from nmt.extras.corpus.augment.command import AugmentOptions
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
+from nmt.extras.corpus.augment.options import AugmentOptions
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
-from nmt.extras.corpus.augment.steps import Step, hash_of
+from nmt.extras.corpus.augment.steps import PipelineStep, hash_of
 from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
 from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
@@ -86,7 +86,7 @@ class Augmentation:
             device, precision = self.options.device, self.options.precision
             train.train(experiment, device=device, precision=precision, threads=nmt.on_idle_cores)
 
-        Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
+        PipelineStep(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
         return run
 
     @cached_property
@@ -143,7 +143,7 @@ class Augmentation:
             if not kept:
                 raise InputError(f"{name} {files[0]}: no line is left; give other text")
 
-        Step(kind.text, inputs, (folder,), make).run(self.folder)
+        PipelineStep(kind.text, inputs, (folder,), make).run(self.folder)
         return folder
 
     def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
@@ -167,7 +167,7 @@ class Augmentation:
             log.info(f"{name}: translating with {model}")
             _translate(text, folder, model, changes, options)
 
-        Step(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
+        PipelineStep(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
         return folder
 
     # -------------------------------------------------------------------------------------------------------- pairs
@@ -204,7 +204,7 @@ class Augmentation:
             worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
-        Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
+        PipelineStep(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
         return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
@@ -212,7 +212,7 @@ class Augmentation:
         name, text = f"{kind.name}.back", self.folder / "text" / f"{kind.name}.translations"
         inputs = {"translations": hash_of([translations])}
         lines = (row.text for row in read_translations(translations))
-        Step(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
+        PipelineStep(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
         return self._translated(name, text, "target" if kind.side == "source" else "source", _search(self.options.beam))
 
     # ------------------------------------------------------------------------------------------------ configurations

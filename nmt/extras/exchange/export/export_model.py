@@ -7,9 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -47,6 +46,9 @@ decides."""
 _ABOUT, CARD = "nmt.json", "README.md"
 
 
+Greedy: TypeAlias = Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+
+
 @dataclass(frozen=True)
 class Format:
     """Functions that write models for another engine and translate with them.
@@ -63,7 +65,7 @@ class Format:
     required: Callable[[], object]
     check: Callable[[Experiment], None]
     save: Callable[[TrainedModel, Path], Mapping[str, object]]
-    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]] | None
+    greedy: Greedy | None
 
 
 def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
@@ -79,44 +81,37 @@ def _greedy_ctranslate2(
 
 
 def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-    graphs = onnx.save(trained.model, folder)
-    trained.tokenizers.save(folder)
-    source, target = ("subwords.model",) * 2
-    if trained.tokenizers.source is not trained.tokenizers.target:
-        source, target = "subwords.source.model", "subwords.target.model"
-    return {
-        "subwords": {"source": source, "target": target},
-        "special": {"pad": PAD, "unk": UNK, "bos": trained.tokenizers.target.begin, "eos": EOS},
-        **_pieces(trained),
-        "languages": trained.tokenizers.source.languages,
-        "heads": trained.model.decoder.head_names,
-        **asdict(graphs),
+    graphs, tokenizers = onnx.save(trained.model, folder), trained.tokenizers
+    tokenizers.save(folder)
+    sides = {"source": tokenizers.source, "target": tokenizers.target}
+    is_one = tokenizers.source is tokenizers.target
+    about: dict[str, object] = {
+        "subwords": {side: "subwords.model" if is_one else f"subwords.{side}.model" for side in sides},
+        "special": {"pad": PAD, "unk": UNK, "bos": tokenizers.target.begin, "eos": EOS},
     }
+    if tokenizers.target.imported is not None:  # whose ids are not those of its SentencePiece models
+        about["pieces"] = {side: each.pieces(range(each.size)) for side, each in sides.items()}
+        about["suppressed"] = _suppressed(trained.experiment.search)
+    heads = trained.model.decoder.head_names
+    return {**about, "languages": tokenizers.source.languages, "heads": heads, **asdict(graphs)}
 
 
-def _pieces(trained: TrainedModel) -> dict[str, object]:
-    """Returns the pieces by their ids for an imported model, whose ids are not those of its SentencePiece models."""
-    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
-    if trained.tokenizers.target.imported is None:
-        return {}
-    suppressed = [PAD] if trained.experiment.search.suppress_padding else []
-    return {"pieces": {side: each.pieces(range(each.size)) for side, each in sides.items()}, "suppressed": suppressed}
+def _suppressed(search: SearchConfig) -> list[int]:
+    return [PAD] if search.suppress_padding else []
 
 
 def _greedy_onnx(
     trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
 ) -> list[tuple[int, ...]]:
-    suppressed = [PAD] if search.suppress_padding else []
     begin = trained.tokenizers.target.begin
-    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=suppressed)
+    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=_suppressed(search))
     tokens: dict[int, tuple[int, ...]] = {}
-    for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
-        batch = [sources[row] for row in rows]
-        lengths = torch.tensor([len(source) + 1 for source in batch])
-        limits = (
-            max_lengths(lengths, search.max_length_ratio, search.max_length) - 1
-        )  # nmt's search keeps the last step for the end
-        tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+    lengths = [len(source) + 1 for source in sources]
+    # nmt's search keeps the last step for the end
+    limits = (max_lengths(torch.tensor(lengths), search.max_length_ratio, search.max_length) - 1).tolist()
+    for rows in length_batches(lengths, search.batch_tokens):
+        found = written.greedy([sources[row] for row in rows], [limits[row] for row in rows])
+        tokens.update(zip(rows, found, strict=True))
     return [tokens[row] for row in range(len(sources))]
 
 
@@ -200,7 +195,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
         }
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         if (greedy := _FORMATS[to].greedy) is not None:
-            _compare(trained, partial(greedy, trained, unfinished))
+            _compare(trained, unfinished, greedy)
 
 
 def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
@@ -247,19 +242,12 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
     return about
 
 
-def _compare(
-    trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
-) -> None:
+def _compare(trained: TrainedModel, folder: Path, greedy: Greedy) -> None:
     sources = _sample(trained)
-    own_search = trained.experiment.search
-    search = SearchConfig(
-        beam=1,
-        batch_tokens=own_search.batch_tokens,
-        max_length=own_search.max_length,
-        suppress_padding=own_search.suppress_padding,
-    )
+    kept = trained.experiment.search.model_dump(include={"batch_tokens", "max_length", "suppress_padding"})
+    search = SearchConfig(beam=1, **kept)
     own = TorchEngine(trained.model, trained.compute).translate_ids(sources, search)
-    theirs = greedy(sources, search)
+    theirs = greedy(trained, folder, sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
     if same < MIN_EQUAL * len(sources):

@@ -23,7 +23,7 @@ onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 pytest.importorskip("onnxscript", reason="ONNX Script is not installed")
 
-from nmt.extras.exchange.export.onnx import Graph, Graphs, save  # noqa: E402
+from nmt.extras.exchange.export.onnx import Graph, OnnxModel, save  # noqa: E402
 from nmt.extras.exchange.export.session import OnnxSession  # noqa: E402
 
 TOKENS = 40
@@ -106,11 +106,11 @@ def made(tree: dict[str, Any]) -> Seq2Seq[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], Graphs, Path]]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], OnnxModel, Path]]:
     """A model by its name, its graphs and their folder, each made once: the exporter takes seconds."""
 
     @cache
-    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], Graphs, Path]:
+    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], OnnxModel, Path]:
         model, folder = made(CASES[name]), tmp_path_factory.mktemp("onnx")
         return model, save(model, folder), folder
 

@@ -199,7 +199,7 @@ def test_a_pair_has_no_pair_before_it_as_context(folder: Path, command: Command)
 def test_translations_that_are_all_blank_are_no_corpus(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blank = [text.Translated("three cats", "", -1.0)]
+    blank = [text.ScoredTranslation("three cats", "", -1.0)]
     monkeypatch.setattr(augment, "read_translations", lambda folder: iter(blank))
     done = command("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
     assert done.error == "back-translation: no pair is left, as all translations are blank; train the model longer"

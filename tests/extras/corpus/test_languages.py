@@ -14,7 +14,7 @@ from nmt.extras.corpus.languages import find_languages
 from nmt.extras.corpus.languages.identify import Scores, fault, language
 from tests.workflows.runs import Command, in_process
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 HAS_MODEL = importlib.util.find_spec("py3langid") is not None
 
 

@@ -20,7 +20,7 @@ from nmt.extras.corpus.pair_filter.pair_filter import PairFilter, learn_pair_fil
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS, examples_of, wrong_pair
 from tests.workflows.runs import Command, in_process
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def corpus(count: int, name: str = "train") -> list[tuple[str, str]]:
