@@ -30,7 +30,7 @@ from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.alignment.views import View
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
-from nmt.extras.pages.plot import PictureWriter
+from nmt.extras.pages.formats import PictureWriter
 from nmt.extras.pages.viewer import open_page
 from nmt.translator.views import OneWay, Views, one_view
 from nmt.workflows import align as align_workflow

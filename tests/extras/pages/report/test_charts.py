@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nmt.extras.pages.report.charts import MOST_POINTS, Chart, Line, length_chart, look_charts, points, training_charts
+from nmt.extras.pages.report.charts import MOST_POINTS, Chart, ChartLine, length_chart, look_charts, points, training_charts
 from nmt.extras.pages.report.draw import draw, draw_model, drawing, inline_svg, save
 from nmt.extras.pages.report.record import Origin
 from tests.extras.pages.report.records import NASTY, bare, run
@@ -81,7 +81,7 @@ def test_histograms_add_up_to_all() -> None:
 
 
 def test_the_trace_tells_where_points_are_and_what_they_say() -> None:
-    chart = Chart("k", "T", "update", "y", (Line(0, "a", (0.0, 500.0, 1000.0), (1.0, 3.0, 2.0)),))
+    chart = Chart("k", "T", "update", "y", (ChartLine(0, "a", (0.0, 500.0, 1000.0), (1.0, 3.0, 2.0)),))
     drawn = drawing(chart)
     trace = drawn.trace
     left, top, right, bottom = trace["box"]
