@@ -11,8 +11,8 @@ import pytest
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
 from nmt.extras.pages.corpus_filter import (
-    UsualLengths,
     Suspect,
+    UsualLengths,
     length,
     missing_numbers,
     suspect,

@@ -12,7 +12,15 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import scores
 from nmt.extras.pages.report.attention import looks
-from nmt.extras.pages.report.record import TrainingCorpus, Origin, ModelPart, Run, Sample, Snapshots, ValidationTranslations
+from nmt.extras.pages.report.record import (
+    ModelPart,
+    Origin,
+    Run,
+    Sample,
+    Snapshots,
+    TrainingCorpus,
+    ValidationTranslations,
+)
 
 NASTY = "<script>document.title='taken'</script> </script> <!-- <b>& \" ' \x07 $1 \\1"
 """A name, a word or a path."""
