@@ -31,6 +31,7 @@ _PAGE = """<!doctype html>
 """
 
 _file = partial(typer.Option, metavar="FILE", show_default=False)
+_number = partial(typer.Option, metavar="N", min=1)
 
 
 def states(
@@ -42,9 +43,7 @@ def states(
         Literal["encoder", "decoder"],
         typer.Option(help="States of the encoder, or of the decoder, which is forced to produce --target."),
     ] = "encoder",
-    layer: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Layer, from 1 at the bottom; default: the top.")
-    ] = None,
+    layer: Annotated[int | None, _number(help="Layer, from 1 at the bottom; default: the top.")] = None,
     direction: Annotated[
         Literal["forward", "backward"], typer.Option(help="Direction of a bidirectional encoder.")
     ] = "forward",
@@ -52,10 +51,8 @@ def states(
         bool,
         typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
     ] = False,
-    line: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Draw this line. Default: the first, or first ten.")
-    ] = None,
-    units: Annotated[int, typer.Option(metavar="N", min=1, help="Number of units to draw: those that vary most.")] = 24,
+    line: Annotated[int | None, _number(help="Draw this line. Default: the first, or first ten.")] = None,
+    units: Annotated[int, _number(help="Number of units to draw: those that vary most.")] = 24,
     to: To = None,
     overrides: Overrides = None,
 ) -> None:
