@@ -59,7 +59,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     ),
     "alignment": (
         *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
-        *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands", "notebook"),
+        *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands"),
         *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
     ),
     "models": (
@@ -108,7 +108,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *_workflows("translate_options", "commands"),
     ),
     "extras/pages": (
-        *_workflows("align_html", "align_links", "align_reports", "choose_heads", "notebook", "info", "snapshots"),
+        *_workflows("align_html", "align_links", "choose_heads", "info", "snapshots"),
         *_workflows("commands"),
         *("tests/docs", "tests/examples"),
     ),
@@ -121,7 +121,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/scripts", "tests/data", "tests/extras/speed"),
     ),
     "": (
-        *_workflows("library", "translate_options", "commands", "notebook"),
+        *_workflows("library", "translate_options", "commands"),
         "tests/config",
         "tests/docs",
         "tests/extras",

@@ -379,7 +379,8 @@ function listen(made) {
   });
   article.addEventListener("pointerleave", () => settle(made));
   article.addEventListener("focusin", (event) => {
-    rove(made, ...place(event.target));
+    const [side, index] = place(event.target);
+    made.sides[side].forEach((each, other) => { each.tabIndex = other === index ? 0 : -1; }); // Tab comes back to it
     settle(made);
   });
   article.addEventListener("focusout", () => setTimeout(settle, 0, made));
@@ -425,13 +426,6 @@ function press(made, [side, index], key) {
 
 function go(made, side, index) {
   made.sides[side][index].focus();
-}
-
-// Tab comes to one word of a side, the one that had the focus last.
-function rove(made, side, index) {
-  made.sides[side].forEach((each, other) => {
-    each.tabIndex = other === index ? 0 : -1;
-  });
 }
 
 // ---- what is shown
