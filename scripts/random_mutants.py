@@ -58,16 +58,16 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
         *("tests/translator", "tests/extras/service"),
     ),
     "alignment": (
-        *_workflows("align_links", "align_text", "align_methods", "align_reports", "align_both_directions"),
+        *_workflows("align_links", "align_text", "align_methods", "align_both_directions"),
         *_workflows("align_html", "align_together", "evaluate_alignment", "choose_heads", "commands"),
-        *("tests/extras/aligner", "tests/translator", "tests/fuzz"),
+        *("tests/extras/aligner", "tests/extras/pages", "tests/translator", "tests/fuzz"),
     ),
     "models": (
         *("tests/search", "tests/training", "tests/attention", "tests/extras/exchange/export", "tests/extras/aligner"),
         *_workflows("golden", "commands", "score", "info"),
     ),
     "training": (
-        *("tests/fuzz/test_mended.py", "tests/models", "tests/learning", "tests/extras/pages/report"),
+        *("tests/fuzz/test_mended.py", "tests/models", "tests/learning", "tests/extras/pages"),
         *_workflows("resume", "determinism", "killed", "stopped", "average", "snapshots", "terminal", "golden"),
         *_workflows("commands"),
     ),
@@ -80,7 +80,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "core": ("tests/fuzz", "tests/data", "tests/training", "tests/docs", *_workflows("commands", "stopped", "killed")),
     "evaluation": (
         "tests/training",
-        "tests/extras/pages/report",
+        "tests/extras/pages",
         *_workflows("commands", "score", "average", "translate_options"),
     ),
     "nn": ("tests/models", "tests/attention", "tests/extras/speed", *_workflows("golden", "determinism")),
