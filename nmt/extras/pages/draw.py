@@ -26,7 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Rectangle
@@ -154,7 +154,12 @@ def _style_axes(axes: Axes, *, size: float) -> None:
 
 def _write_above(axes: Axes, text: str, *, size: float) -> None:
     """Writes a note above the axes, where numbers of any length leave room."""
-    look = {"xycoords": "axes fraction", "textcoords": "offset points", "size": size, "color": NOTE_COLOUR}
+    look: dict[str, Any] = {
+        "xycoords": "axes fraction",
+        "textcoords": "offset points",
+        "size": size,
+        "color": NOTE_COLOUR,
+    }
     axes.annotate(text, (0, 1), (0, 7), **look)
 
 
@@ -233,7 +238,9 @@ def _colormap(*, signed: bool) -> Colormap:
     return LinearSegmentedColormap.from_list("weight", colours)
 
 
-def _draw_scale(figure: Figure, values: ScalarMappable, axes: Axes, label: str = "", **options: Any) -> None:
+def _draw_scale(
+    figure: Figure | SubFigure, values: ScalarMappable, axes: Axes, label: str = "", **options: Any
+) -> None:
     """Draws the scale of a heatmap beside it."""
     bar = figure.colorbar(values, cax=axes, **options)
     bar.outline.set(edgecolor=_FRAME_COLOUR, linewidth=0.8)
@@ -268,7 +275,7 @@ def _draw_weights(axes: Axes, bar_axes: Axes, alignment: Alignment) -> None:
 
 
 def _draw_words(axes: Axes, alignment: Alignment, languages: Sequence[str] | None, *, size: float) -> None:
-    sides = ("source", "target")
+    sides: tuple[str, ...] = ("source", "target")
     if languages:
         sides = tuple(drawable(f"{side}: {name}") for side, name in zip(sides, languages, strict=True))
     sources, targets = ([_label(word) for word in side] for side in (alignment.source_tokens, alignment.target_tokens))
@@ -561,8 +568,8 @@ def draw_model(parts: Sequence[ModelPart]) -> Figure:
     attends = any(part.name == "attention" for part in parts)
     arrows += [(2.0, 1.89, 2.25, 1.89), (4.15, 1.89, 4.4, 1.89)] if attends else [(2.0, 1.89, 4.4, 1.89)]
     look = {"arrowstyle": "-|>", "color": AXIS_COLOUR, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
-    for *begin, x, y in arrows:
-        axes.annotate("", (x, y), begin, arrowprops=look)
+    for x0, y0, x1, y1 in arrows:
+        axes.annotate("", (x1, y1), (x0, y0), arrowprops=look)
     for x, y, text in (
         (1.05, 0.09, "source sentence"),
         (5.35, 0.09, "translation so far"),
