@@ -61,7 +61,7 @@ PARTS = {
         ("torch", "matplotlib", "fastapi"),
         (
             "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
-            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/pages/test_plot.py",
+            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/pages/test_draw.py",
             "tests/extras/service/test_app.py", "tests/workflows/test_golden.py",
         ),
     ),

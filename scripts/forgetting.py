@@ -26,8 +26,7 @@ from nmt.alignment import GradientMethod
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.request import AlignmentRequest
 from nmt.core.errors import InputError
-from nmt.extras.pages.plot import SVG_SETTINGS
-from nmt.extras.pages.score_plot import COLOURS, check_plot
+from nmt.extras.pages.draw import COLOURS, SVG_SETTINGS, check_plot
 from nmt.translator.loading import load_trained
 from nmt.workflows.align import pairs
 

@@ -127,7 +127,7 @@ class EvaluatePlot(EvaluateOptions):
     def plotter(self) -> Plot | None:
         if self.plot is None:
             return super().plotter()
-        from nmt.extras.pages.score_plot import check_plot, plot_by_length
+        from nmt.extras.pages.draw import check_plot, plot_by_length
 
         check_plot(self.plot)
         return partial(plot_by_length, path=self.plot)

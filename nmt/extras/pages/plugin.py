@@ -24,5 +24,5 @@ PLUGIN = Plugin(
             "nmt.extras.pages.viewer:open_page", "a page to look through all pairs", "file", has_views=True
         ),
     },
-    parts={"plot_alignment": "nmt.extras.pages.plot:plot_alignment"},
+    parts={"plot_alignment": "nmt.extras.pages.draw:plot_alignment"},
 )

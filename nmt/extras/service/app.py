@@ -140,7 +140,7 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics)
 
 
 def _add_pages(app: FastAPI) -> None:
-    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "base.css").read_bytes()
+    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "page" / "style.css").read_bytes()
     for path, (name, kind) in PAGES.items():
         content = (folder / name).read_bytes()
         page = _constant(base + content if kind == "text/css" else content, kind)

@@ -19,7 +19,7 @@ from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import FILE, Experiment
-from nmt.extras.pages.report.record import Origin, Part
+from nmt.extras.pages.report.record import ModelPart, Origin
 from nmt.models.config import AnyDecoder, AnyEncoder, EmbeddingsEncoderConfig, ModelConfig
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNEncoderConfig
@@ -28,7 +28,9 @@ from nmt.training import run_directory
 from nmt.training.validation import deciding_metric, rank
 
 
-def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def facts_of(
+    experiment: Experiment, parts: Sequence[ModelPart], metrics: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
@@ -61,7 +63,7 @@ def model_in_words(model: ModelConfig) -> str:
     return f"{encoder}, {decoder}, {model.attention.score.kind} attention by {model.attention.weights.kind}"
 
 
-def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
+def parts_of(experiment: Experiment, run: Path) -> tuple[ModelPart, ...]:
     """Lists the parts of a run's model, with the numbers of their parameters if its vocabulary exists."""
     model = experiment.model
     counts: Mapping[str, int] | None
@@ -85,7 +87,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
         "output": (tied,),
     }
     return tuple(
-        Part(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
+        ModelPart(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
     )
 
 

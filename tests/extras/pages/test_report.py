@@ -17,8 +17,8 @@ import torch
 import nmt
 from nmt.core import cpu
 from nmt.experiment import load
-from nmt.extras.pages.report.build import evenly
-from nmt.extras.pages.report.draw import draw_model, save
+from nmt.extras.pages.draw import draw_model
+from nmt.extras.pages.report.build import evenly, save_picture
 from nmt.extras.pages.report.model_summary import facts_of
 from tests.extras.pages.report.test_writer import Page
 from tests.workflows.runs import CONFIG, Command, in_process
@@ -179,7 +179,7 @@ def test_a_run_without_a_corpus_or_a_checkpoint_shows_its_curves(
 
 def test_an_interruption_leaves_no_half_picture(tmp_path: Path) -> None:
     figure = draw_model(())
-    save(figure, tmp_path, "model")
+    save_picture(figure, tmp_path, "model")
     old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(old) == {"model.svg", "model.png"}
 
@@ -189,7 +189,7 @@ def test_an_interruption_leaves_no_half_picture(tmp_path: Path) -> None:
 
     figure.savefig = interrupted  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        save(figure, tmp_path, "model")
+        save_picture(figure, tmp_path, "model")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
