@@ -59,7 +59,7 @@ from nmt.extras.documents.glossary import read_glossary, standing
 from nmt.extras.exchange.export.export_model import exported_about
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.models.build import build
 from nmt.training import checkpoint, folders
 from nmt.training.more.pretrained import read_vectors
@@ -681,7 +681,7 @@ def _http(folder: Path) -> Opened:
     # kept open until the process ends
     keep = batching(Gated())
     batcher = keep.__enter__()
-    app = create_app(batcher, Limits(timeout_s=5.0), Metrics())
+    app = create_app(batcher, Limits(timeout_s=5.0), ServerMetrics())
     loop = asyncio.new_event_loop()
 
     def read(data: bytes) -> None:

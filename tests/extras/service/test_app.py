@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.batcher import Batcher, Batching, RequestOptions
 from nmt.extras.service.messages import HealthAnswer, Limits, TranslateAnswer, TranslateRequest
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from tests.extras.service.fakes import Client, Gated, asking, texts_of, tree, until
 
 
@@ -188,7 +187,7 @@ def test_an_answer_that_does_not_come_in_time_is_503_and_out_of_the_queue() -> N
 
 
 def test_a_client_that_goes_away_leaves_nothing_in_the_queue() -> None:
-    engine, metrics = Gated(is_open=False), Metrics()
+    engine, metrics = Gated(is_open=False), ServerMetrics()
 
     async def run(batcher: Batcher) -> None:
         app = create_app(batcher, Limits(), metrics)
@@ -278,7 +277,7 @@ def test_giving_up_answers_503() -> None:
 
 def test_health_while_loading_and_when_ready() -> None:
     async def loading() -> None:
-        client = Client(create_app(Batcher(Gated, Batching()), Limits(), Metrics()))
+        client = Client(create_app(Batcher(Gated, Batching()), Limits(), ServerMetrics()))
         health = await client.get("/health")
         assert health.status_code == 503
         assert health.json() == {

@@ -14,11 +14,10 @@ import pytest
 import uvicorn
 
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import Answer, RequestOptions
+from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
 from nmt.extras.service.listening import bind, url
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM, CONTROL, ENTER, TAB, Browser, browsing
 from tests.extras.service.fakes import LIMITS, Gated, batching
@@ -61,7 +60,7 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
 def serving(batcher: Batcher, limits: Limits = LIMITS) -> Iterator[str]:
     """Serves the application over a real socket, and yields its address."""
     with bind("127.0.0.1", 0) as listening:
-        config = uvicorn.Config(create_app(batcher, limits, Metrics()), log_config=None, lifespan="off")
+        config = uvicorn.Config(create_app(batcher, limits, ServerMetrics()), log_config=None, lifespan="off")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

@@ -26,11 +26,10 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.experiment import Experiment
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching, Done
-from nmt.extras.service.engine import Answer, RequestOptions
+from nmt.extras.service.batcher import Answer, Batcher, Batching, Done, RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
-from nmt.extras.service.translation_engine import TranslatorEngine
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.search.config import SearchConfig
 from nmt.translator.translator import Translator
 from tests.extras.service.fakes import Client
@@ -58,14 +57,15 @@ def test_fifty_requests_at_once_get_what_each_gets_alone(trained: Path, translat
     )
 
     async def talk() -> list[httpx.Response]:
-        client = Client(create_app(batcher, Limits(), Metrics()))
+        client = Client(create_app(batcher, Limits(), ServerMetrics()))
         return await asyncio.gather(*(client.translate(texts) for texts in requests))
 
     batcher.start()
     assert ready.wait(20)
     responses = asyncio.run(talk())
     batcher.close()
-    assert batcher.join(20)
+    batcher.join(20)
+    assert not batcher.is_alive()
     for texts, response in zip(requests, responses, strict=True):
         results = response.json()["results"]
         assert [(each["line"], each["source"]) for each in results] == list(enumerate(texts, 1))
@@ -191,7 +191,7 @@ def test_what_a_model_cannot_do_is_refused(options: RequestOptions, message: str
         trained=SimpleNamespace(
             checkpoint=Path("runs/x/best"),
             experiment=Experiment.model_construct(
-                data=SimpleNamespace(target_languages=()),
+                data=SimpleNamespace(target_languages=(), train_corpora=(), context=0),
                 search=SearchConfig(),  # type: ignore[arg-type]
             ),
         ),
