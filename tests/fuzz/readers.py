@@ -47,7 +47,7 @@ from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
-from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.cluster.records import object_text, with_value
 from nmt.extras.corpus.augment.steps import Step
 from nmt.extras.corpus.augment.text import read_translations
@@ -55,7 +55,7 @@ from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
-from nmt.extras.documents.glossary import read_glossary, standing
+from nmt.extras.documents.glossary import find_variants, read_glossary
 from nmt.extras.exchange.export.export_model import exported_about
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
@@ -246,7 +246,7 @@ def _glossary(folder: Path) -> Opened:
         glossary = read_glossary(path)
         for term in glossary.terms:
             assert glossary.find(term.source)[0].term == term
-            assert all(standing(target, [term]) != [None] for target in term.spellings)
+            assert all(find_variants(target, [term]) != [None] for target in term.spellings)
 
     example = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
     return Opened([example, b"a\tb\na\tb\n"], _of_file(folder / "terms", read))
@@ -640,11 +640,11 @@ def _about(folder: Path) -> Opened:
 
 def _manifest(folder: Path) -> Opened:
     made_with = {"model": "0a", "search": {"beam": 4, "none": None}}
-    Manifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
+    ShardManifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
     file = folder / ".manifest.json"
 
     def read(path: Path) -> None:
-        found = Manifest.load(folder)
+        found = ShardManifest.load(folder)
         assert found is not None
         found.has_any(folder)
         found.check(made_with, folder)
