@@ -114,7 +114,7 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         browser.press(TAB)  # on to the first word of the translation
         assert [float(each) for each in browser.run(LIT, 0)] == weights[0]
         assert browser.run(color, word(0, 1)) != dark
-        told = browser.run("return document.querySelector('.told').textContent")
+        told = browser.run("return document.querySelector('.explanation').textContent")
         strongest = max(zip(weights[0], TEXT.split(), strict=True))
         assert told.startswith("läuft"[::-1] + f" looked at {strongest[1]} {round(100 * strongest[0])} %")
 
@@ -129,7 +129,7 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         ]
         browser.point(".matrix tbody tr:nth-of-type(2) td:nth-of-type(3)")
         said = f"{TEXT.split()[2]} – {TEXT.split()[-2][::-1]}: {100 * weights[1][2]:.1f} %"
-        assert browser.run("return document.querySelector('.told').textContent") == said
+        assert browser.run("return document.querySelector('.explanation').textContent") == said
 
         browser.click("#more")
         listed = "[...document.querySelectorAll('#others li')].map((each) => each.textContent).join()"
