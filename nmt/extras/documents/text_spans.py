@@ -81,4 +81,5 @@ def _covered(units: Sequence[Span], pieces: Sequence[Span]) -> NDArray[np.float6
     """Counts the characters of each unit that each piece covers."""
     (unit_begins, unit_ends), (piece_begins, piece_ends) = (np.array(of).reshape(-1, 2).T for of in (units, pieces))
     ends, begins = np.minimum.outer(unit_ends, piece_ends), np.maximum.outer(unit_begins, piece_begins)
-    return np.maximum(ends - begins, 0.0)
+    covered: NDArray[np.float64] = np.maximum(ends - begins, 0.0)
+    return covered

@@ -91,6 +91,7 @@ def serve(options: ServeOptions) -> None:
             ensemble=options.ensemble or [],
         )  # fmt: skip
         batching = Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue)
-        texts = options.max_body, options.max_sentences, options.max_characters
-        limits = Limits(*texts, options.timeout, options.idle, *clients)
+        limits = Limits(
+            options.max_body, options.max_sentences, options.max_characters, options.timeout, options.idle, *clients
+        )
         server.run(listening, partial(load_engine, load), batching, limits, grace_s=options.grace)
