@@ -69,7 +69,7 @@ PARTS = {
         ("serve",),
         ("fastapi", "starlette", "prometheus_client", "uvicorn"),
         ("fastapi", "prometheus_client", "uvicorn"),
-        tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "serve")),
+        tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "engine", "command")),
     ),
     "tensorboard": Part(
         ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_metrics.py",)

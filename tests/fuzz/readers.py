@@ -47,7 +47,7 @@ from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
 from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
-from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.cluster.records import object_text, with_value
 from nmt.extras.corpus.augment.steps import PipelineStep
 from nmt.extras.corpus.augment.text import read_translations
@@ -55,12 +55,12 @@ from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
-from nmt.extras.documents.glossary import read_glossary, standing
+from nmt.extras.documents.glossary import find_variants, read_glossary
 from nmt.extras.exchange.export.export_model import exported_about
 from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.models.build import build
 from nmt.training import checkpoint, run_directory
 from nmt.translator.loading import TrainedModel, load_trained
@@ -243,7 +243,7 @@ def _read_glossary(path: Path) -> None:
     glossary = read_glossary(path)
     for term in glossary.terms:
         assert glossary.find(term.source)[0].term == term
-        assert all(standing(target, [term]) != [None] for target in term.spellings)
+        assert all(find_variants(target, [term]) != [None] for target in term.spellings)
 
 
 GLOSSARY = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
@@ -588,10 +588,10 @@ def _read_translations(path: Path) -> None:
 
 def _manifest(folder: Path) -> Opened:
     made_with = {"model": "0a", "search": {"beam": 4, "none": None}}
-    Manifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
+    ShardManifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
 
     def read(path: Path) -> None:
-        found = Manifest.load(folder)
+        found = ShardManifest.load(folder)
         assert found is not None
         found.has_any(folder)
         found.check(made_with, folder)
@@ -628,7 +628,7 @@ def _http(folder: Path) -> Opened:
     # kept open until the process ends
     keep = batching(Gated())
     batcher = keep.__enter__()
-    app = create_app(batcher, Limits(timeout_s=5.0), Metrics())
+    app = create_app(batcher, Limits(timeout_s=5.0), ServerMetrics())
     loop = asyncio.new_event_loop()
 
     def read(data: bytes) -> None:

@@ -31,7 +31,7 @@ from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
-from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.exchange.export.export_model import exported_about
 from nmt.training import checkpoint
 from nmt.training.run_directory import read_lengths, read_state
@@ -61,7 +61,7 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
         lambda: read_lengths(tmp_path),
         lambda: Store.open(tmp_path),
         lambda: exported_about(tmp_path, remedy="x"),
-        lambda: Manifest.load(tmp_path),
+        lambda: ShardManifest.load(tmp_path),
         lambda: parse_json(text, place="links:1"),
     ]
     for read in readers:
@@ -345,9 +345,9 @@ def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "../x", "a\0b", "a/b"])
 def test_a_manifest_of_shards_that_can_be_no_files(tmp_path: Path, name: str) -> None:
-    Manifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
+    ShardManifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
     with pytest.raises(InputError, match="is damaged, or of another version"):
-        Manifest.load(tmp_path)
+        ShardManifest.load(tmp_path)
 
 
 def test_a_subword_model_that_writes_no_utf8(tmp_path: Path) -> None:

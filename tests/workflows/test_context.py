@@ -36,11 +36,10 @@ from nmt.extras.cluster.shards import Shard
 from nmt.extras.decoding.wait_k import waiting
 from nmt.extras.pages.states.trace import trace
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.batcher import Batcher, Batching, RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
-from nmt.extras.service.translation_engine import TranslatorEngine
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.training.checkpoint import read_tensors
 from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
@@ -294,7 +293,7 @@ def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Tr
     batcher = Batcher(lambda: TranslatorEngine(translator), Batching(sentences=2), on_ready=ready.set)
 
     async def talk() -> list[httpx.Response]:
-        client = Client(create_app(batcher, Limits(), Metrics()))
+        client = Client(create_app(batcher, Limits(), ServerMetrics()))
         requests = [(TEXT, True), (TEXT[::-1], True), (TEXT, False)]
         return await asyncio.gather(*(client.translate(texts, context=context) for texts, context in requests))
 
@@ -302,7 +301,8 @@ def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Tr
     assert ready.wait(20)
     responses = asyncio.run(talk())
     batcher.close()
-    assert batcher.join(20)
+    batcher.join(20)
+    assert not batcher.is_alive()
     expected = [
         translator.translate(lines)
         for lines in (translator.document().sentences(TEXT), translator.document().sentences(TEXT[::-1]), TEXT)

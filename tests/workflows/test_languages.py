@@ -32,8 +32,8 @@ from nmt.extras.decoding.wait_k import waiting
 from nmt.extras.documents.glossary import Glossary, Term
 from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
-from nmt.extras.service.engine import RequestOptions
-from nmt.extras.service.translation_engine import TranslatorEngine
+from nmt.extras.service.batcher import RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections

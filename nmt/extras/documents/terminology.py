@@ -17,6 +17,7 @@ left out.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -32,7 +33,7 @@ from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
-from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glossary, standing
+from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.replacement import with_terms
 from nmt.search.engine import TorchEngine, constrains, ranking_of
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
@@ -100,9 +101,7 @@ class GlossaryTerminology:
             for candidate in found[row]
             if not _has_all(candidate[0], terms) and not any(len(words[row]) for words in given)
         ]
-        replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
-        for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
-            replaced[row] += [] if candidate is None else [candidate]
+        replaced = _replaced(translator, sentences, rejected, occurrences)
         for row, terms in lacking.items():
             found[row] = self._best(found[row], constrained[row], replaced[row], terms)[: translator.search.n_best]
             if found[row][0] in replaced[row]:
@@ -180,7 +179,7 @@ def _per_token(hypothesis: Hypothesis) -> float:
 
 def _count(text: str, occurrences: Sequence[Occurrence]) -> int:
     """Counts the terms that a translation contains."""
-    return sum(span is not None for span in standing(text, [occurrence.term for occurrence in occurrences]))
+    return sum(span is not None for span in find_variants(text, [occurrence.term for occurrence in occurrences]))
 
 
 def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
@@ -192,39 +191,34 @@ def _replaced(
     sentences: EncodedSentences,
     rejected: Sequence[tuple[int, Candidate]],
     occurrences: Sequence[Sequence[Occurrence]],
-) -> list[Candidate | None]:
+) -> dict[int, list[Candidate]]:
     """Replaces the words aligned with a term by the term in free translations of sentences, which are given by their
-    indices. Returns the results with their scores under the model, or the first model of an ensemble; None if a term is
-    aligned with no word."""
+    indices. Returns the results by these indices, with their scores under the model, or the first model of an ensemble;
+    none for a translation in which a term is aligned with no word."""
     trained, limit = translator.trained, translator.search.max_source_tokens
     encode = trained.tokenizers.target.encode
     aligned = [
-        (number, row, text)
-        for number, (row, (text, hypothesis)) in enumerate(rejected)
+        (row, text)
+        for row, (text, hypothesis) in rejected
         if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # not cut
     ]
-    replaced: list[Candidate | None] = [None] * len(rejected)
+    replaced = defaultdict[int, list[Candidate]](list)
     if not aligned:
         return replaced
     request = AlignmentRequest(translator.aligner.methods[0])
-    sources, targets = [sentences.texts[row] for _, row, _ in aligned], [text for _, _, text in aligned]
+    sources, targets = [sentences.texts[row] for row, _ in aligned], [text for _, text in aligned]
     alignments = translator.aligner.align([request], sources, targets, text=True)[request]
-    texts = {
-        number: (row, changed)
-        for (number, row, text), alignment in zip(aligned, alignments, strict=True)
+    texts = [
+        (row, changed)
+        for (row, text), alignment in zip(aligned, alignments, strict=True)
         if (changed := with_terms(text, occurrences[row], alignment)) is not None
-    }
-    ids = [encode(text) for _, text in texts.values()]
-    log_probs = token_log_probs(
-        trained.model,
-        [sentences.ids[row] for row, _ in texts.values()],
-        ids,
-        trained.compute,
-        batch_tokens=translator.search.batch_tokens,
-    )
+    ]
+    source_ids, ids = [sentences.ids[row] for row, _ in texts], [encode(text) for _, text in texts]
+    batch_tokens = translator.search.batch_tokens
+    log_probs = token_log_probs(trained.model, source_ids, ids, trained.compute, batch_tokens=batch_tokens)
     ranking = ranking_of(translator.search)
-    for (number, (_, text)), tokens, log_p_T in zip(texts.items(), ids, log_probs, strict=True):
+    for (row, text), tokens, log_p_T in zip(texts, ids, log_probs, strict=True):
         log_prob = float(log_p_T.sum(dtype=np.float64))
         assert math.isfinite(log_prob)
-        replaced[number] = text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
+        replaced[row].append((text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))))
     return replaced

@@ -25,7 +25,7 @@ from nmt.extras.exchange.export import marian
 from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
-from tests.extras.service.test_serve import served
+from tests.extras.service.test_command import served
 from tests.workflows.runs import in_process
 
 transformers = pytest.importorskip("transformers")

@@ -266,12 +266,11 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
     """Translates each file of a folder to one of the same name in another, unless it is there."""
     device, precision = options.device, options.precision
     if options.ray is not None:
-        from nmt.extras.cluster.translate_shards import translate_shards
+        from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
+        from nmt.translator.windows import OutputOptions
 
-        translate_shards(
-            str(model), changes, input=text, output=folder, field=None, ensemble=(), format="jsonl", alignment=False,
-            engine="nmt", device=device, precision=precision, ray=options.ray,
-        )  # fmt: skip
+        job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
+        translate_shards(job, [str(model)], text, options.ray)
         return
     load = partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
     for shard in sorted(text.iterdir()):
