@@ -134,9 +134,11 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
         embedding=EmbeddingConfig(size=width, tie="none" if not tied else "all" if found.is_shared else "output"),
         encoder=TransformerEncoderConfig(**sides["encoder"]),
         decoder=TransformerDecoderConfig(**sides["decoder"]),
-        dropout=DropoutConfig(
-            embedding=config.number("dropout", most=0.99),
-            **{ours: config.number(theirs, most=0.99) for theirs, ours in marian.DROPOUT.items()},
+        dropout=DropoutConfig.model_validate(
+            {
+                "embedding": config.number("dropout", most=0.99),
+                **{ours: config.number(theirs, most=0.99) for theirs, ours in marian.DROPOUT.items()},
+            }
         ),
     )
     imported = ImportedConfig(
