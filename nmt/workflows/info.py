@@ -34,7 +34,7 @@ _MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trai
 
 
 @dataclass(frozen=True)
-class ModelPart:
+class ParameterCounts:
     """A part of the model."""
 
     name: str
@@ -110,7 +110,7 @@ class Info:
     """Name of the folder itself, if ``checkpoint`` is a link."""
     corpus: CorpusSummary
     vocabulary: Vocabulary
-    parts: tuple[ModelPart, ...]
+    parts: tuple[ParameterCounts, ...]
     parameters: int
     format: str
     """Number format of the weights, by its name in safetensors."""
@@ -147,7 +147,9 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
         name=folder.resolve().name,
         corpus=_corpus(experiment, run),
         vocabulary=vocabulary,
-        parts=tuple(ModelPart(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
+        parts=tuple(
+            ParameterCounts(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()
+        ),
         parameters=sum(counts.values()),
         format=form,
         bytes=(folder / run_directory.MODEL).stat().st_size,

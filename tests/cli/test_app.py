@@ -175,7 +175,7 @@ def test_help_lists_the_commands_and_their_options() -> None:
         page = CliRunner().invoke(cli.app, [command, "--help"], env={"COLUMNS": "80"}).stdout
         assert max(map(len, page.splitlines())) <= 80, command
         for option in ("--set", "--quiet", "--verbose"):
-            has_no_set = command in ("init", "import", "filter", "languages", "doctor")
+            has_no_set = command in ("init", "import", "filter", "languages", "links", "doctor")
             assert (option in page) == (option != "--set" or not has_no_set), (command, option)
         without = (
             "import",

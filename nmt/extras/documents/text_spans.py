@@ -30,7 +30,7 @@ def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list
     return spans
 
 
-class _Sorts(dict[int, str]):
+class _UnitSorts(dict[int, str]):
     """A letter for the class of each code point: w, a character of words; j, a mark that may join the parts of a word;
     s, a punctuation mark, a symbol or an ideograph; or a space."""
 
@@ -43,7 +43,7 @@ class _Sorts(dict[int, str]):
         return "j" if character in "-'’.·" else "w" if is_word else "s"
 
 
-_SORTS = _Sorts()
+_SORTS = _UnitSorts()
 _UNIT = re.compile(r"w+(?:jw+)*|[js]")
 
 SOFT = 0.3
