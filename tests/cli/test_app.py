@@ -187,6 +187,7 @@ def test_help_lists_the_commands_and_their_options() -> None:
             "export",
             "info",
             "config",
+            "links",
             "doctor",
         )
         on_a_device = command not in without
