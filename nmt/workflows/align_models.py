@@ -207,6 +207,10 @@ def choose_heads(
     model.aligner.check_method("attention")
     if by == "entropy":
         sources, targets, gold = sources[:ENTROPY_PAIRS], targets[:ENTROPY_PAIRS], None
+    elif gold is not None:
+        # gold may judge the first pairs only, and the others would not change a rate
+        gold = [links for links in gold if links.is_judged]
+        sources, targets = sources[: len(gold)], targets[: len(gold)]
     found: list[tuple[float, str]] = []
     for pattern in candidates(model.trained.model.decoder.head_names):
         aligned = _with_heads(model, pattern).align(sources, targets, level="subword", text=text)

@@ -57,6 +57,16 @@ def test_heads_of_the_least_error_rate_are_chosen(folder: Path) -> None:
     assert max(rates.values()) > min(rates.values())
 
 
+def test_gold_of_the_first_pairs_chooses_on_these(folder: Path) -> None:
+    gold = (folder / "gold").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "short").write_text("".join(gold[:2]), encoding="utf-8")
+    _, said = _align(folder, "--choose-heads", "gold", "--gold", "short")
+    chosen = re.search(r"heads: .* AER ([\d.]+) % on (\d+) pairs", said)
+    assert chosen is not None
+    assert chosen[2] == "2"
+    assert f"AER {chosen[1]} " in said.splitlines()[-1], "the rate of the same two pairs"
+
+
 def test_heads_of_the_least_entropy_are_chosen(folder: Path, model: Translator) -> None:
     _, said = _align(folder, "--choose-heads", "entropy")
     sides = [(folder / f"valid.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en")]
