@@ -45,7 +45,7 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
-from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.cluster.records import object_text, with_value
@@ -534,7 +534,9 @@ def _source_counts(folder: Path) -> Opened:
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
-    save_aligner(learn_aligner(Sentences(sources), Sentences(targets), shares=(0.4,), iterations=(3, 1)), file)
+    save_aligner(
+        learn_aligner(IndexedSentences(sources), IndexedSentences(targets), shares=(0.4,), iterations=(3, 1)), file
+    )
 
     def read(path: Path) -> None:
         for matrices in load_aligner(path).matrices(sources, targets):

@@ -29,7 +29,7 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.exchange.export.export_model import exported_about
@@ -323,7 +323,7 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
 
 
 def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
-    words = Sentences(source.split() for source, _ in SENTENCES)
+    words = IndexedSentences(source.split() for source, _ in SENTENCES)
     file = tmp_path / "aligner.safetensors"
     save_aligner(learn_aligner(words, words, shares=(), iterations=(3, 1)), file)
     arrays = safetensors.numpy.load_file(file)

@@ -20,13 +20,12 @@ import benchmark_prepare  # noqa: E402
 import benchmark_sentences  # noqa: E402
 import benchmark_suspects  # noqa: E402
 import forgetting  # noqa: E402
-from nmt.extras.aligner.learn_text import learn_word_aligner  # noqa: E402
 
 from nmt.alignment.formats import Alignment, read_gold  # noqa: E402
 from nmt.data.store import Ragged, Store, StoredCorpus  # noqa: E402
 from nmt.data.store_writer import StoreWriter  # noqa: E402
 from nmt.data.words import text_words  # noqa: E402
-from nmt.extras.aligner.align import TextAligner  # noqa: E402
+from nmt.extras.aligner.align import TextAligner, learn_word_aligner  # noqa: E402
 from nmt.extras.aligner.aligner import load_aligner, save_aligner  # noqa: E402
 from nmt.extras.aligner.word_units import Subwords  # noqa: E402
 from nmt.extras.documents.glossary import Term  # noqa: E402

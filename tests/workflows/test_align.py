@@ -36,7 +36,7 @@ from nmt.alignment.request import AlignmentRequest, align_both
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
 from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
-from nmt.extras.pages.plot import PictureWriter
+from nmt.extras.pages.formats import PictureWriter
 from nmt.extras.pages.viewer import open_page
 from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as align_workflow
