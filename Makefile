@@ -81,8 +81,9 @@ compatibility: $(INSTALLED) ## try the oldest, pinned and newest dependencies (P
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python scripts/check_compatibility.py $(if $(PARTS),--part $(PARTS))
 
-mutants: $(INSTALLED) ## plant faults, one at a time, and see that the tests catch each
-	@$(BIN)/python scripts/mutants.py
+mutants: $(INSTALLED) ## plant the known faults and 100 drawn by SEED, one at a time, and see that the tests catch each; hours
+	@$(BIN)/python scripts/mutants.py --known
+	@$(BIN)/python scripts/mutants.py --seed $(or $(SEED),1)
 
 docs: $(INSTALLED) ## the documentation as a site, in build/site: every page, command and configuration key
 	$(BIN)/python scripts/docs_site.py build

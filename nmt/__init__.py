@@ -80,7 +80,7 @@ def load_translator(
     from nmt import plugins
     from nmt.config.yaml_source import Override
     from nmt.translator.loading import load_trained
-    from nmt.translator.translator import Translator, own_engine
+    from nmt.translator.translator import Translator, torch_engine
 
     device = str(device)
     if target_language is not None:
@@ -90,7 +90,7 @@ def load_translator(
     if engine == "nmt":
         trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
-        searcher: Engine = own_engine(trained, others)
+        searcher: Engine = torch_engine(trained, others)
     else:
         if ensemble:
             raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")
@@ -98,12 +98,10 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision="float32")
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
-    if glossary is not None:
-        with_glossary: Callable[[Translator, object], Translator] = plugins.find("parts", "glossary", "--glossary")
-        translator = with_glossary(translator, glossary)
-    if wait is not None:
-        waiting: Callable[[Translator, int], Translator] = plugins.find("parts", "wait", "--wait")
-        translator = waiting(translator, wait)
+    for part, option in {"glossary": glossary, "wait": wait}.items():
+        if option is not None:
+            extended: Callable[[Translator, object], Translator] = plugins.find("parts", part, f"--{part}")
+            translator = extended(translator, option)
     return translator
 
 

@@ -18,9 +18,8 @@ from nmt.data.corpus_paths import refuse_missing
 from nmt.evaluation.report import Evaluation
 from nmt.experiment import Experiment
 from nmt.experiment import load as load_experiment
-from nmt.translator.arguments import Pair, pairs_of
-from nmt.translator.python_errors import library
-from nmt.translator.results import Results
+from nmt.translator.arguments import Pair, check_pairs, library
+from nmt.translator.translation import Results
 from nmt.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def evaluate(model: Translator | str | Path, pairs: Iterable[Pair]) -> Evaluatio
 
     translator = model if isinstance(model, Translator) else load(model)
     corpora = translator.trained.experiment.data.train_corpora
-    sources, targets = pairs_of(pairs, None, corpora[0].language_names if corpora else None)
+    sources, targets = check_pairs(pairs, None, corpora[0].language_names if corpora else None)
     if not sources:
         raise InputError("pairs: there are none to evaluate")
     return of_model(translator, sources, targets, Scoring())
@@ -101,7 +100,7 @@ def align(
     align_pairs: Callable[[Sequence[str], Sequence[str], bool, float | None], list[Alignment]] = plugins.find(
         "parts", "align_pairs", "nmt.align"
     )
-    return Results(align_pairs(*pairs_of(sources, targets), text, min_probability))
+    return Results(align_pairs(*check_pairs(sources, targets), text, min_probability))
 
 
 def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,7 +114,7 @@ def _with_files(config: Mapping[str, Any]) -> Mapping[str, Any]:
             folder = Path(str(config.get("run"))) / "corpus"
             make_folder(folder, option="run:")
             files = {side: folder / f"{split}-{side}.txt" for side in ("source", "target")}
-            for file, texts in zip(files.values(), pairs_of(pairs, None, corpus.get("languages")), strict=True):
+            for file, texts in zip(files.values(), check_pairs(pairs, None, corpus.get("languages")), strict=True):
                 replace_file(file, "".join(re.sub(r"[\r\n]+", " ", text) + "\n" for text in texts))
             data[split] = {**{key: value for key, value in corpus.items() if key != "pairs"}, **files}
     return {**config, "data": data}

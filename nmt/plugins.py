@@ -91,12 +91,15 @@ class Plugin:
         methods: Values of ``nmt align --method``.
         scores: Values of ``model.attention.score``: subclasses of `nmt.attention.mechanism.Score`.
         weights: Values of ``model.attention.weights``: subclasses of `nmt.attention.mechanism.Weighting`.
-        metrics: Values of ``nmt evaluate --metric``: (hypotheses, references) -> `nmt.evaluation.translation.Score`.
+        metrics: Values of ``nmt evaluate --metric``: (hypotheses, references) ->
+            `nmt.evaluation.translation.MetricScore`.
         parts: Functions that nmt calls where they are installed. Their names are these, with the module that has their
             type: ``accelerate``, ``training_threads``, ``glossary``, ``wait`` (`nmt`), ``markup``
             (`nmt.translator.segmentation.Markup`), ``constrained_search`` (`nmt.search.engine.ConstrainedSearch`),
             ``save_model`` (`nmt.translator.translator`), ``plot_alignment`` (`nmt.alignment.formats`), ``align_pairs``
-            (`nmt.api`), ``write_links`` (`nmt.workflows.init_config`).
+            (`nmt.api`), ``write_links`` (`nmt.workflows.init_config`), ``minimum_risk`` (`nmt.training.objective`),
+            ``merged_adapters`` (`nmt.training.trainer`), ``adapters``, ``vocabulary_transfer``, ``word_vectors``
+            (`nmt.workflows.train`).
     """
 
     commands: Mapping[str, Command] = field(default_factory=dict)
@@ -123,7 +126,13 @@ def find(kind: str, name: str, option: str, own: Collection[str] = ()) -> Any:
         known = "needs a part of nmt that is not installed"
         raise InputError(f"{option}: {known if kind == 'parts' else 'use one of ' + ', '.join([*own, *found])}")
     owner, value = found[name]
-    return _load(owner, value if isinstance(value, str) else value.reference)
+    reference = value if isinstance(value, str) else value.reference
+    try:
+        return attribute(reference)
+    except Exception as error:
+        if not owner or isinstance(error, InputError):
+            raise
+        raise InputError(_fault(owner, reference, error)) from error
 
 
 def has(kind: str, name: str) -> bool:
@@ -201,16 +210,8 @@ def _index(kind: str, own: tuple[str, ...]) -> Mapping[str, tuple[str, Any]]:
     return found
 
 
-def _load(owner: str, reference: str) -> Any:
-    try:
-        return _attribute(reference)
-    except Exception as error:
-        if not owner or isinstance(error, InputError):
-            raise
-        raise InputError(_fault(owner, reference, error)) from error
-
-
-def _attribute(reference: str) -> Any:
+def attribute(reference: str) -> Any:
+    """Imports the object that a reference ``module:attribute`` names."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
@@ -218,7 +219,7 @@ def _attribute(reference: str) -> Any:
 def _class(owner: str, reference: str, base: type[Any]) -> type[Any] | None:
     """The class; None, with a warning, where it cannot be imported or is of another kind."""
     try:
-        value = _attribute(reference)
+        value = attribute(reference)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise TypeError(f"is not a {base.__name__}")
     except Exception as error:

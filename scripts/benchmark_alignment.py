@@ -314,8 +314,8 @@ def _of_words(links: Sequence[str], text: Text) -> list[Links]:
 
 
 def _learner(file: Path) -> Work:
+    from nmt.extras.aligner.align import learn_word_aligner
     from nmt.extras.aligner.aligner import save_aligner
-    from nmt.extras.aligner.learn_text import learn_word_aligner
 
     return lambda text: save_aligner(learn_word_aligner(*text), file)
 

@@ -26,8 +26,8 @@ from nmt.core.device import compute
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.extras.corpus.augment.text import write_lines
+from nmt.extras.finetuning.adapters import add_adapters
 from nmt.training.config import LowRankConfig
-from nmt.training.more.adapters import add_adapters
 
 
 def main() -> None:

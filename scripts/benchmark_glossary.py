@@ -30,9 +30,8 @@ from nmt.data.corpus import read_lines
 from nmt.data.words import text_words
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.translation import scores
-from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner
-from nmt.extras.aligner.learn_text import learn_word_aligner
-from nmt.extras.documents.glossary import Glossary, Term, standing, term_recall
+from nmt.extras.aligner.align import WINDOW_PAIRS, TextAligner, learn_word_aligner
+from nmt.extras.documents.glossary import Glossary, Term, find_variants, term_recall
 from nmt.extras.documents.terminology import MAX_LOSS, with_glossary
 from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.translator.translator import Translator
@@ -144,10 +143,10 @@ def gold_glossary(sources: Sequence[str], references: Sequence[str], targets: di
         variants = [
             target
             for target in targets[word]
-            if any(standing(reference, [Term(word, (target,))])[0] is not None for reference in of_word)
+            if any(find_variants(reference, [Term(word, (target,))])[0] is not None for reference in of_word)
         ]
         term = Term(word, tuple(variants))
-        if variants and all(standing(reference, [term])[0] is not None for reference in of_word):
+        if variants and all(find_variants(reference, [term])[0] is not None for reference in of_word):
             terms.append(term)
     return Glossary(tuple(terms))
 

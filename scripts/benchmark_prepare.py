@@ -73,7 +73,7 @@ Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin,
 ALIGNER = """
 import json, sys, time
 from pathlib import Path
-from nmt.extras.aligner.learn_text import learn_from_text
+from nmt.extras.aligner.align import learn_from_text
 folder, begin = Path(sys.argv[1]), time.perf_counter()
 learn_from_text(folder / "source", folder / "target", folder / "aligner")
 Path(sys.argv[2]).write_text(json.dumps({"seconds": time.perf_counter() - begin}))

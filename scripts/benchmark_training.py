@@ -137,7 +137,7 @@ class Training:
         prepared = prepare(experiment.data, run=folder, seed=experiment.seed)
         data = TrainingData(prepared.train, prepared.tokenizers, experiment.data.subwords.sampling, "")
         seed_everything(experiment.seed)
-        model = build_model(experiment, data.tokenizers).to(chosen.device).train()
+        model = build_model(experiment.model, data.tokenizers).to(chosen.device).train()
         optimizer = NamedOptimizer(model, config.optimizer, chosen)
         objective = Objective(model, config, optimizer, chosen, data.tokenizers.target.detokenize)
         stream = Stream(data, config.batching, config.accumulate, experiment.seed, Processes(), chosen)

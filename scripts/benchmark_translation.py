@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -164,7 +165,7 @@ def _own(
     """Translates as ``nmt translate`` does."""
     import nmt
     from nmt.translator.windows import OutputOptions, Window
-    from nmt.translator.workers import LoadOptions, Workers
+    from nmt.translator.workers import Workers
     from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
 
     if engine not in ("nmt", "ctranslate2"):
@@ -173,11 +174,9 @@ def _own(
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
-        workers, loading, full = (
-            threads,
-            LoadOptions(nmt.load, str(translator.trained.checkpoint), overrides, device, precision, ()),
-            1,
-        )
+        run = translator.trained.checkpoint
+        loading = partial(nmt.load, run, device=device, precision=precision, overrides=overrides)
+        workers, full = threads, 1
     shared = stack.enter_context(Workers(translator, OutputOptions(), loading, count=workers, full=full, after=1))
 
     def translate(lines: list[str]) -> tuple[list[str], int]:

@@ -61,7 +61,7 @@ PARTS = {
         ("torch", "matplotlib", "fastapi"),
         (
             "tests/core/test_lines.py", "tests/config/test_structure.py", "tests/data/test_config.py",
-            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/pages/test_plot.py",
+            "tests/data/test_tokenizer.py", "tests/evaluation/test_translation.py", "tests/extras/pages/test_draw.py",
             "tests/extras/service/test_app.py", "tests/workflows/test_golden.py",
         ),
     ),
@@ -69,14 +69,14 @@ PARTS = {
         ("serve",),
         ("fastapi", "starlette", "prometheus_client", "uvicorn"),
         ("fastapi", "prometheus_client", "uvicorn"),
-        tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "serve")),
+        tuple(f"tests/extras/service/test_{name}.py" for name in ("app", "server", "engine", "command")),
     ),
     "tensorboard": Part(
-        ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_tensorboard.py",)
+        ("tensorboard",), ("tensorboard", "protobuf"), ("tensorboard",), ("tests/training/test_metrics.py",)
     ),
     "ctranslate2": Part(
         ("ctranslate2",), ("ctranslate2", "numpy"), ("ctranslate2",),
-        ("tests/extras/exchange/export/test_ctranslate2.py", "tests/extras/exchange/export/test_export.py"),
+        ("tests/extras/exchange/export/test_ctranslate2.py", "tests/extras/exchange/test_export.py"),
     ),
     "onnx": Part(
         ("onnx",), ("onnx", "onnxruntime", "onnxscript", "numpy"), ("onnx", "onnxruntime", "onnxscript"),
@@ -93,7 +93,8 @@ PARTS = {
         ("tests/docs/test_site.py",),
     ),
     "eflomal": Part(
-        ("eflomal",), ("eflomal", "numpy"), ("eflomal",), ("tests/scripts/test_benchmark_alignment.py",), "",
+        ("eflomal",), ("eflomal", "numpy"), ("eflomal",),
+        ("tests/scripts/test_benchmarks.py", "tests/scripts/test_figures.py"), "",
         built="eflomal",
     ),
     "dev": Part(

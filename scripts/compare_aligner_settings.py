@@ -37,7 +37,7 @@ from nmt.alignment.formats import read_gold
 from nmt.core.device import compute
 from nmt.extras.aligner import hmm
 from nmt.extras.aligner.align import TextAligner
-from nmt.extras.aligner.aligner import Member, Sentences, TokenIndex, WordAligner, pair_hashes
+from nmt.extras.aligner.aligner import IndexedSentences, Member, TokenIndex, WordAligner, pair_hashes
 from nmt.extras.aligner.hmm import Hmm, HmmPair, Tokens
 from nmt.extras.aligner.word_units import Beginnings, Subwords
 
@@ -150,9 +150,9 @@ def learnt(
     return Member(source, target, models)
 
 
-def sentences(lines: Sequence[str]) -> Sentences:
+def sentences(lines: Sequence[str]) -> IndexedSentences:
     """Splits lines into words."""
-    return Sentences(line.split() for line in lines)
+    return IndexedSentences(line.split() for line in lines)
 
 
 def bits(member: Member, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:

@@ -269,8 +269,8 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     from nmt.alignment.error_rate import score
     from nmt.alignment.extract import Grow
     from nmt.alignment.formats import read_gold
-    from nmt.alignment.views import View
-    from nmt.evaluation.feeds import FEEDS
+    from nmt.alignment.request import AlignmentRequest
+    from nmt.evaluation.perplexity import FEEDS
 
     translator = nmt.load(run / "best", device="cpu", overrides=[f"search.beam={BEAM}"])
     trained = translator.trained
@@ -289,11 +289,13 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     }
     if gold:
         links = read_gold(gold[2])
-        views = [View(method) for method in ("attention", "gradient") if method in translator.aligner.methods]
-        aligned = translator.aligner.align(views, list(read_lines(gold[0])), list(read_lines(gold[1])))
+        requests = [
+            AlignmentRequest(method) for method in ("attention", "gradient") if method in translator.aligner.methods
+        ]
+        aligned = translator.aligner.align(requests, list(read_lines(gold[0])), list(read_lines(gold[1])))
         figures["aer"] = {
-            view.method: 100 * score([Grow().links(each.weights_TS) for each in alignments], links).aer
-            for view, alignments in aligned.items()
+            request.method: 100 * score([Grow().links(each.weights_TS) for each in alignments], links).aer
+            for request, alignments in aligned.items()
         }
     output.mkdir(exist_ok=True)
     with whole_file(output / "translations.txt") as file:

@@ -24,9 +24,8 @@ from xml.etree.ElementTree import Element, tostring
 import typer
 import yaml
 from latex2mathml.converter import convert_to_element
-from typer.core import TyperGroup
 
-from nmt.cli.app import app
+from nmt.cli.app import COMMANDS, app, build_command
 from nmt.cli.grouped import GroupedCommand
 from nmt.config.help import Section, sections
 from nmt.experiment import Experiment
@@ -140,12 +139,11 @@ def written() -> dict[str, str]:
 
 def command_pages() -> dict[str, str]:
     """Returns texts of the page that lists the commands, `index`, and of the page of each."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    parent = typer.Context(group, info_name="nmt")
+    parent = typer.Context(typer.main.get_command(app), info_name="nmt")
     pages: dict[str, str] = {"index": ""}
     listed = ["# Commands", "", "| command | |", "|---|---|"]
-    for name, command in group.commands.items():
+    for name in COMMANDS:
+        command = build_command(name)
         assert isinstance(command, GroupedCommand)
         context = typer.Context(command, info_name=name, parent=parent)
         pages[name] = _command(command, context)

@@ -40,8 +40,8 @@ from measuring import family, print_table, report, size_of
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
-from nmt.training import folders
-from nmt.translator.find_run import check
+from nmt.training import run_directory
+from nmt.translator.find_run import validate_model
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "data" / "de-en"
@@ -154,11 +154,11 @@ class Saved:
         self._position = {"epoch": 0, "update": 0}
 
     def _newest(self) -> dict[str, int]:
-        latest = folders.latest(self._run)
+        latest = run_directory.latest_checkpoint(self._run)
         # a checkpoint that no longer exists has been replaced by a newer one
         with suppress(InputError, OSError):
             if latest is not None:
-                self._position = folders.read_state(latest)["position"]
+                self._position = run_directory.read_state(latest)["position"]
         return self._position
 
     @property
@@ -210,7 +210,7 @@ def train(arguments: argparse.Namespace) -> None:
 def translate(arguments: argparse.Namespace) -> None:
     """See the module's docstring."""
     bars = Bars("cpu, float32")
-    check(arguments.model, [])
+    validate_model(arguments.model, [])
     lines, total = different_lines(arguments.source), arguments.lines
     command = nmt("translate", arguments.model, "--quiet", *COMPUTING, "--set", "search.beam=1")
     began = time.monotonic()
@@ -266,7 +266,7 @@ def repeated(lines: Sequence[str]) -> Iterator[str]:
 def serve(arguments: argparse.Namespace) -> None:
     """See the module's docstring."""
     bars = Bars("cpu, float32")
-    check(arguments.model, [])
+    validate_model(arguments.model, [])
     lines = different_lines(arguments.source)[: arguments.sentences]
     expected = expectations(arguments.model, lines)
     seconds = arguments.minutes * 60

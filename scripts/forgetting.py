@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from nmt.alignment import GradientMethod
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.errors import InputError
-from nmt.extras.pages.plot import SVG_SETTINGS
-from nmt.extras.pages.score_plot import COLOURS, check_plot
+from nmt.extras.pages.draw import COLOURS, SVG_SETTINGS, check_plot
 from nmt.translator.loading import load_trained
 from nmt.workflows.align import pairs
 
@@ -84,7 +83,7 @@ def derivatives(
         [source.ids for source, _ in encoded],
         [target.ids for _, target in encoded],
         trained.compute,
-        views=[View(method, magnitude="raw")],
+        requests=[AlignmentRequest(method, magnitude="raw")],
         batch_tokens=trained.experiment.search.batch_tokens,
     )
     return [size_TS[:-1, :-1] for (size_TS,) in found]

@@ -29,7 +29,7 @@ import sentencepiece
 import torch
 
 from nmt import __version__
-from nmt.training.folders import FORMAT
+from nmt.training.run_directory import FORMAT
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "tests" / "golden" / f"format-{FORMAT}"

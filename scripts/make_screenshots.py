@@ -9,14 +9,13 @@ and server.png, with 64 colours.
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark_serve import serving
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,9 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         browser.until("return document.querySelector('.word')")
         browser.point(".word:nth-of-type(3)")
         _picture(browser, options.output / "alignment-page.png", 620)
-        with _server(options.run) as address:
+        with serving([options.run]) as (port, _):
             _size(browser, 950)  # before the mouse points, or the page scrolls there
-            browser.open(address)
+            browser.open(f"http://127.0.0.1:{port}")
             browser.type("#source", SENTENCE)
             browser.until("return document.querySelector('.matrix')")
             browser.point(".matrix tbody tr:nth-of-type(5) .word")  # the fifth word of the translation
@@ -73,17 +72,6 @@ def _size(browser: Browser, height: int) -> None:
 
 def _nmt(*arguments: object) -> None:
     subprocess.run([sys.executable, "-m", "nmt", *map(str, arguments)], check=True)
-
-
-@contextmanager
-def _server(run: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "nmt", "serve", run, "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\w.]+:\d+", line)))
-        finally:  # after a fault too, or this would wait for the server without end
-            process.terminate()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.device import compute
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.translator.loading import for_inference
 
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
@@ -71,7 +71,7 @@ def main() -> None:
         return
     store = training.data.train
     sources = [store.source(pair).tolist() for pair in range(arguments.sentences)]
-    engine = OwnEngine(for_inference(training.model, chosen), chosen)
+    engine = TorchEngine(for_inference(training.model, chosen), chosen)
     for name, ids in (("a search", sources), ("a search of one sentence", sources[:1])):
 
         def search(_: int, ids: list[list[int]] = ids) -> None:

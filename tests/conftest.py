@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 
 from nmt.core import log
-from tests.workflows.runs import trained
+from tests.workflows.runs import here, reverse, trained
 
-__all__ = ["trained"]
+__all__ = ["here", "reverse", "trained"]
 
 ROOT = Path(__file__).parent
 
@@ -29,9 +29,9 @@ def as_talkative_as_ever() -> Iterator[None]:
 
 LONGEST = (
     "extras/cluster/test_ray.py",
-    "training/more/test_distributed.py",
+    "training/test_distributed.py",
     "models/test_contract.py",
-    "workflows/test_resume.py",
+    "workflows/test_train.py",
     "translator/test_workers.py",
     "cli/test_app.py",
     "search/test_constrained.py",

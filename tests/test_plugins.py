@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import nmt
 from nmt import plugins
+from nmt.cli import app as cli
 from nmt.cli.app import OWN, app
 from nmt.core.errors import InputError
 from nmt.plugins import Plugin
@@ -157,10 +160,8 @@ PLUGIN = Plugin(options={"prepare": OPTIONS})
 
 
 def test_options_join_those_of_a_command(other: Path) -> None:
-    from nmt.cli import app as cli
-
     (other / "other_plugin.py").write_text(OPTIONS)
-    cli._build.cache_clear()
+    cli.build_command.cache_clear()
     try:
         result = CliRunner().invoke(app, ["prepare", "--help"])
         page, said = result.stdout, result.stderr.splitlines()
@@ -174,4 +175,18 @@ def test_options_join_those_of_a_command(other: Path) -> None:
         ]
         assert str(CliRunner().invoke(app, ["prepare", "none.yaml", "--loud"]).exception) == "--loud: needs --force"
     finally:
-        cli._build.cache_clear()
+        cli.build_command.cache_clear()
+
+
+def test_completion_leaves_out_a_command_that_cannot_be_imported(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (other / "other_plugin.py").write_text(
+        f"{HEAD}PLUGIN = Plugin(commands={{'shout': Command('other_missing:run')}})\n"
+    )
+    monkeypatch.setitem(cast(Any, cli.COMMANDS), "shout", plugins.entries("commands")["shout"])
+    group = typer.main.get_command(app)
+    context = group.make_context("nmt", [], resilient_parsing=True)
+    completed = [item.value for item in group.shell_complete(context, "s")]
+    assert "score" in completed
+    assert "shout" not in completed
+    with pytest.raises(InputError, match=r"^plug-in other: other_missing:run: ModuleNotFoundError"):
+        group.main(["shout"], prog_name="nmt", standalone_mode=False)

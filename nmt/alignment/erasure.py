@@ -30,21 +30,21 @@ class Erasure(NamedTuple):
     target_words: int
 
     @classmethod
-    def of(cls, falls: Sequence[tuple[float, float]]) -> Erasure:
-        """Computes the statistics of the pairs that ``falls`` yields."""
-        if not falls:
+    def of(cls, drops: Sequence[tuple[float, float]]) -> Erasure:
+        """Computes the statistics of the pairs that ``probability_drops`` yields."""
+        if not drops:
             return cls(None, None, None, 0)
-        highest, other = np.array(falls).T
-        return cls(float(np.median(highest)), float(np.median(other)), float(np.mean(highest > other)), len(falls))
+        highest, other = np.array(drops).T
+        return cls(float(np.median(highest)), float(np.median(other)), float(np.mean(highest > other)), len(drops))
 
 
-def falls(
-    weights_IJ: Weights, fall_IJ: NDArray[np.float64], random: np.random.Generator
+def probability_drops(
+    weights_IJ: Weights, drop_IJ: NDArray[np.float64], random: np.random.Generator
 ) -> Iterator[tuple[float, float]]:
     """Yields the fall of each target word without the source word of the highest weight, and without a random other
     one. A constant row has no highest weight and is skipped."""
-    for weight_J, fall_J in zip(weights_IJ, fall_IJ, strict=True):
+    for weight_J, drop_J in zip(weights_IJ, drop_IJ, strict=True):
         if len(weight_J) > 1 and weight_J.max() > weight_J.min():
             highest = int(weight_J.argmax())
             other = (highest + int(random.integers(1, len(weight_J)))) % len(weight_J)
-            yield float(fall_J[highest]), float(fall_J[other])
+            yield float(drop_J[highest]), float(drop_J[other])

@@ -15,10 +15,14 @@ If a denominator is 0, precision is 1 without predicted links, recall is 1 witho
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
+from operator import add
 
 from nmt.alignment import Link
 from nmt.core.errors import InputError
+
+RATES = {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1 (sure)"}
+"""The rates of a score, and their names for users."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,7 @@ class AlignmentScore:
     """|A ∩ P|"""
 
     def __add__(self, other: AlignmentScore) -> AlignmentScore:
-        return AlignmentScore(
-            self.sentences + other.sentences,
-            self.predicted + other.predicted,
-            self.sure + other.sure,
-            self.predicted_sure + other.predicted_sure,
-            self.predicted_possible + other.predicted_possible,
-        )
+        return AlignmentScore(*map(add, astuple(self), astuple(other)))
 
     @property
     def aer(self) -> float:
@@ -93,17 +91,7 @@ class AlignmentScore:
 
     def as_dict(self) -> dict[str, float | int]:
         """Returns the rates (fractions, not rounded) and the counts for JSON; the keys are stable."""
-        return {
-            "aer": self.aer,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "sentences": self.sentences,
-            "predicted": self.predicted,
-            "sure": self.sure,
-            "predicted_sure": self.predicted_sure,
-            "predicted_possible": self.predicted_possible,
-        }
+        return {rate: getattr(self, rate) for rate in RATES} | asdict(self)
 
 
 def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
@@ -130,6 +118,4 @@ def score(predicted: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> Alignmen
             f"{len(predicted)} aligned sentence pairs but {len(gold)} gold lines: "
             "give one gold line per pair, an empty one for a pair without links"
         )
-    return sum(
-        (score_pair(links, gold_links) for links, gold_links in zip(predicted, gold, strict=True)), AlignmentScore()
-    )
+    return sum(map(score_pair, predicted, gold), AlignmentScore())

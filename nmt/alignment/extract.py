@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,8 +35,11 @@ Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 """A weight or a ratio of weights, from 0 to 1."""
 
 
-class Rule(Structure):
+class ExtractionRule(Structure):
     """Keys that every rule has."""
+
+    sentence: ClassVar[str]
+    """Describes the rule to users, with its keys in braces; ``at_least`` is the threshold."""
 
     heads: Annotated[str, Field(min_length=1)] = "*"
     """Pattern of the heads whose weights are averaged into the matrix: `layer3.*`, `*.head1`."""
@@ -44,10 +47,18 @@ class Rule(Structure):
     aligner_share: Fraction = 0.5
     """Weight of the aligner in `--method trained`; the model has the rest."""
 
+    def explanation(self, heads: int = 1) -> str:
+        """Describes the rule in a sentence and, if the weights are the mean of several heads, their number."""
+        keys = self.model_dump()
+        at_least = f", if it is at least {keys['threshold']:.0%}" if keys["threshold"] else ""
+        mean = f" The weights are the mean of {heads} heads." if heads > 1 else ""
+        return self.sentence.format(at_least=at_least, **keys) + mean
 
-class Argmax(Rule):
+
+class BestSource(ExtractionRule):
     """Links each target word with the source word of the highest weight, if that is at least `threshold`."""
 
+    sentence: ClassVar[str] = "Linked: the strongest weight of each target word{at_least}."
     kind: Literal["argmax"] = "argmax"
     threshold: Fraction = 0.0
     """Smallest weight of a link."""
@@ -58,13 +69,16 @@ class Argmax(Rule):
         return _links(_row_best(weights_TS) & (weights_TS >= self.threshold))
 
 
-class Share(Rule):
+class Share(ExtractionRule):
     """Links each target word with every source word whose weight is at least `share` times the highest of the row.
 
     Rows whose highest weight is below `threshold` give no link: if the weight is spread over a long sentence, many
     words have a large share of a maximum that is meaningless. With `share` 1 only equal maxima are linked together.
     """
 
+    sentence: ClassVar[str] = (
+        "Linked: of each target word, the weights from {share:.0%} of its strongest one{at_least}."
+    )
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
     """Smallest weight of a link, as a share of the highest weight of its row."""
@@ -78,9 +92,10 @@ class Share(Rule):
         return _links(_stands_out(weights_TS) & (best_T1 >= self.threshold) & (weights_TS >= self.share * best_T1))
 
 
-class Threshold(Rule):
+class Threshold(ExtractionRule):
     """Links the words of every cell whose weight is at least `threshold`; a target word may get any number of links."""
 
+    sentence: ClassVar[str] = "Linked: every weight of at least {threshold:.0%}."
     kind: Literal["threshold"] = "threshold"
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Smallest weight of a link."""
@@ -91,10 +106,11 @@ class Threshold(Rule):
         return _links(_stands_out(weights_TS) & (weights_TS >= self.threshold))
 
 
-class Mutual(Rule):
+class Mutual(ExtractionRule):
     """Links the words of cells that are the maximum of their row and of their column, with a weight of at least
     `threshold`."""
 
+    sentence: ClassVar[str] = "Linked: the strongest weight of a row and of a column{at_least}."
     kind: Literal["mutual"] = "mutual"
     threshold: Fraction = 0.0
     """Smallest weight of a link."""
@@ -105,13 +121,17 @@ class Mutual(Rule):
         return _links(_row_best(weights_TS) & _row_best(weights_TS.T).T & (weights_TS >= self.threshold))
 
 
-class Grow(Rule):
+class Grow(ExtractionRule):
     """Symmetrizes the row maxima and the column maxima of one matrix like the two directions of a statistical aligner.
 
     The row maxima are the forward alignment and the column maxima the backward one; a maximum counts if it is at least
     `threshold`. See `nmt.alignment.symmetrize` for the rule, grow-diag-final-and.
     """
 
+    sentence: ClassVar[str] = (
+        "Linked: the strongest weight of a row and of a column{at_least}, then the strongest of either, beside a link "
+        "or between words that have none."
+    )
     kind: Literal["grow"] = "grow"
     threshold: Fraction = 0.0
     """Smallest weight of a link."""
@@ -143,7 +163,7 @@ class Grow(Rule):
         return links_B
 
 
-Extraction: TypeAlias = Annotated[Argmax | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
+Extraction: TypeAlias = Annotated[BestSource | Share | Threshold | Mutual | Grow, Field(discriminator="kind"), BareKind]
 """Any of the rules, as a field of a configuration."""
 
 

@@ -41,7 +41,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special, whole_file
 from nmt.data.corpus import open_text, unpacking
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 Level: TypeAlias = Literal["word", "subword"]
 
@@ -437,7 +437,7 @@ class NpzWriter(AlignmentWriter):
         self._path = path
         self._level: Level | None = None
         try:
-            self._columns = {name: _Column(path.parent, *kind) for name, kind in _COLUMNS.items()}
+            self._columns = {name: _NpzColumn(path.parent, *kind) for name, kind in _COLUMNS.items()}
         except OSError as error:
             raise InputError(f"{path}: cannot write there: {error.strerror}") from None
 
@@ -474,7 +474,7 @@ class NpzWriter(AlignmentWriter):
                 np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
 
 
-class _Column:
+class _NpzColumn:
     """An array that grows in a temporary file."""
 
     def __init__(self, folder: Path, kind: str, row_shape: tuple[int, ...]) -> None:

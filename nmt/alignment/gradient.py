@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from nmt.alignment import GradientMethod
 from nmt.alignment.forced import in_batches
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
 
@@ -46,15 +46,15 @@ def gradient_weights(
     targets: Sequence[Sequence[int]],
     compute: Compute,
     *,
-    views: Sequence[View],
+    requests: Sequence[AlignmentRequest],
     batch_tokens: int,
 ) -> list[tuple[NDArray[np.float32], ...]]:
-    """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of ``views``,
-    by its method and magnitude.
+    """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of
+    ``requests``, by its method and magnitude.
 
     Row t belongs to target token t; the last row and column belong to end-of-sentence. Relative rows sum to 1; a row
-    without any gradient is uniform. Gradients are taken in the model's precision, once for all views. The model must be
-    in eval mode; neither it nor the gradients of its parameters change.
+    without any gradient is uniform. Gradients are taken in the model's precision, once for all requests. The model must
+    be in eval mode; neither it nor the gradients of its parameters change.
 
     Time grows with the square of the target's length and with the length of the source, memory with the product of both
     lengths.
@@ -68,16 +68,16 @@ def gradient_weights(
             stack.enter_context(_frozen(model))
             # cuDNN has a backward pass for recurrent layers in training mode only
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
-            return _saliency(model, source_BS, target_BT, views)
+            return _saliency(model, source_BS, target_BT, requests)
 
     return in_batches(saliency, sources, targets, compute.device, batch_tokens=batch_tokens)
 
 
 def _saliency(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, views: Sequence[View]
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, requests: Sequence[AlignmentRequest]
 ) -> tuple[Tensor, ...]:
-    """Computes the weights (B, T, S) of each view by one forward pass, with a backward pass from each step as soon as
-    it is computed.
+    """Computes the weights (B, T, S) of each request by one forward pass, with a backward pass from each step as soon
+    as it is computed.
 
     A step does not depend on later ones, so its backward pass is as long as the target so far. Through
     ``model.teacher_forced``, which computes the readouts of all steps together, each pass would go through all of them.
@@ -87,17 +87,17 @@ def _saliency(
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
     memory = model.encode_embedded(embedded_BSE, is_pad_BS)
     state, token_B = model.start(memory), model.first_token(len(source_BS), source_BS.device)
-    weights: list[list[Tensor]] = [[] for _ in views]
+    weights: list[list[Tensor]] = [[] for _ in requests]
     for gold_B in target_BT.unbind(dim=1):
         step = model.step(token_B, memory, state)
         # sentences are independent, so the gradient of the sum contains the gradient of each
         score_B = log_odds(step.logits_NV, gold_B)
         (gradient_BSE,) = torch.autograd.grad(score_B.sum(), embedded_BSE, retain_graph=True)
         others_B1 = (-score_B.detach()).sigmoid()[:, None]  # 1 - p
-        for rows, view in zip(weights, views, strict=True):
-            effect_BS = _EFFECT[cast(GradientMethod, view.method)](embedded_BSE.detach(), gradient_BSE)
-            size_BS = effect_BS if view.magnitude == "signed" else effect_BS.abs()
-            if view.magnitude == "relative":
+        for rows, request in zip(weights, requests, strict=True):
+            effect_BS = _EFFECT[cast(GradientMethod, request.method)](embedded_BSE.detach(), gradient_BSE)
+            size_BS = effect_BS if request.magnitude == "signed" else effect_BS.abs()
+            if request.magnitude == "relative":
                 rows.append(_distribution(size_BS, is_pad_BS))
             else:
                 rows.append(others_B1 * size_BS.masked_fill(is_pad_BS, 0.0))

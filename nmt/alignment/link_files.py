@@ -27,7 +27,7 @@ from nmt.alignment import Link, Links
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_json, read_npz, text_lines
 from nmt.core.errors import InputError
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 _COLUMNS = (
     "pair",
@@ -173,7 +173,7 @@ def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
 
 def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks]:
     """Yields the pairs of a table. Pairs without a row have no links."""
-    current = _Table(f"{path}:1")
+    current = _PairRows(f"{path}:1")
     pair = 0
     for number, line in enumerate(lines, 2):
         place = f"{path}:{number}"
@@ -192,13 +192,13 @@ def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks
             if pair:
                 yield current.pair()
             pair += 1
-            current = _Table(place)
+            current = _PairRows(place)
         current.add(place, row, base)
     if pair:
         yield current.pair()
 
 
-class _Table:
+class _PairRows:
     """The rows of one pair."""
 
     def __init__(self, place: str) -> None:

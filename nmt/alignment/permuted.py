@@ -55,7 +55,7 @@ def permuted_distances(
             for gold_B in target_BT.unbind(dim=1):
                 order_NS = random_orders(is_pad_NS, generator)
                 token_N = token_B.repeat_interleave(permutations)
-                other = model.step(token_N, with_values_in(order_NS, rows), state.repeat(permutations))
+                other = model.step(token_N, permute_values(order_NS, rows), state.repeat(permutations))
                 step = model.step(token_B, memory, state)
                 p_BV, q_NV = (each.logits_NV.float().softmax(dim=-1) for each in (step, other))
                 difference_BKV = q_NV.view(len(p_BV), permutations, -1) - p_BV[:, None]
@@ -74,7 +74,7 @@ def random_orders(is_pad_NS: Tensor, generator: torch.Generator) -> Tensor:
     return draw_NS.masked_fill(is_pad_NS, torch.inf).argsort(dim=1)
 
 
-def with_values_in(order_NS: Tensor, memory: BatchRecord) -> BatchRecord:
+def permute_values(order_NS: Tensor, memory: BatchRecord) -> BatchRecord:
     """Permutes the values of a memory, but not its keys."""
 
     def ordered(name: str, tensor: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def word_indices(encoded: EncodedWords) -> list[int]:
     return [NO_WORD if word in has_letters and is_punctuation(text) else word for word, text in pieces]
 
 
-class Parts(NamedTuple):
+class PieceParts(NamedTuple):
     """The pieces of a sentence, cut at the ends of words. `piece_N` and `word_N` are the piece and the word of each
     part, `begin_N` and `end_N` its begin and end within the piece, from 0 to 1. End-of-sentence has no part."""
 
@@ -84,7 +84,7 @@ class Parts(NamedTuple):
     words: int
 
 
-def parts(encoded: EncodedWords) -> Parts:
+def parts(encoded: EncodedWords) -> PieceParts:
     """Divides the pieces of a sentence into parts, in proportion to the characters of words that they cover. A piece
     that covers no characters, which normalisation has added, is a part of the word that it belongs to (see
     `EncodedWords`)."""
@@ -98,11 +98,11 @@ def parts(encoded: EncodedWords) -> Parts:
     end_SJ = share_SJ.cumsum(axis=1)
     piece_N, word_N = np.nonzero(covered_SJ)
     end_N = end_SJ[piece_N, word_N]
-    return Parts(piece_N, word_N, end_N - share_SJ[piece_N, word_N], end_N, len(encoded.words))
+    return PieceParts(piece_N, word_N, end_N - share_SJ[piece_N, word_N], end_N, len(encoded.words))
 
 
 def to_words_of_parts(
-    weights_TS: ArrayLike, target: Parts, source: Parts, *, magnitude: Magnitude = "relative"
+    weights_TS: ArrayLike, target: PieceParts, source: PieceParts, *, magnitude: Magnitude = "relative"
 ) -> NDArray[np.float64]:
     """Computes the attention between words if a piece may be part of several words, as in scripts without spaces:
 

@@ -19,10 +19,9 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -54,6 +53,7 @@ OWN = {
     "align": Command("nmt.cli.align:align", "Use", 20),
     "score": Command("nmt.cli.score:score", "Use", 30),
     "evaluate": Command("nmt.cli.evaluate:evaluate", "Look", 10),
+    "links": Command("nmt.cli.links:links", "Look", 15),
     "info": Command("nmt.cli.info:info", "Look", 40),
     "config": Command("nmt.cli.config:config", "More", 10),
 }
@@ -68,24 +68,9 @@ COMMANDS: Mapping[str, Command] = dict(sorted({**OWN, **plugins.entries("command
 """The commands in the order of the help page."""
 
 
-class _Imported(Mapping[str, Any]):
-    """The commands by their names. Each is imported and built when it is first used, because importing all of them
-    would take about 40 ms."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        return _build(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
 @cache
-def _build(name: str) -> Any:
+def build_command(name: str) -> Any:
+    """Imports a command and builds its parser, when it is first used: importing all commands would take about 40 ms."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     function = _function(name)
     if isinstance(function, OptionsCommand):
@@ -96,15 +81,21 @@ def _build(name: str) -> Any:
 
 def _function(name: str) -> Any:
     if name in OWN:
-        module, _, attribute = OWN[name].reference.partition(":")
-        return getattr(import_module(module), attribute)
+        return plugins.attribute(OWN[name].reference)
     return plugins.find("commands", name, f"nmt {name}")
 
 
 class _Commands(TyperGroup):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = cast(Any, _Imported())  # no other entries are added
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        try:
+            return build_command(cmd_name) if cmd_name in COMMANDS else None
+        except Exception:
+            if ctx.resilient_parsing:  # the shell completes the other commands
+                return None
+            raise
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         from nmt.cli.help_sections import command_sections
@@ -191,6 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout = io.TextIOWrapper(buffered, "utf-8", sys.stdout.errors)
         elif sys.stdout.encoding.lower() != "utf-8":
             sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)  # UTF-8 like files, for any locale
+    if arguments[:1] == ["align"]:
+        from nmt.cli.links import renamed
+
+        arguments = renamed(arguments)
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:

@@ -8,7 +8,10 @@ from typing import Any
 
 from nmt.core.errors import InputError
 
-NAMES = {"model": "MODEL", "views": "--view", "metrics": "--metric", "changes": "--set and search options"}
+NAMES = {
+    "model": "MODEL", "links": "LINKS", "views": "--view", "metrics": "--metric", "earlier": "--continue",
+    "overrides": "--set", "changes": "--set and search options",
+}  # fmt: skip
 """Names on the command line that differ from those of the fields."""
 
 

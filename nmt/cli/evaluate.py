@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import nmt
 from nmt import plugins
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import ModelOptions, check_model, first_word, with_options
 from nmt.core.memory import gc_paused
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import Loader
     from nmt.workflows.evaluate import Plot, Scoring
 
 _METRICS = plugins.entries("metrics")
@@ -62,10 +60,6 @@ class EvaluateOptions(ModelOptions):
     def source_readers(self) -> list[str]:
         """Lists the options that compare translations with their sources; a plug-in may add some."""
         return ["--by-length"] * self.by_length
-
-    def load(self) -> Loader:
-        """Returns the function that loads the translator; a plug-in may add arguments to it."""
-        return nmt.load_translator
 
     def scoring(self) -> Scoring:
         """Returns the settings of the scores; a plug-in may change them."""
@@ -131,15 +125,11 @@ def evaluate(options: EvaluateOptions) -> None:
         from nmt.workflows import evaluate as workflow
 
     workflow.evaluate(
-        options.model,
-        options.changes,
+        load,
         source=options.source,
         reference=options.reference,
         hypothesis=options.hypothesis,
         scoring=options.scoring(),
         plot=plot,
         json=options.json,
-        device=options.device,
-        precision=options.precision,
-        load=load,
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from inspect import cleandoc, getsource
-from itertools import pairwise
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -39,31 +37,18 @@ def command_sections(
 def describe(command: Any) -> None:
     """Gives the options of a command the texts below their fields as help, with what plug-ins add to it. They are read
     only now: the other uses of a command do without."""
-    import ast
+    from nmt.config.field_docstrings import field_docstrings
 
     options, command.callback.options = getattr(command.callback, "options", None), None
     texts: dict[str, str] = {}
     for each in reversed(options.__mro__ if options else ()):
         with suppress(OSError, TypeError, KeyError):  # a class without its source has no texts
-            for node in ast.parse(getsource(sys.modules[each.__module__])).body:
-                if isinstance(node, ast.ClassDef) and node.name == each.__name__:
-                    texts |= _texts_below(node.body)
+            texts |= {name: " ".join(text.split()) for name, text in field_docstrings(each).items()}
         for name, more in vars(each).get("more_help", {}).items():
             texts[name] = texts.get(name, "") + more
     for parameter in command.params:
         if parameter.name in texts:
             parameter.help = (parameter.help or "") + texts[parameter.name]
-
-
-def _texts_below(body: Sequence[Any]) -> dict[str, str]:
-    import ast
-
-    found = {}
-    for field, below in pairwise(body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
-    return found
 
 
 def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nmt.data.config import CorpusConfig
     from nmt.experiment import Experiment
-    from nmt.workflows.init_config import Measure, Parts, Speed
+    from nmt.workflows.init_config import CorpusParts, Measure, Speed
 
 FILES = "Input files"
 _HELD = "Held-out pairs"
@@ -63,7 +63,7 @@ class InitOptions:
     """Skip the measurement of the training time (10 s), as --quiet does."""
     device: Device = "auto"
 
-    def parts(self) -> tuple[str, Callable[[], Parts]]:
+    def parts(self) -> tuple[str, Callable[[], CorpusParts]]:
         """Returns the name, and the function that makes the corpora, which is called when all options are checked."""
         if self.name is None:
             raise InputError("NAME is missing; give one such as de-en")
@@ -79,9 +79,9 @@ class InitOptions:
                 raise InputError(
                     f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
                 )
-        from nmt.workflows.init_config import Parts
+        from nmt.workflows.init_config import CorpusParts
 
-        return self.name, partial(Parts, train, valid, test, self.valid_pairs, self.test_pairs)
+        return self.name, partial(CorpusParts, train, valid, test, self.valid_pairs, self.test_pairs)
 
 
 @with_options(InitOptions)

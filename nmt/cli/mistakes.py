@@ -25,6 +25,7 @@ COMMANDS = {
     "prepare": "preprocess build-vocab tokenize binarize", "train": "fit resume learn",
     "translate": "generate decode interactive infer predict", "evaluate": "test eval bleu sacrebleu validate",
     "align": "fast-align eflomal alignment attention heatmap", "serve": "server api web", "filter": "clean",
+    "links": "atools symal symmetrize",
     "info": "show list ls models runs status", "config --explain KEY": "explain", "--version": "version",
 }  # fmt: skip
 """Commands, and the names that others have for them."""

@@ -7,14 +7,18 @@ from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
 import typer
 
+import nmt
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
 from nmt.core.memory import gc_paused
 from nmt.plugins import Choice, leave_out
+
+if TYPE_CHECKING:
+    from nmt.translator.translator import Loader
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -125,6 +129,15 @@ class ModelOptions:
         keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
         return with_search(self.overrides, {key: getattr(self, key) for key in keys})
 
+    def load(self) -> Loader:
+        """Returns the function that loads the translator; a plug-in may add arguments to it."""
+        return loader(self.model, self.changes, device=self.device, precision=self.precision)
+
+
+def loader(model: str | None, changes: Sequence[str], *, device: str, precision: str) -> Loader:
+    """Returns the function that loads the translator of a command."""
+    return partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
+
 
 Options = TypeVar("Options")
 
@@ -135,7 +148,7 @@ class OptionsCommand(Generic[Options]):
     field is the help of an option that has none; `nmt.cli.help_sections.describe` reads it. The function may return
     another one, which is called next."""
 
-    function: Callable[[Options], Callable[[], None] | None]
+    function: Callable[[Options], Callable[[], object] | None]
     options: type[Options]
     conflicts: Sequence[Rule]
 
@@ -144,18 +157,21 @@ class OptionsCommand(Generic[Options]):
         are an InputError. ``additions`` are the classes of plug-ins (`nmt.plugins.Plugin`) and their distributions."""
         options: type[Any] = self.options
         own = own_fields(options)
-        names = [*own, *(field.name for field in fields(options) if field.name not in own)]
+        names = [field.name for field in fields(options) if field.name not in own]
+        first = names.index(vars(options)["after"]) + 1 if "after" in vars(options) else 0
+        names[first:first] = own
         bases, rules, last = list[type[Any]](), list[Rule](), own[-1]
         for owner, addition in additions:
             is_frozen = getattr(getattr(addition, "__dataclass_params__", None), "frozen", False)
-            taken = [name for name in own_fields(addition) if name in names] if is_frozen else []
+            added = [field.name for field in fields(addition)] if is_frozen else []
+            taken = [name for name in added if name in names]
             if taken or not is_frozen:
                 reason = f"the name {taken[0]} is taken" if taken else "is not a frozen dataclass"
                 leave_out(owner, f"{addition.__module__}:{addition.__name__}", reason)
                 continue
             after = getattr(addition, "after", last)
             place = names.index(after if after in names else last) + 1
-            names[place:place] = own_fields(addition)
+            names[place:place] = added
             bases.append(addition)
             rules += vars(addition).get("conflicts", ())
         if bases:
@@ -187,7 +203,7 @@ def own_fields(options: type[Any]) -> list[str]:
 
 def with_options(
     options: type[Options], conflicts: Sequence[Rule] = ()
-) -> Callable[[Callable[[Options], Callable[[], None] | None]], OptionsCommand[Options]]:
+) -> Callable[[Callable[[Options], Callable[[], object] | None]], OptionsCommand[Options]]:
     """Makes a command of a function of one dataclass of options."""
     return lambda function: OptionsCommand(function, options, conflicts)
 
@@ -217,8 +233,8 @@ def _change(key: str, value: object) -> Override:
     option = f"--{key.rpartition('.')[2].replace('_', '-')}"
     if isinstance(value, str):
         return Override.text(f"search.{key}", option, value)
-    typed = str(value).removesuffix(".0").lower()
-    return Override(f"search.{key}={typed}", option if isinstance(value, bool | dict) else f"{option} {typed}")
+    text = str(value).removesuffix(".0").lower()
+    return Override(f"search.{key}={text}", option if isinstance(value, bool | dict) else f"{option} {text}")
 
 
 def check_model(model: str | None, overrides: Sequence[str], *, needs_language: bool = False) -> None:
@@ -226,6 +242,6 @@ def check_model(model: str | None, overrides: Sequence[str], *, needs_language: 
     second or two. The workflow then loads the model. With ``needs_language``, one language must be chosen for a model
     of several target languages."""
     with gc_paused():
-        from nmt.translator.find_run import check
+        from nmt.translator.find_run import validate_model
 
-    check(model, overrides, needs_language=needs_language)
+    validate_model(model, overrides, needs_language=needs_language)

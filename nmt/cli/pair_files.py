@@ -55,7 +55,7 @@ def _files(command: Any, ctx: typer.Context) -> list[str]:
     folder, a configuration and an archive with one are a model, and any other file is text."""
     own = next((each.name for each in command.params if each.param_type_name == "argument"), "")
     first, files = ctx.params.get(own), ctx.args[:2]
-    if first is not None and len(files) < 2 and not _is_model(Path(first)):
+    if first is not None and len(files) < 2 and own != "links" and not _is_model(Path(first)):
         if files and own == "model" and not Path(first).exists():
             raise InputError(f"{first}: no such run, configuration or text file")
         if Path(first).is_file():

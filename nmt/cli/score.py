@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-import nmt
 from nmt.cli import options
 from nmt.core.memory import gc_paused
 
@@ -42,14 +41,5 @@ def score(
     with gc_paused():
         from nmt.workflows import score as workflow
 
-    workflow.score(
-        model,
-        changes,
-        source=source,
-        target=target,
-        output=output,
-        format=format_,
-        device=device,
-        precision=precision,
-        load=nmt.load_translator,
-    )
+    load = options.loader(model, changes, device=device, precision=precision)
+    workflow.score(load, source=source, target=target, output=output, format=format_)

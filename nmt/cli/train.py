@@ -67,7 +67,7 @@ def train(
     options += ["--extend"] if extend else []
     others: AbstractContextManager[None] = nullcontext()
     if processes > 1:
-        from nmt.training.more.launch import spawn_workers
+        from nmt.training.launch import spawn_workers
 
         others = spawn_workers(processes, ["train", *options, "--", str(config)])
     with others:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-import nmt
 from nmt import plugins
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import (
@@ -105,7 +104,7 @@ class TranslateOptions(ModelOptions):
 
     def load(self) -> Loader:
         """Returns the function that loads the translator; a plug-in may add arguments to it."""
-        return nmt.load_translator
+        return partial(super().load(), ensemble=self.ensemble or [], engine=self.engine)
 
     def run(self, load: Loader) -> None:
         """Translates; a plug-in may do it in another way."""
@@ -114,20 +113,16 @@ class TranslateOptions(ModelOptions):
 
         workflow.translate(
             self.model,
-            self.changes,
+            load,
             input=self.input_,
             output=self.output,
             prefix=self.prefix,
             constraints=self.constraints,
-            ensemble=self.ensemble or [],
             format=self.format_,
             alignment=self.alignment,
             engine=self.engine,
             workers=self.workers,
-            device=self.device,
-            precision=self.precision,
             context=self.context,
-            load=load,
         )
 
 

@@ -57,7 +57,7 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
     """
     steps = [step for step in key.strip().split(".") if not step.isdecimal()]
     if steps in ([], [""]):
-        return "\n".join([summary(cls), "", *_table((row.name, row.brief) for row in _rows(cls))])
+        return "\n".join([summary(cls), "", *_table(_briefs(cls))])
     owners, groups = _follow(cls, steps)
     if not owners and not groups:
         raise InputError(f"--explain {key}: no such key; {_advice(cls, key)}")
@@ -67,7 +67,7 @@ def explain(cls: type[BaseModel], key: str, tree: Tree = None) -> str:
         owners, leaves = owners[:1], leaves[:1]
     for owner, leaf in zip(owners, leaves, strict=True):
         if kinds_of(owner) and len(owners) > 1:
-            lines += ["", *_of_kind(owner)] if len(lines) > 1 else _of_kind(owner)
+            lines += [""] * (len(lines) > 1) + [f"of kind {', '.join(kinds_of(owner))}:"]
         lines += leaf
     if not owners:
         lines += [line for part in class_docstring(groups[0]).split("\n\n") for line in _wrap("  ", part)]
@@ -215,6 +215,10 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) and value < 1 << 33 else f"{value:g}"
 
 
+def _briefs(cls: type[BaseModel]) -> list[tuple[str, str]]:
+    return [(row.name, row.brief) for row in _rows(cls)]
+
+
 def _leaf(owner: type[BaseModel], name: str) -> list[str]:
     """Formats meaning, type and default of a key, and the class that it belongs to."""
     (row,) = (row for row in _rows(owner) if row.name == name)
@@ -228,16 +232,12 @@ def _group(groups: Sequence[type[BaseModel]]) -> list[str]:
     if not groups:
         return []
     if len(groups) == 1 and not kinds_of(groups[0]):
-        return ["", "keys:", *_table((row.name, row.brief) for row in _rows(groups[0]))]
-    lines = ["", "kinds:", *_table((", ".join(kinds_of(group)), summary(group)) for group in groups)]
+        return ["", "keys:", *_table(_briefs(groups[0]))]
+    lines = ["", "kinds:", *_table([(", ".join(kinds_of(group)), summary(group)) for group in groups])]
     for group in groups:
-        if rows := [(row.name, row.brief) for row in _rows(group) if row.name != "kind"]:
+        if rows := [row for row in _briefs(group) if row[0] != "kind"]:
             lines += ["", f"keys of {', '.join(kinds_of(group)) or group.__name__}:", *_table(rows)]
     return lines
-
-
-def _of_kind(owner: type[BaseModel]) -> list[str]:
-    return [f"of kind {', '.join(kinds_of(owner))}:"]
 
 
 def _written(value: Tree) -> str:
@@ -260,7 +260,6 @@ def _entry(label: str, text: str) -> list[str]:
     return _wrap(f"  {label:<10}", text)
 
 
-def _table(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:
-    rows = list(rows)
+def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(label) for label, _ in rows), default=0) + 2
     return [line for label, text in rows for line in _wrap(f"  {label:<{width}}", text or "-")]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
-import textwrap
 from functools import cache
+from inspect import cleandoc
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
+
+from nmt.config.field_docstrings import field_docstrings
 
 
 @cache
@@ -61,20 +61,13 @@ def _meaning(cls: type[BaseModel], name: str) -> str:
 
 @cache
 def _attribute_docstrings(cls: type[BaseModel]) -> dict[str, str]:
-    """Reads the string literals after fields in the source; those of a class take precedence over those of its
-    bases."""
+    """Reads the texts below fields; those of a class take precedence over those of its bases."""
     docstrings: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if not issubclass(base, BaseModel) or base is BaseModel:
-            continue
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        assert isinstance(definition, ast.ClassDef)
-        for pair in zip(definition.body, definition.body[1:], strict=False):
-            match pair:
-                case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
-                    docstrings[name] = text
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            docstrings |= field_docstrings(base)
     return docstrings
 
 
 def _plain(text: str) -> str:
-    return inspect.cleandoc(text).replace("`", "")
+    return cleandoc(text).replace("`", "")

@@ -311,7 +311,7 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
 
     parent: Tree = tree
     place: Place = ()
-    for depth, key in enumerate(keys):
+    for depth, key in enumerate(keys, 1):
         index: str | int = key
         if isinstance(parent, list):
             if not key.isdecimal() or len(key) > 9 or int(key) >= len(parent):
@@ -322,14 +322,11 @@ def _override(tree: dict[str, Tree], marks: dict[Place, str], override: str) -> 
         elif not isinstance(parent, dict):
             raise InputError(f"{mark}: {dotted(place)} is {describe(parent)}, so it has no key {key!r}")
         place = (*place, index)
-        if depth == len(keys) - 1:
-            for inner in [known for known in marks if known[: len(place)] == place]:
-                del marks[inner]
-            marks[place] = mark
-            parent[index] = value
-            return place if isinstance(override, Override) else None
-        if isinstance(parent, dict) and parent.get(key) is None:
-            parent[key] = {}
-            marks[place] = mark
-        parent = parent[index]
-    raise AssertionError("a key has at least one part")
+        if depth < len(keys):
+            if isinstance(parent, dict) and parent.get(key) is None:
+                parent[key], marks[place] = {}, mark
+            parent = parent[index]
+    for inner in [known for known in marks if known[: len(place)] == place]:
+        del marks[inner]
+    parent[index], marks[place] = value, mark
+    return place if isinstance(override, Override) else None

@@ -4,7 +4,7 @@ BLEU's usual tokenizer, 13a, cuts at spaces and punctuation. In a script without
 words, of which no two are equal, so BLEU is near 0 for any translation. sacreBLEU has other tokenizers for such
 scripts.
 
-The module is below ``evaluation`` because the reward of ``training.more.risk`` needs it as well.
+The module is below ``evaluation`` because the reward of minimum risk training needs it as well.
 """
 
 from __future__ import annotations

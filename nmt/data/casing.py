@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 Case = Literal["upper", "title", "headline", "ordinary"]
 """Case of a line. ``headline`` is title case in which short words may be in small letters."""

@@ -28,7 +28,7 @@ class Sentence(str):
         return sentence
 
 
-class Document:
+class DocumentContext:
     """Follows lines in document order, which may come in parts."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
@@ -65,6 +65,7 @@ _READ_BYTES = 1 << 20
 _MAX_LINE_BYTES = 16 << 20
 _XZ_BYTES = 256 << 20  # `xz -9` needs 65 MiB
 _BOM = b"\xef\xbb\xbf"
+_INVALID = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of bytes that are not UTF-8
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,9 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
     first_line, wrong = 1, 0
     reasons: Counter[str] = Counter()
     places: list[int] = []
-    for rows in _regrouped(_rows(corpus), size):
+    files = corpus.files
+    groups = _one_file(files[0], corpus.languages) if len(files) == 1 else _two_files(*files)
+    for rows in _regrouped(groups, size):
         no_pairs = {index: row for index, row in enumerate(rows) if isinstance(row, str)}
         reasons.update(no_pairs.values())
         places += [first_line + index for index, reason in no_pairs.items() if reason not in LEFT_OUT]
@@ -141,25 +144,19 @@ def read_linked_blocks(
 ) -> Iterator[PairBlock]:
     """Reads blocks as `read_blocks` does, with the lines of `corpus.links` if there is such a file. Also raises
     InputError if it has more or fewer lines than the corpus has pairs (at the end)."""
+    blocks = read_blocks(corpus, size, faulty=faulty)
     if corpus.links is None:
-        yield from read_blocks(corpus, size, faulty=faulty)
+        yield from blocks
         return
-    lines = _regrouped(_line_groups(corpus.links), size)
-    for block in read_blocks(corpus, size, faulty=faulty):
-        links = next(lines, [])
-        if len(links) != len(block.sources):
-            raise _other_count(corpus, corpus.links)
+    for block, links in zip_longest(blocks, _regrouped(_line_groups(corpus.links), size)):
+        if block is None or links is None or len(links) != len(block.sources):
+            count = sum(map(len, _line_groups(corpus.links)))
+            pairs = sum(len(block.sources) for block in read_blocks(corpus))
+            raise InputError(
+                f"{corpus.links}: {count} lines for the {pairs} pairs of {corpus.name}: give one line for each pair, "
+                "an empty one for a pair without links"
+            )
         yield replace(block, links=links)
-    if next(lines, []):
-        raise _other_count(corpus, corpus.links)
-
-
-def _other_count(corpus: CorpusConfig, links: Path) -> InputError:
-    count, pairs = sum(map(len, _line_groups(links))), sum(len(block.sources) for block in read_blocks(corpus))
-    return InputError(
-        f"{links}: {count} lines for the {pairs} pairs of {corpus.name}: give one line for each pair, an empty one for "
-        "a pair without links"
-    )
 
 
 def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
@@ -308,11 +305,6 @@ _NO_TEXT = re.compile(r"(?:.*/)?(?:[._]|(?:readme|licen[cs]e|info)\b).*|.*\.(?:i
 """Names of files without sentences in archives of OPUS or of macOS."""
 
 
-def _rows(corpus: CorpusConfig) -> Iterator[Sequence[Row]]:
-    files = corpus.files
-    return _one_file(files[0], corpus.languages) if len(files) == 1 else _two_files(files[0], files[1])
-
-
 def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[Row]]:
     """Yields the rows of a file that holds both sides. Its format is determined by its first bytes; for CSV the name
     counts, too."""
@@ -411,24 +403,15 @@ def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]
                     f"{path}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {column} of the line; "
                     "convert the file to UTF-8"
                 ) from None
-            lines = [_utf8_or_none(line) for line in data.split(b"\n")]
-        ended = not lines[-1]  # the piece after the last LF is a line only if it is not empty
-        if ended:
-            lines.pop()
+            lines = data.decode("utf-8", "surrogateescape").split("\n")
+            lines = [NOT_UTF8 if _INVALID.search(line) else line for line in lines]
+        last = lines.pop()
         if b"\r" in data:
-            last = None if ended else lines.pop()  # without LF, its CR does not end a line
-            lines = [line[:-1] if line.endswith("\r") else line for line in lines]
-            if last is not None:
-                lines.append(last)
+            lines = [line.removesuffix("\r") for line in lines]
+        if last:  # without LF, so its CR does not end a line
+            lines.append(last)
         number += len(lines)
         yield lines
-
-
-def _utf8_or_none(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return NOT_UTF8
 
 
 def whole_lines(path: AnyPath) -> Iterator[bytes]:

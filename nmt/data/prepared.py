@@ -99,22 +99,17 @@ def corpus_key(config: DataConfig, seed: int) -> str:
         mode="json",
         exclude={"prepared": True, "workers": True, "old_domain": True, "imported": True, "subwords": {"model": True}},
     )
+    # at their defaults the key is that of releases without them
+    defaults = [
+        (tree, "faulty", "drop"), (tree, "temperature", 1), (tree, "context", 0),
+        (tree["subwords"], "min_frequency", 1), (tree["filters"], "near_duplicates", False),
+    ]  # fmt: skip
     for section in ("train", "valid", "test"):
-        corpora = tree[section] if isinstance(tree[section], list) else [tree[section]]
-        for corpus in filter(None, corpora):  # at their defaults the key is that of releases without them
-            for key in ("links", "languages", "unescape"):
-                if not corpus.get(key, True):
-                    del corpus[key]
-    if config.faulty == "drop":
-        del tree["faulty"]
-    if config.temperature == 1:
-        del tree["temperature"]
-    if config.context == 0:
-        del tree["context"]
-    if config.subwords.min_frequency == 1:
-        del tree["subwords"]["min_frequency"]
-    if not config.filters.near_duplicates:
-        del tree["filters"]["near_duplicates"]
+        for corpus in filter(None, tree[section] if isinstance(tree[section], list) else [tree[section]]):
+            defaults += [(corpus, "links", None), (corpus, "languages", None), (corpus, "unescape", False)]
+    for node, key, default in defaults:
+        if node.get(key) == default:
+            node.pop(key, None)
     made_by = {"format": _FORMAT, "sentencepiece": sentencepiece.__version__, "seed": seed, "config": tree}
     digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
     if config.subwords.model is not None:

@@ -12,7 +12,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from nmt.data.pieces import Span
 from nmt.data.subword_model import ModelKind, PieceType, SubwordModel
 from nmt.data.vocabulary import UNK
+from nmt.data.words import Span
 
 if TYPE_CHECKING:
     from nmt.data.store import Store
@@ -63,12 +63,12 @@ class SubwordSampling:
             self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=seeds[1]),
         )
 
-    def draw_words(self, store: Store, index: int) -> tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]]:
-        """Draws as `draw` does, and returns each side with the word that contains each of its tokens."""
+    def draw_words(self, store: Store, index: int) -> tuple[tuple[Tokens, Tokens], tuple[Tokens, Tokens]]:
+        """Draws as `draw` does, and also returns the word that contains each token of both sides."""
         text, seeds = store.text(index), self._seeds(index)
         source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
         target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
-        return (list(source.ids), list(source.word_of_piece)), (list(target.ids), list(target.word_of_piece))
+        return (source.ids, target.ids), (source.word_of_piece, target.word_of_piece)
 
     def _seeds(self, index: int) -> tuple[int, int]:
         source, target = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()
@@ -235,17 +235,11 @@ class BpeSampler(SegmentationSampler):
         self._fixed = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if whole else None
 
     def _draw(self, word: str, strength: float, uniform: Callable[[], float]) -> Sequence[Tokens]:
-        return [self._spell(symbol) for symbol in self._symbols(word, strength, uniform)]
-
-    def _symbols(self, word: str, dropout: float, uniform: Callable[[], float]) -> Iterator[str]:
-        if self._fixed is None:
-            yield from self._merge(word, dropout, uniform)
-            return
-        for index, part in enumerate(self._fixed.split(word)):
-            if index % 2:  # matched by the group of the pattern
-                yield part
-            else:
-                yield from self._merge(part, dropout, uniform)
+        parts = [word] if self._fixed is None else self._fixed.split(word)
+        symbols: list[str] = []
+        for index, part in enumerate(parts):  # those at odd places are matched by the group of the pattern
+            symbols += [part] if index % 2 else self._merge(part, strength, uniform)
+        return [self._spell(symbol) for symbol in symbols]
 
     def _merge(self, text: str, dropout: float, uniform: Callable[[], float]) -> list[str]:
         """Merges the characters of `text` and returns the remaining symbols."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 
 def _words(text: str) -> frozenset[str]:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from nmt.data.config import CorpusConfig, FiltersConfig
 from nmt.data.corpus import numbered_pairs
@@ -108,7 +107,10 @@ def write_parts(
     written: set[bytes] = set()
     repeats = 0
     with ExitStack() as stack:
-        files = {part: [stack.enter_context(_text(path)) for path in paths] for part, paths in parts.items()}
+        files = {
+            part: [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in paths]
+            for part, paths in parts.items()
+        }
         for _, source, target in numbered_pairs(corpus):
             digest = pair_hash(source.strip(), target.strip(), seed=seed)
             part = next((name for name, hashes in held.items() if digest in hashes), "train")
@@ -118,7 +120,9 @@ def write_parts(
                     continue
                 written.add(digest)
             counts[part] += 1
-            _write(files[part], source, target)
+            texts = (f"{source}\t{target}\n",) if len(files[part]) == 1 else (f"{source}\n", f"{target}\n")
+            for file, text in zip(files[part], texts, strict=True):
+                file.write(text)
     train = counts.pop("train")
     return Held(train, counts, repeats)
 
@@ -127,15 +131,3 @@ def _pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     """Yields the pairs without white space at both ends, as the filters compare them."""
     for _, source, target in numbered_pairs(corpus):
         yield source.strip(), target.strip()
-
-
-def _text(path: Path) -> TextIO:
-    return path.open("w", encoding="utf-8", newline="\n")
-
-
-def _write(files: list[TextIO], source: str, target: str) -> None:
-    if len(files) == 1:
-        files[0].write(f"{source}\t{target}\n")
-        return
-    files[0].write(f"{source}\n")
-    files[1].write(f"{target}\n")

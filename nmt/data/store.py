@@ -27,11 +27,11 @@ import numpy.typing as npt
 
 from nmt.core.errors import InputError
 from nmt.core.files import read_json, refuse_special
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 
 FORMAT = 1
 SIDES = ("source", "target")
-_DTYPES = {
+DTYPES = {
     **dict.fromkeys((*SIDES, "context"), ("<u2", "<u4")),
     **{f"{side}.text": ("|u1",) for side in SIDES},
     **{f"{side}.words": ("<u2",) for side in SIDES},
@@ -40,7 +40,7 @@ _DTYPES = {
     "line": ("<i8",),
     "links": ("<u2",),
 }
-"""The data types of the possible columns."""
+"""The data types of the possible columns: for tokens, of a small and of a large vocabulary."""
 
 _PART = 1 << 20
 
@@ -48,7 +48,7 @@ WORDS = (1 << 16) - 1
 """Number of the first words of a sentence that may have links."""
 
 
-class Line(NamedTuple):
+class PairOrigin(NamedTuple):
     """The line that a pair came from. `number` counts from 1."""
 
     corpus: str
@@ -108,7 +108,7 @@ class Store:
         self._pairs = _count(description["pairs"])
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, (dtype, count) in description["columns"].items():
-            if dtype not in _DTYPES[name]:
+            if dtype not in DTYPES[name]:
                 raise ValueError(f"{name}: {dtype}")
             columns[name] = _map(folder / f"{name}.bin", np.dtype(dtype), _count(count))
         self._columns = columns
@@ -172,10 +172,10 @@ class Store:
         context = self._row("context", index).tolist() if self.has_context else ()
         return (*self.corpora[int(self.corpus[index])].prefix, *context)
 
-    def line(self, index: int) -> Line:
+    def line(self, index: int) -> PairOrigin:
         """Returns the corpus and line that a pair came from."""
         self._check(index)
-        return Line(self.corpora[int(self.corpus[index])].name, int(self._columns["line"][index]))
+        return PairOrigin(self.corpora[int(self.corpus[index])].name, int(self._columns["line"][index]))
 
     def text(self, index: int) -> Text:
         """Returns the original sentences of a pair. Requires `has_text`."""
@@ -189,7 +189,7 @@ class Store:
     def source_texts(self) -> list[str]:
         """Returns the source of every pair, which knows the sources before it in its corpus. Requires `has_text`; it is
         for the valid corpus, which is stored completely."""
-        documents = [Document() for _ in self.corpora]
+        documents = [DocumentContext() for _ in self.corpora]
         return [
             text
             for index in range(len(self))

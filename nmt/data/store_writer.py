@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.store import FORMAT, SIDES, WORDS, Ragged, StoredCorpus, Text
+from nmt.data.store import DTYPES, FORMAT, SIDES, WORDS, Ragged, StoredCorpus, Text
 
 
-class StoreWriter:
+class StoreWriter(contextlib.ExitStack):
     """Writes a store chunk by chunk, into a folder that it makes. Without a call of `finish` the store does not exist.
 
     Args:
@@ -24,6 +25,9 @@ class StoreWriter:
         keep_text: Store the sentences, too.
         keep_links: Store links between words.
         keep_context: Store the tokens of previous sentences.
+
+    Attributes:
+        keep_words: True if the store keeps the word of each token.
     """
 
     def __init__(
@@ -36,34 +40,26 @@ class StoreWriter:
         keep_links: bool = False,
         keep_context: bool = False,
     ) -> None:
+        super().__init__()
         assert len(corpora) < 1 << 16
         folder.mkdir()
         self._folder = folder
         self._corpora = corpora
         self._pairs = 0
-        self._keep_text = keep_text
-        self._keep_links = keep_links
-        self._keep_context = keep_context
-        self.keep_words = keep_links and not keep_text
-        """True if the store keeps the word of each token."""
-        self._columns: dict[str, _Column] = {}
+        self.keep_text, self.keep_words = keep_text, keep_links and not keep_text
+        self._columns: dict[str, _ColumnFile] = {}
         for side, size in zip(SIDES, vocabulary_sizes, strict=True):
-            self._add(side, "<u2" if size < 1 << 16 else "<u4")
-            self._add(f"{side}.offsets", "<i8").append(np.zeros(1))
+            self._add_rows(side, size)
             if keep_text:
-                self._add(f"{side}.text", "|u1")
-                self._add(f"{side}.text.offsets", "<i8").append(np.zeros(1))
+                self._add_rows(f"{side}.text")
         if keep_context:
-            self._add("context", self._columns["source"].dtype.str)
-            self._add("context.offsets", "<i8").append(np.zeros(1))
-        self._add("corpus", "<u2")
-        self._add("line", "<i8")
+            self._add_rows("context", vocabulary_sizes[0])
+        self._add("corpus")
+        self._add("line")
         if keep_links:
-            self._add("links", "<u2")
-            self._add("links.offsets", "<i8").append(np.zeros(1))
-        if self.keep_words:
-            self._add("source.words", "<u2")
-            self._add("target.words", "<u2")
+            self._add_rows("links")
+        for side in SIDES if self.keep_words else ():
+            self._add(f"{side}.words")
 
     def append(
         self,
@@ -84,10 +80,10 @@ class StoreWriter:
         store keeps them.
         """
         assert len(lines) == len(sources.lengths) == len(targets.lengths)
-        assert (texts is not None) == self._keep_text
+        assert (texts is not None) == self.keep_text
         self._append_rows("source", sources)
         self._append_rows("target", targets)
-        if self._keep_context:
+        if "context" in self._columns:
             assert contexts is not None
             self._append_rows("context", contexts)
         if texts is not None:
@@ -96,7 +92,7 @@ class StoreWriter:
             self._append_rows("target.text", _utf8([text.target for text in texts]))
         self._columns["corpus"].append(np.full(len(lines), corpus))
         self._columns["line"].append(lines)
-        if self._keep_links:
+        if "links" in self._columns:
             self._append_rows("links", links if links is not None else Ragged.blank(len(lines)))
         if self.keep_words:
             for name, tokens, of_tokens in zip(SIDES, (sources, targets), words or (None, None), strict=True):
@@ -108,8 +104,6 @@ class StoreWriter:
     def finish(self, corpora: Sequence[StoredCorpus] | None = None) -> None:
         """Writes everything to disk, with `store.json` last. `corpora` may give the corpora other weights than
         before."""
-        for column in self._columns.values():
-            column.file.flush()
         self.close()
         description = {
             "format": FORMAT,
@@ -122,22 +116,15 @@ class StoreWriter:
         }
         (self._folder / "store.json").write_text(json.dumps(description, indent=1) + "\n")
 
-    def close(self) -> None:
-        """Closes the files, even if the store is not finished."""
-        for column in self._columns.values():
-            column.file.close()
+    def _add(self, name: str, size: int = 0) -> None:
+        """Adds a column, of tokens of a vocabulary of this size or of other numbers."""
+        file = self.enter_context((self._folder / f"{name}.bin").open("wb"))
+        self._columns[name] = _ColumnFile(file, np.dtype(DTYPES[name][size >> 16 > 0]))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _add(self, name: str, dtype: str) -> _Column:
-        column = self._columns[name] = _Column(self._folder / f"{name}.bin", np.dtype(dtype))
-        return column
+    def _add_rows(self, name: str, size: int = 0) -> None:
+        self._add(name, size)
+        self._add(f"{name}.offsets")
+        self._columns[f"{name}.offsets"].append(np.zeros(1))
 
     def _append_rows(self, name: str, rows: Ragged) -> None:
         values, offsets = self._columns[name], self._columns[f"{name}.offsets"]
@@ -145,13 +132,13 @@ class StoreWriter:
         values.append(rows.values)
 
 
-class _Column:
+@dataclass
+class _ColumnFile:
     """A file of numbers that grows."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        self.file = path.open("wb")
-        self.dtype = dtype
-        self.count = 0
+    file: BinaryIO
+    dtype: np.dtype[Any]
+    count: int = 0
 
     def append(self, values: npt.NDArray[Any]) -> None:
         self.file.write(values.astype(self.dtype).tobytes())

@@ -10,7 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T", int, bytes)
 
 # Field numbers of the messages ModelProto, ModelProto.SentencePiece and TrainerSpec.
 _PIECES, _TRAINER = 1, 2
@@ -72,10 +74,18 @@ class SubwordModel(NamedTuple):
 
 def read_model(model: bytes) -> SubwordModel:
     """Parses a serialised model that SentencePiece has accepted. Raises ValueError if it is damaged nevertheless."""
+    kind, byte_fallback, pieces = ModelKind.UNIGRAM, False, []
     try:
-        return _read(model)
+        for number, value in _fields(model):
+            if number == _PIECES:
+                pieces.append(_piece(_typed(value, bytes)))
+            elif number == _TRAINER:
+                options = dict(_fields(_typed(value, bytes)))
+                kind = ModelKind(_typed(options.get(_KIND, kind), int))
+                byte_fallback = bool(options.get(_BYTE_FALLBACK, byte_fallback))
     except (IndexError, KeyError, struct.error):
         raise ValueError("cut short, or a field without its value") from None
+    return SubwordModel(kind, tuple(pieces), byte_fallback)
 
 
 def with_control_pieces(model: bytes, texts: Sequence[str]) -> bytes:
@@ -106,32 +116,15 @@ def first_field(message: bytes) -> tuple[bytes, bytes]:
     return message[place : place + size], message[place + size :]
 
 
-def _read(model: bytes) -> SubwordModel:
-    kind, byte_fallback, pieces = ModelKind.UNIGRAM, False, []
-    for number, value in _fields(model):
-        if number == _PIECES:
-            pieces.append(_piece(_message(value)))
-        elif number == _TRAINER:
-            options = dict(_fields(_message(value)))
-            kind = ModelKind(_integer(options.get(_KIND, kind)))
-            byte_fallback = bool(options.get(_BYTE_FALLBACK, byte_fallback))
-    return SubwordModel(kind, tuple(pieces), byte_fallback)
-
-
 def _piece(message: bytes) -> Piece:
     fields = dict(_fields(message))
-    (score,) = struct.unpack("<f", _message(fields.get(_SCORE, bytes(4))))
-    return Piece(_message(fields[_TEXT]).decode(), score, PieceType(_integer(fields.get(_TYPE, PieceType.NORMAL))))
+    (score,) = struct.unpack("<f", _typed(fields.get(_SCORE, bytes(4)), bytes))
+    kind = PieceType(_typed(fields.get(_TYPE, PieceType.NORMAL), int))
+    return Piece(_typed(fields[_TEXT], bytes).decode(), score, kind)
 
 
-def _message(value: int | bytes) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError("a field of another type than the schema says")
-    return value
-
-
-def _integer(value: int | bytes) -> int:
-    if not isinstance(value, int):
+def _typed(value: int | bytes, kind: type[T]) -> T:
+    if not isinstance(value, kind):
         raise ValueError("a field of another type than the schema says")
     return value
 

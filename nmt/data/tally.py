@@ -16,41 +16,48 @@ from nmt.data.vocabulary import UNK
 PERCENTILES = (0, 25, 50, 75, 95, 99, 100)
 
 
+class LineCounter:
+    """Counts lines, and remembers the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[int] = []
+
+    def add(self, lines: npt.NDArray[np.int64]) -> None:
+        """Counts lines by their numbers."""
+        self.count += len(lines)
+        self._first += lines[: FIRST_LINES - len(self._first)].tolist()
+
+    def report(self) -> LineCount:
+        """Returns the count so far."""
+        return LineCount(pairs=self.count, first_lines=tuple(self._first))
+
+
 class CorpusTally:
     """Counts the verdicts on one corpus, in the order of its lines."""
 
     def __init__(self, name: str, weight: float) -> None:
         self._name, self.weight = name, weight
-        self._counts = dict.fromkeys(Verdict, 0)
-        self._first: dict[Verdict, list[int]] = {verdict: [] for verdict in DROPPED}
-        self._near = 0
-        self._first_near: list[int] = []
+        self._lines = {verdict: LineCounter() for verdict in Verdict}
+        self._near = LineCounter()
 
     def add(self, first_line: int, verdicts: npt.NDArray[np.uint8], near: npt.NDArray[np.bool_]) -> None:
         """Counts the verdicts on consecutive lines. ``near`` marks lines that are near-duplicates and kept."""
-        self._near += int(near.sum())
-        self._first_near += (first_line + np.flatnonzero(near)[: FIRST_LINES - len(self._first_near)]).tolist()
-        for verdict in Verdict:
-            here = np.flatnonzero(verdicts == verdict)
-            self._counts[verdict] += len(here)
-            if verdict is not Verdict.KEPT:
-                room = FIRST_LINES - len(self._first[verdict])
-                self._first[verdict] += [first_line + int(row) for row in here[:room]]
+        self._near.add(first_line + np.flatnonzero(near))
+        for verdict, lines in self._lines.items():
+            lines.add(first_line + np.flatnonzero(verdicts == verdict))
 
     @property
     def kept(self) -> int:
         """Number of pairs kept so far."""
-        return self._counts[Verdict.KEPT]
+        return self._lines[Verdict.KEPT].count
 
     def report(self) -> CorpusReport:
         """Returns the counts so far."""
         return CorpusReport(
-            name=self._name, weight=self.weight, pairs=sum(self._counts.values()), kept=self.kept,
-            dropped={
-                verdict.label: LineCount(pairs=self._counts[verdict], first_lines=tuple(self._first[verdict]))
-                for verdict in DROPPED
-            },
-            near_duplicates=LineCount(pairs=self._near, first_lines=tuple(self._first_near)),
+            name=self._name, weight=self.weight, pairs=sum(lines.count for lines in self._lines.values()),
+            kept=self.kept, near_duplicates=self._near.report(),
+            dropped={verdict.label: self._lines[verdict].report() for verdict in DROPPED},
         )  # fmt: skip
 
 

@@ -48,33 +48,28 @@ class TokenLinks:
 
 def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None = None) -> Batch:
     """Collates the same tokens as `collate`, with the links of the pairs. The store must have links."""
-    nothing: npt.ArrayLike = ()
     sources: list[npt.ArrayLike] = []
     targets: list[npt.ArrayLike] = []
-    words: list[tuple[npt.ArrayLike, npt.ArrayLike]] = []  # the word of each token; empty for a pair without links
+    source_words: list[npt.ArrayLike] = []  # the word of each token; empty for a pair without links
+    target_words: list[npt.ArrayLike] = []
     links = [store.links(index) for index in pairs_B.tolist()]
     for index, own in zip(pairs_B.tolist(), links, strict=True):
-        source: npt.ArrayLike
-        target: npt.ArrayLike
-        of_each: tuple[npt.ArrayLike, npt.ArrayLike] = (nothing, nothing)
+        sides: tuple[npt.ArrayLike, npt.ArrayLike]
+        words: tuple[npt.ArrayLike, npt.ArrayLike] = ((), ())
         if sampling is None:
-            source, target = store.source(index), store.target(index)
-            of_each = store.words(index) if len(own) else of_each
+            sides, words = (store.source(index), store.target(index)), store.words(index) if len(own) else words
         elif len(own):
-            (source, source_words), (target, target_words) = sampling.draw_words(store, index)
-            of_each = (source_words, target_words)
+            sides, words = sampling.draw_words(store, index)
         else:
-            source, target = sampling.draw(store, index)
-        sources.append(source)
-        targets.append(target)
-        words.append(of_each)
+            sides = sampling.draw(store, index)
+        sources.append(sides[0])
+        targets.append(sides[1])
+        no_word = np.full(len(store.prefix(index)), _NO_WORD)
+        source_words.append(np.concatenate([no_word, np.asarray(words[0], np.int64)]))
+        target_words.append(words[1])
     source_BS, source_length_B = pad(prefixed(sources, store, pairs_B))
     target_BT, target_length_B = pad(targets)
-    words_of_source: list[npt.ArrayLike] = [
-        np.concatenate([np.full(len(store.prefix(index)), _NO_WORD), np.asarray(of_source, np.int64)])
-        for index, (of_source, _) in zip(pairs_B.tolist(), words, strict=True)
-    ]
-    found = token_links(links, words_of_source, [target for _, target in words])
+    found = token_links(links, source_words, target_words)
     return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B, found)
 
 

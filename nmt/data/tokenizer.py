@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -22,9 +24,9 @@ import sentencepiece
 from nmt.core.errors import InputError
 from nmt.core.files import read_whole, replace_file
 from nmt.data.config import SubwordsConfig
-from nmt.data.pieces import Span
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.data.words import Span, white_space_words
 
 if TYPE_CHECKING:
     from nmt.data.imported import ImportedVocabulary
@@ -229,8 +231,6 @@ class Tokenizer:
         self, text: str, ids: Sequence[int], offsets: list[Span], word_spans: Sequence[Span] | None
     ) -> EncodedWords:
         cleaned = clean(text)
-        from nmt.data.words import white_space_words
-
         spans = white_space_words(cleaned) if word_spans is None else word_spans
         pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []
@@ -239,7 +239,7 @@ class Tokenizer:
             while word < len(spans) - 1 and spans[word][1] <= begin:
                 word += 1
             best = max(
-                range(word, _first_from(spans, end, word)),
+                range(word, bisect_left(spans, end, word, key=itemgetter(0))),
                 key=lambda index: min(end, spans[index][1]) - max(begin, spans[index][0]),
                 default=word,
             )
@@ -437,13 +437,6 @@ def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
     if config.sampling and not (pair.source.samples and pair.target.samples):
         raise InputError(f"data.subwords.sampling: {path} has one segmentation of a text only; leave sampling out")
     return pair
-
-
-def _first_from(spans: Sequence[tuple[int, int]], place: int, start: int) -> int:
-    """Finds the first index from `start` on whose span begins at `place` or later."""
-    while start < len(spans) and spans[start][0] < place:
-        start += 1
-    return start
 
 
 def _as_line(decoded: str) -> str:

@@ -23,7 +23,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-from nmt.data.pieces import Span
+Span: TypeAlias = tuple[int, int]
+"""The offsets of the first character of a part of a text, and of the one after its last."""
 
 Run: TypeAlias = tuple[str, ...]
 """One word, or neighbouring words of a script without spaces."""

@@ -6,7 +6,7 @@ The sentences of a corpus are cut into buckets by the number of white-space word
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ def by_length(
     )
     length_N = np.array([len(source.split()) for source in sources])
     scores = []
-    for first, last in _limits(edges):
+    for first, last in zip((0, 1, *(edge + 1 for edge in edges)), (0, *edges, None), strict=True):
         rows = np.flatnonzero((length_N >= first) & (length_N <= (length_N.max() if last is None else last)))
         if len(rows):
             estimates = [interval(counts.select(rows), resamples=resamples, seed=seed) for counts in (bleu, chrf)]
@@ -118,12 +118,14 @@ def table(scores: Sequence[LengthScores]) -> list[str]:
     """Formats the lines of an aligned table."""
     rows = [("source words", "sentences", "", "BLEU", "95% interval", "chrF2", "95% interval")]
     for bucket in scores:
-        estimates = list[str]()
-        for estimate in (bucket.bleu, bucket.chrf):
-            estimates += [f"{estimate.value:.1f}", f"{estimate.low:.1f} to {estimate.high:.1f}"]
-        rows.append((bucket.label, str(bucket.sentences), "*" * bucket.is_few, *estimates))  # type: ignore[arg-type]
+        bleu, chrf = bucket.bleu, bucket.chrf
+        figures = [(f"{each.value:.1f}", f"{each.low:.1f} to {each.high:.1f}") for each in (bleu, chrf)]
+        rows.append((bucket.label, str(bucket.sentences), "*" * bucket.is_few, *figures[0], *figures[1]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_aligned(row, widths) for row in rows]
+    lines = []
+    for row in rows:
+        label, count, mark, *cells = (text.rjust(width) for text, width in zip(row, widths, strict=True))
+        lines.append("  ".join([label, count + mark, *cells]).rstrip())
     if any(bucket.is_few for bucket in scores):
         lines.append(f"* fewer than {FEW} sentences: too few to rely on")
     return lines
@@ -131,17 +133,3 @@ def table(scores: Sequence[LengthScores]) -> list[str]:
 
 def _rise(edges: Sequence[int]) -> bool:
     return len(edges) > 0 and edges[0] >= 1 and list(edges) == sorted(set(edges))
-
-
-def _limits(edges: Sequence[int]) -> Iterator[tuple[int, int | None]]:
-    yield 0, 0
-    first = 1
-    for last in edges:
-        yield first, last
-        first = last + 1
-    yield first, None
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    label, count, mark, *figures = (text.rjust(width) for text, width in zip(row, widths, strict=True))
-    return "  ".join([label, count + mark, *figures]).rstrip()

@@ -1,19 +1,34 @@
-"""Perplexity of reference translations if the model reads the reference, its own guesses, or a mixture."""
+"""Probabilities of reference translations if the model reads the reference, its own guesses, or a mixture.
+
+Shapes: B pairs, T target tokens with end-of-sentence, N tokens of all pairs without padding.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.models.feed import Feed
+from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
+
+FEEDS: dict[str, Feed] = {
+    "teacher_forcing": TeacherForcing(),
+    "free_running": FreeRunning(),
+    "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
+}
+"""The inputs of the decoder for which the perplexity is reported, by their names in JSON. The last one tosses a fair
+coin for each word."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +63,51 @@ def predict(
     earlier draws, and does not change the state of the generators.
     """
     assert not model.training
-    assert len(sources) == len(targets)
     cross_entropy, correct, tokens = 0.0, 0, 0
-    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-    for rows in length_batches(lengths, batch_tokens):
-        source_BS, _ = pad([sources[row] for row in rows])
-        target_BT, length_B = pad([targets[row] for row in rows])
-        source, target = (torch.from_numpy(tokens_BT).to(compute.device) for tokens_BT in (source_BS, target_BT))
+    for rows, source_BS, target_BT, length_B in _batches(sources, targets, compute, batch_tokens):
         with compute.autocast(), torch.random.fork_rng([compute.device] if compute.device.type == "cuda" else []):
             torch.manual_seed(rows[0])
-            loss = token_loss(model, source, target, feed, CrossEntropy())
+            loss = token_loss(model, source_BS, target_BT, feed, CrossEntropy())
         cross_entropy += loss.cross_entropy.item()
         assert loss.correct is not None, "inference counts correct tokens"
         correct += int(loss.correct.item())
         tokens += int(length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)
+
+
+@torch.inference_mode()
+def token_log_probs(
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    batch_tokens: int,
+) -> list[NDArray[np.float32]]:
+    """Computes log p of each target token given the preceding ones, under teacher forcing, for each pair of token ids
+    (without end-of-sentence), in the order of the pairs: (T,) for each pair, as natural logarithms; the last one is
+    that of end-of-sentence. The model must be in eval mode."""
+    assert not model.training
+    log_p: dict[int, NDArray[np.float32]] = {}
+    for rows, source_BS, target_BT, length_B in _batches(sources, targets, compute, batch_tokens):
+        with compute.autocast():
+            readout_BTR = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
+            token_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
+            likelihood = model.output.likelihood(
+                readout_BTR.flatten(0, 1).index_select(0, token_N), target_BT.flatten()[token_N]
+            )
+        log_p_N = likelihood.log_p_N.float().cpu().numpy()
+        log_p |= zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True)
+    return [log_p[row] for row in range(len(sources))]
+
+
+def _batches(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], compute: Compute, batch_tokens: int
+) -> Iterator[tuple[Sequence[int], Tensor, Tensor, NDArray[np.int64]]]:
+    """Yields pairs of similar length: their indices, source_BS, target_BT and the lengths of the targets."""
+    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+    for rows in length_batches(lengths, batch_tokens):
+        source_BS, _ = pad([sources[row] for row in rows])
+        target_BT, length_B = pad([targets[row] for row in rows])
+        source, target = (torch.from_numpy(tokens_BT).to(compute.device) for tokens_BT in (source_BS, target_BT))
+        yield rows, source, target, length_B

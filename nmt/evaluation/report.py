@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nmt.evaluation import by_length, latency, translation
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.latency import WaitScore
-from nmt.evaluation.translation import Score
+from nmt.evaluation.translation import MetricScore
 
 if TYPE_CHECKING:
     from nmt.evaluation.perplexity import Prediction
@@ -37,9 +37,9 @@ class TermRecall:
 class Evaluation:
     """All figures of one corpus."""
 
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
-    """Predictions of the references, by the name of the feed, as in ``feeds.FEEDS``; empty without a model."""
+    """Predictions of the references, by the name of the feed, as in ``perplexity.FEEDS``; empty without a model."""
     lengths: Sequence[LengthScores] | None = None
     """Scores by source length; None unless requested."""
     waits: Sequence[WaitScore] = ()

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from nmt import plugins
 from nmt.core import log
@@ -29,7 +29,7 @@ METRICS = ("bleu", "chrf", "ter")
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     """A corpus-level figure.
 
     `name` is sacreBLEU's ("BLEU", "chrF2", "TER"), `value` is not rounded, `signature` names every setting and the
@@ -46,6 +46,10 @@ class Score:
         return f"{self.name}|{self.signature} = {self.value:.{decimals}f} {self.detail}".rstrip()
 
 
+Score: TypeAlias = MetricScore
+"""The name that plug-ins may import."""
+
+
 def scores(
     hypotheses: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
@@ -53,7 +57,7 @@ def scores(
     lowercase: bool = False,
     tokenize: str | None = None,
     metrics: Sequence[str] = METRICS,
-) -> tuple[Score, ...]:
+) -> tuple[MetricScore, ...]:
     """Scores translations against one reference each, or against several sets of references.
 
     `references` holds one string per hypothesis, or several such lists, one per set of references. White space at the
@@ -72,14 +76,14 @@ def scores(
     return tuple(metric(name, lowercase=lowercase, tokenize=tokenize)(*lines) for name in metrics)
 
 
-def as_tree(results: Sequence[Score]) -> dict[str, dict[str, float | str]]:
+def as_tree(results: Sequence[MetricScore]) -> dict[str, dict[str, float | str]]:
     """Returns a tree for JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
     return {
         score.name: {"value": score.value, "signature": score.signature, "detail": score.detail} for score in results
     }
 
 
-def as_json(results: Sequence[Score]) -> str:
+def as_json(results: Sequence[MetricScore]) -> str:
     """Formats `as_tree` as one JSON object on one line."""
     return json.dumps(as_tree(results), ensure_ascii=False)
 
@@ -125,11 +129,13 @@ def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> N
 
 def metric(
     name: str, *, lowercase: bool = False, tokenize: str = "13a"
-) -> Callable[[Sequence[str], Sequence[Sequence[str]]], Score]:
+) -> Callable[[Sequence[str], Sequence[Sequence[str]]], MetricScore]:
     """The function of hypotheses and sets of references that is one of `METRICS`, with the options of `scores`, or the
     metric of a plug-in. Raises InputError for a metric or tokenizer that is unknown or cannot be used here."""
     if name not in METRICS and plugins.has("metrics", name):
-        score: Callable[[Sequence[str], Sequence[Sequence[str]]], Score] = plugins.find("metrics", name, "--metric")
+        score: Callable[[Sequence[str], Sequence[Sequence[str]]], MetricScore] = plugins.find(
+            "metrics", name, "--metric"
+        )
         return score
     return partial(_score, sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize))
 
@@ -161,8 +167,8 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
     raise InputError(f"unknown metric {name!r}: choose from {', '.join([*METRICS, *plugins.entries('metrics')])}")
 
 
-def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> MetricScore:
     result = metric.corpus_score(hypotheses, references)
     # "BLEU = 33.1 64.3/41.0/27.5/18.9 (BP = ...)": the detail follows the figure.
     detail = result.format(width=1).partition(" = ")[2].partition(" ")[2]
-    return Score(result.name, float(result.score), metric.get_signature().format(), detail)
+    return MetricScore(result.name, float(result.score), metric.get_signature().format(), detail)

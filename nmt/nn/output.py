@@ -28,7 +28,7 @@ class TokenLoss:
     guidance: Tensor | None = None
     """The loss of guided attention, which ``objective`` does not include: see ``nmt.models.guidance``."""
     risk: Tensor | None = None
-    """The risk, which training then minimises instead: see ``nmt.training.more.risk``."""
+    """The risk, which minimum risk training (Shen et al. 2016) minimises instead."""
 
     @property
     def cross_entropy(self) -> Tensor:

@@ -46,7 +46,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class OwnEngine:
+class TorchEngine:
     """The toolkit's own search over a model in eval mode.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted

@@ -1,7 +1,8 @@
-"""The contents of checkpoints: tensors and numbers, nothing that can be executed. ``folders`` defines their paths."""
+"""The contents of checkpoints: tensors and numbers, nothing that can be executed. For paths, see ``run_directory``."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,19 +13,31 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, umask
 from nmt.core.version import VERSION
-from nmt.data.whole_folder import made_whole
-from nmt.training import folders
-from nmt.training.folders import FORMAT, MODEL, STATE, TRAINING, Damaged, point, step
+from nmt.data.atomic_folder import replace_folder
+from nmt.training.run_directory import (
+    FORMAT,
+    MODEL,
+    STATE,
+    TRAINING,
+    Damaged,
+    checkpoint_path,
+    checkpoint_paths,
+    read_state,
+    set_link,
+    verify,
+    write_checksums,
+)
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
     """Writes the checkpoint of an update and points ``latest`` at it; see ``write``."""
-    final = step(run, update)
+    final = checkpoint_path(run, update)
     write(final, {MODEL: named_weights(model), TRAINING: training}, state)
-    point(run, "latest", final)
+    set_link(run, "latest", final)
     return final
 
 
@@ -34,12 +47,12 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
     that wrote it. Raises InputError if the system cannot write it, as on a full disk."""
     try:
         final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run is not created again
-        with made_whole(final) as folder:
+        with replace_folder(final) as folder:
             for name, tensors in files.items():
                 _write_tensors(folder / name, tensors)
             marked = {"format": FORMAT, "nmt": VERSION, **state}
             (folder / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
-            folders.write_checksums(folder, (*files, STATE))
+            write_checksums(folder, (*files, STATE))
     except OSError as error:
         raise InputError(
             f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
@@ -110,3 +123,32 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Returns the parameters by name, each of them once, even if several modules share it."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def skip_damaged(run: Path) -> None:
+    """Renames the checkpoints that are newer than the newest undamaged one. Raises InputError if all are damaged."""
+    damaged: list[tuple[Path, Damaged]] = []
+    for folder in reversed(checkpoint_paths(run)):
+        try:
+            check_resumable(folder)
+        except Damaged as error:
+            damaged.append((folder, error))
+            continue
+        for broken, fault in damaged:
+            # so that it is not taken for a checkpoint
+            names = (f"damaged-{broken.name}" + f"-{number}" * (number > 1) for number in itertools.count(1))
+            aside = broken.rename(next(path for path in map(broken.with_name, names) if not path.exists()))
+            log.warning(f"{fault}; set aside as {aside.name}")
+        if damaged:
+            set_link(run, "latest", folder)
+        return
+    if damaged:
+        raise InputError(f"{run}: holds no checkpoint that is whole; {damaged[0][1]}")
+
+
+def check_resumable(checkpoint: Path) -> None:
+    """Raises Damaged if training cannot resume from a checkpoint, judged by its checksums and by reading its files."""
+    verify(checkpoint, (MODEL, TRAINING, STATE))
+    read_state(checkpoint)
+    for name in (MODEL, TRAINING):
+        read_tensors(checkpoint / name)

@@ -80,8 +80,7 @@ class ValidationConfig(Structure):
 
 
 class RiskConfig(Structure):
-    """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses.
-    See ``nmt.training.more.risk``."""
+    """Minimum risk training (Shen et al. 2016): minimises the expected cost of the model's own hypotheses."""
 
     samples: Annotated[int, Field(ge=2)] = 8
     """Hypotheses drawn for each sentence and update; the paper draws 100."""
@@ -113,8 +112,7 @@ class GuidedAttentionConfig(Structure):
 
 
 class LowRankConfig(Structure):
-    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained. See
-    ``nmt.training.more.adapters``."""
+    """Low-rank adapters (Hu et al. 2021): matrices W become W + alpha / rank · B A, and only A and B are trained."""
 
     rank: Count = 8
     """Rows of A and columns of B."""
@@ -182,7 +180,7 @@ class TrainingConfig(Structure):
     """Updates between lines of metrics.jsonl."""
     snapshots: Annotated[int, Field(ge=0, le=1000)] = 0
     """Number of first pairs of the valid corpus whose attention each validation saves; 0 means none. See
-    ``nmt.training.folders``."""
+    ``nmt.training.run_directory``."""
     tensorboard: bool = False
     """Write TensorBoard events beside metrics.jsonl (needs the extra ``tensorboard``)."""
 

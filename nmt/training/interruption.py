@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -60,9 +60,6 @@ def interruptible() -> Iterator[Interruption]:
     """Turns the first SIGINT or SIGTERM into a request to stop after the update; a second one ends the command at
     once."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption  # signals reach only the main thread
-        return
 
     def note(number: int, frame: FrameType | None) -> None:
         if interruption.signal():
@@ -71,27 +68,30 @@ def interruptible() -> Iterator[Interruption]:
             os.write(2, b"\nstopping after this update; once more to stop at once\n")
         interruption.note(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handling(note, signal.SIGINT, signal.SIGTERM):
         yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """Makes SIGTERM raise KeyboardInterrupt, so that no other process is left behind; training handles SIGTERM
     differently."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    with _handling(interrupt, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None], *numbers: int) -> Iterator[None]:
+    """Sets the handler of signals in the body of the context, if it runs in the main thread, which gets the signals."""
+    if threading.current_thread() is not threading.main_thread():
+        numbers = ()
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nmt.core.files import naming, sync_entry
+from nmt.core.files import naming, replace_file
 
 FILE = "metrics.jsonl"
 
 
-class Metrics:
+class MetricsWriter:
     """Writes a run's measurements. Lines after the update that training resumes from are dropped first, because those
     updates will be repeated."""
 
@@ -24,7 +24,12 @@ class Metrics:
         """``again`` says that update ``after`` will be validated once more, so the line of its validation is dropped
         too."""
         self._path = run / FILE
-        _keep_until(self._path, after, again)
+        kept = [
+            json.dumps(line) + "\n"
+            for line in read(run)
+            if line["update"] < after or (line["update"] == after and not (again and line["kind"] == "valid"))
+        ]
+        replace_file(self._path, "".join(kept))
         self._file = self._path.open("a", encoding="utf-8")
         self._events = _events(run / "tensorboard", after) if tensorboard else None
 
@@ -44,7 +49,7 @@ class Metrics:
         with naming(self._path):
             os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Metrics:
+    def __enter__(self) -> MetricsWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
@@ -59,19 +64,6 @@ def read(run: Path) -> list[dict[str, Any]]:
     path = run / FILE
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [json.loads(line) for line in lines[:-1]]
-
-
-def _keep_until(path: Path, update: int, again: bool) -> None:
-    kept = [
-        line
-        for line in read(path.parent)
-        if line["update"] < update or (line["update"] == update and not (again and line["kind"] == "valid"))
-    ]
-    beside = path.with_name(f".{path.name}.unfinished")
-    with naming(beside):
-        beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        sync_entry(beside)
-    beside.replace(path)
 
 
 def _events(folder: Path, after: int) -> Any:

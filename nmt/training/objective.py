@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import add
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt import plugins
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
 from nmt.models.loss import AllReduce, Criterion, token_loss, training_criterion
@@ -20,9 +21,6 @@ from nmt.nn.output import TokenLoss
 from nmt.nn.recompute import recomputing
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizer import NamedOptimizer
-
-if TYPE_CHECKING:
-    from nmt.training.more.risk import MinimumRisk
 
 X = TypeVar("X", float, Tensor)
 
@@ -80,11 +78,10 @@ class Objective:
         self._optimizer = optimizer
         self._compute = compute
         self._passes = 2 if config.r_drop > 0.0 else 1
-        self._risk: MinimumRisk | None = None
+        self._risk: Callable[[Tensor, Tensor], TokenLoss] | None = None
         if config.risk is not None:
-            from nmt.training.more.risk import MinimumRisk
-
-            self._risk = MinimumRisk(model, config.risk, compute, text, smoothing=config.label_smoothing)
+            minimum_risk = plugins.find("parts", "minimum_risk", "training.risk")
+            self._risk = minimum_risk(model, config.risk, compute, text, config.label_smoothing)
         self._criterion = training_criterion(model, config.label_smoothing)
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None:
@@ -108,7 +105,7 @@ class Objective:
         source_BS, target_BT = self._upload(batch.source_BS), self._upload(batch.target_BT)
         if self._risk is not None:
             with recomputing(self._config.recompute):
-                loss = self._risk.loss(source_BS, target_BT)
+                loss = self._risk(source_BS, target_BT)
         else:
             # R-Drop's two passes are one batch, with a draw of dropout for each row
             source_BS, target_BT = source_BS.repeat(self._passes, 1), target_BT.repeat(self._passes, 1)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Processes:
-    """The process that trains by itself: it waits for nobody. ``more.distributed.ProcessGroup`` is one of several.
+    """The process that trains by itself: it waits for nobody. ``distributed.ProcessGroup`` is one of several.
 
     All processes must call the methods that change tensors or return values from other processes, and in the same
     order. They raise InputError if another process is gone.
@@ -77,14 +77,3 @@ class Processes:
         yield
         if self.is_first:
             self.wait()
-
-
-def launched(environment: Mapping[str, str]) -> Processes:
-    """Returns the processes that a launcher such as torchrun has started, according to its environment variables;
-    without them only this process."""
-    if "RANK" not in environment and "WORLD_SIZE" not in environment:
-        return Processes()
-    from nmt.training.more.distributed import LaunchEnvironment, ProcessGroup
-
-    launch = LaunchEnvironment.of(environment)
-    return ProcessGroup(launch) if launch.size > 1 else Processes()

@@ -70,7 +70,7 @@ class InverseSqrt(Schedule):
         return math.sqrt(self.warmup / update)
 
 
-class Cosine(_ToTheEnd):
+class CosineDecay(_ToTheEnd):
     """Half a cosine from the peak to ``final`` (Loshchilov & Hutter 2017, equation 5, without restarts)."""
 
     kind: Literal["cosine"] = "cosine"
@@ -109,4 +109,4 @@ class Plateau(Schedule):
         return self.decay**plateaus
 
 
-AnySchedule = Annotated[Constant | InverseSqrt | Cosine | Linear | Plateau, Field(discriminator="kind"), BareKind]
+AnySchedule = Annotated[Constant | InverseSqrt | CosineDecay | Linear | Plateau, Field(discriminator="kind"), BareKind]

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from nmt import plugins
 from nmt.core import cpu, log
 from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
 from nmt.core.errors import InputError
 from nmt.core.seed import generator_states, restore_generators, seed_update
-from nmt.data import whole_folder
+from nmt.data import atomic_folder
 from nmt.data.batching import Indices
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint, run_directory
 from nmt.training.config import TrainingConfig
 from nmt.training.interruption import Interruption, Stopped, end, interruptible
 from nmt.training.meter import Meter
-from nmt.training.metrics import Metrics
-from nmt.training.more.out_of_memory import OutOfMemoryRetry
+from nmt.training.metrics import MetricsWriter
 from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
+from nmt.training.out_of_memory import OutOfMemoryRetry
 from nmt.training.processes import Processes
 from nmt.training.schedule import Plateau
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.training.validation import BestValidation, rank
 
 if TYPE_CHECKING:
-    from nmt.training.more.averaging import MovingAverage
+    from nmt.training.averaging import MovingAverage
+
+T = TypeVar("T")
 
 ESTIMATE_AFTER = 20
 """Number of updates after which training estimates how long it will take."""
@@ -58,6 +60,7 @@ class PendingUpdate:
     """Of the gradient of all processes, before clipping."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Trainer:
     """Trains one model in one run directory, from its newest checkpoint on.
 
@@ -65,57 +68,49 @@ class Trainer:
     the others get its measurements and its clock, so that all make the same decisions.
     """
 
-    def __init__(
-        self,
-        model: Seq2Seq[Any, Any],
-        config: TrainingConfig,
-        data: TrainingData,
-        *,
-        run: Callable[[], Path],
-        compute: Compute,
-        seed: int,
-        processes: Processes,
-        validate: Callable[[Seq2Seq[Any, Any], Path | None], Mapping[str, float]] | None,
-        manifest: Mapping[str, Any],
-        observe: Callable[[Trainer, str, Any], object],
-    ) -> None:
-        """``run`` returns the run directory, and raises InputError if it has been replaced or deleted. ``validate``
-        measures a model, which it may change, without drawing from torch's generators, and returns figures by name,
-        ``config.validation.metric`` among them; it writes the model's attention to the path, unless that is None.
-        ``validate`` is None if there is no valid corpus. ``manifest`` is the manifest of the checkpoints, see
-        ``nmt.translator.manifest``. ``observe`` is called in the first process with the trainer, the name of an event
-        and its result: ``on_update`` at each log step with its figures, ``on_validation`` with the figures of a
-        validation, and ``on_checkpoint`` with the new folder. It may set ``should_stop``."""
-        self.model = model
-        self.config = config
-        self.data = data
-        self.run_folder = run
-        self.compute = compute
-        self.seed = seed
-        self.processes = processes
-        self.validate = validate
-        self.manifest = manifest
+    model: Seq2Seq[Any, Any]
+    config: TrainingConfig
+    data: TrainingData
+    directory: Callable[[], Path]
+    """Returns the run directory, and raises InputError if it has been replaced or deleted."""
+    compute: Compute
+    seed: int
+    processes: Processes
+    validate: Callable[[Seq2Seq[Any, Any], Path | None], Mapping[str, float]] | None
+    """Measures a model, which it may change, without drawing from torch's generators, and returns figures by name,
+    ``config.validation.metric`` among them; it writes the model's attention to the path, unless that is None. None if
+    there is no valid corpus."""
+    manifest: Mapping[str, Any]
+    """The manifest of the checkpoints, see ``nmt.translator.manifest``."""
+    observe: Callable[[Trainer, str, Any], object]
+    """Called in the first process with the trainer, the name of an event and its result: ``on_update`` at each log step
+    with its figures, ``on_validation`` with the figures of a validation, and ``on_checkpoint`` with the new folder. It
+    may set ``should_stop``."""
+    should_stop: bool = field(default=False, init=False)
+    """If True, training ends after this update, as by the limits of ``config.stopping``."""
+
+    def __post_init__(self) -> None:
+        config, compute = self.config, self.compute
         rate = config.optimizer.learning_rate * (1.0 if config.lora is None else config.lora.rate)
-        optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
-        self.optimizer = NamedOptimizer(model, optimizer, compute)
+        self.optimizer = NamedOptimizer(
+            self.model, config.optimizer.model_copy(update={"learning_rate": rate}), compute
+        )
         self.ema: MovingAverage | None = None
         if config.ema is not None:
-            from nmt.training.more.averaging import MovingAverage
+            from nmt.training.averaging import MovingAverage
 
-            self.ema = MovingAverage(model, config.ema)
-        self.position = Position()
-        self.best_validation = BestValidation()
+            self.ema = MovingAverage(self.model, config.ema)
+        self.position, self.best_validation = Position(), BestValidation()
         self.interruption = Interruption()
-        self._objective = Objective(model, config, self.optimizer, compute, data.tokenizers.target.detokenize)
-        self._memory = OutOfMemoryRetry(model, compute.device, lambda batch: self._lines([batch.pairs_B]))
-        self._stream = Stream(data, config.batching, config.accumulate, seed, processes, compute)
-        self.should_stop = False
-        """If True, training ends after this update, as by the limits of ``config.stopping``."""
-        self._observe = observe
+        self._objective = Objective(self.model, config, self.optimizer, compute, self.data.tokenizers.target.detokenize)
+        self._memory = OutOfMemoryRetry(self.model, compute.device, lambda batch: self._lines([batch.pairs_B]))
+        self._stream = Stream(self.data, config.batching, config.accumulate, self.seed, self.processes, compute)
+        self._metrics: MetricsWriter | None = None
+        self._meter = Meter(compute.device, has_risk=config.risk is not None)
         self._announced_ties: set[str | None] = {None, config.validation.metric}
-        self._started = 0.0
+        self._started, self._expected_end_s = 0.0, math.inf
         self._saved_at = -1
-        self._validation_pending = validate is not None and config.validation.first == 0
+        self._validation_pending = self.validate is not None and config.validation.first == 0
         self._epoch_batches = 0
         self._pending: list[PendingUpdate] = []
         # of the last update that was made, and of the last one that was read
@@ -125,18 +120,18 @@ class Trainer:
 
     def resume(self) -> bool:
         """Restores the newest checkpoint of the run directory; returns False if there is none."""
-        folder = folders.latest(self.run_folder())
+        folder = run_directory.latest_checkpoint(self.directory())
         if folder is None:
             return False
-        folders.verify(folder, (folders.MODEL, folders.TRAINING, folders.STATE))
-        state = folders.read_state(folder)
+        run_directory.verify(folder, (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE))
+        state = run_directory.read_state(folder)
         try:
             # an older release has saved the metric only
             figures = state.get("best_figures", {self.config.validation.metric: state["standing"]["best"]})
-            position, standing = Position(**state["position"]), BestValidation(**state["standing"], figures=figures)
+            position, best = Position(**state["position"]), BestValidation(**state["standing"], figures=figures)
             precision, fingerprint, loss_scale = state["precision"], state["data"], state["loss_scale"]
         except (KeyError, TypeError) as error:
-            raise folders.Damaged(folder / folders.STATE, error) from None
+            raise run_directory.Damaged(folder / run_directory.STATE, error) from None
         if fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{folder}: was trained on another corpus or vocabulary than the files now give; restore them, or give "
@@ -145,12 +140,12 @@ class Trainer:
         if precision != self.compute.precision:
             log.warning(f"{folder}: was trained in {precision}, goes on in {self.compute.precision}")
         checkpoint.load_weights(folder, used := self.eval_model)
-        tensors = checkpoint.read_tensors(folder / folders.TRAINING)
+        tensors = checkpoint.read_tensors(folder / run_directory.TRAINING)
         if used is not self.model:
-            checkpoint.fill(self.model, _below("weights/", tensors), folder / folders.TRAINING)
+            checkpoint.fill(self.model, _below("weights/", tensors), folder / run_directory.TRAINING)
         self.optimizer.restore(_below("optimizer/", tensors), loss_scale)
         restore_generators(_below("generator/", tensors), self.compute.device)
-        self.position, self.best_validation = position, standing
+        self.position, self.best_validation = position, best
         self._memory.too_large = state.get("too_large")
         self._validation_pending = state.get("owes_validation", False)
         self._saved_at = position.update
@@ -160,64 +155,66 @@ class Trainer:
     def eval_model(self) -> Seq2Seq[Any, Any]:
         """The model to validate and to translate with: the moving average where there is one, and without adapters."""
         if self.config.lora is not None:
-            from nmt.training.more.adapters import merged
-
-            return merged(self.model)
+            merged: Seq2Seq[Any, Any] = plugins.find("parts", "merged_adapters", "training.lora")(self.model)
+            return merged
         return self.model if self.ema is None else self.ema.model
 
-    def _save(self, metrics: Metrics | None) -> None:
+    def _save(self) -> None:
         """Writes a checkpoint of the current update, unless it exists, and deletes those that are not kept any
         longer."""
         update = self.position.update
-        if metrics is not None:
-            metrics.sync()  # a resumed training does not rewrite lines before this checkpoint
+        if self._metrics is not None:
+            self._metrics.sync()  # a resumed training does not rewrite lines before this checkpoint
             if self._saved_at != update:
-                tensors = {f"optimizer/{name}": tensor for name, tensor in self.optimizer.tensors().items()}
-                states = generator_states(self.compute.device)
-                tensors |= {f"generator/{name}": state for name, state in states.items()}
-                if (used := self.eval_model) is not self.model:
-                    weights = checkpoint.named_weights(self.model)
-                    tensors |= {f"weights/{name}": weight for name, weight in weights.items()}
-                best = self.best_validation
-                state = {
-                    "position": asdict(self.position),
-                    # apart from the figures, which earlier releases do not know
-                    "standing": {name: each for name, each in asdict(best).items() if name != "figures"},
-                    "best_figures": best.figures,
-                    "precision": self.compute.precision,
-                    "threads": torch.get_num_threads(),
-                    "machine": f"{cpu.name()}, {self.compute.label}",
-                    "data": self.data.fingerprint,
-                    "vocabulary": self.data.tokenizers.fingerprint,
-                    "manifest": self.manifest,
-                    "loss_scale": self.optimizer.loss_scale(),
-                    "too_large": self._memory.too_large,
-                    "owes_validation": self._validation_pending,
-                }
-                folder = checkpoint.save(self.run_folder(), update, used, tensors, state)
-                self._observe(self, "on_checkpoint", folder)
+                self._write_checkpoint()
             if self.best_validation.best_update == update:
-                self.point_best()
+                self.link_best()
             retain: list[Path] = []
             if self.config.average is not None:
-                from nmt.training.more.averaging import to_average
+                from nmt.training.averaging import to_average
 
-                retain = to_average(self.run_folder(), self.config, update)
-            folders.prune(self.run_folder(), keep=self.config.keep, retain=retain)
+                retain = to_average(self.directory(), self.config, update)
+            run_directory.prune(self.directory(), keep=self.config.keep, retain=retain)
         self._saved_at = update
 
-    def point_best(self) -> None:
-        """Points ``best`` at the checkpoint, or at the average of some, whose measured metric is the best."""
-        metric, standing = self.config.validation.metric, self.best_validation
-        if standing.best is None:
+    def _write_checkpoint(self) -> None:
+        """Writes all that a resumed training needs to go on with the same bits."""
+        parts = {"optimizer": self.optimizer.tensors(), "generator": generator_states(self.compute.device)}
+        if (used := self.eval_model) is not self.model:
+            parts["weights"] = checkpoint.named_weights(self.model)
+        tensors = {f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+        best = asdict(self.best_validation)
+        figures = best.pop("figures")  # apart from the rest, for earlier releases do not know them
+        state = {
+            "position": asdict(self.position),
+            "standing": best,
+            "best_figures": figures,
+            "precision": self.compute.precision,
+            "threads": torch.get_num_threads(),
+            "machine": f"{cpu.name()}, {self.compute.label}",
+            "data": self.data.fingerprint,
+            "vocabulary": self.data.tokenizers.fingerprint,
+            "manifest": self.manifest,
+            "loss_scale": self.optimizer.loss_scale(),
+            "too_large": self._memory.too_large,
+            "owes_validation": self._validation_pending,
+        }
+        self.observe(
+            self, "on_checkpoint", checkpoint.save(self.directory(), self.position.update, used, tensors, state)
+        )
+
+    def link_best(self) -> None:
+        """Links ``best`` to the checkpoint, or to the average of some, whose measured metric is the best."""
+        run, metric, validation = self.directory(), self.config.validation.metric, self.best_validation
+        if validation.best is None:
             return
-        best, of_best = folders.step(self.run_folder(), standing.best_update), standing.figures
-        for folder in folders.averages(self.run_folder()):
-            measured = folders.read_state(folder).get("measured", {})
-            if rank(measured, metric) > rank(of_best, metric):
-                best, of_best = folder, measured
+        best, figures = run_directory.checkpoint_path(run, validation.best_update), validation.figures
+        for folder in run_directory.average_paths(run):
+            measured = run_directory.read_state(folder).get("measured", {})
+            if rank(measured, metric) > rank(figures, metric):
+                best, figures = folder, measured
         if best.exists():
-            folders.point(self.run_folder(), "best", best)
+            run_directory.set_link(run, "best", best)
 
     # ------------------------------------------------------------------------------------------------- loop
 
@@ -225,30 +222,29 @@ class Trainer:
         """Trains until ``config.stopping`` is reached. At Ctrl-C or SIGTERM the update finishes, but a validation does
         not; training then saves, and raises what ``interruption.end`` raises. A loss that is not finite raises
         InputError and does not change the last checkpoint."""
-        config = self.config
-        self._started = time.monotonic() - self.position.seconds
+        config, begun = self.config, self.position
+        self._started = time.monotonic() - begun.seconds
         self.processes.broadcast_parameters(list(self.model.parameters()))
         if self.ema is not None:
             self.processes.broadcast_parameters(list(self.ema.model.parameters()))
-        meter = Meter(self.compute.device, has_risk=config.risk is not None)
-        begun, self._expected_end_s = self.position, math.inf
-        total, done, owed = config.stopping.updates, self.position.update, self._validation_pending
-        writer: Metrics | nullcontext[None] = nullcontext()
+        done, owed = begun.update, self._validation_pending
+        writer: MetricsWriter | nullcontext[None] = nullcontext()
         if self.processes.is_first:
             self._restore_links()
-            writer = Metrics(self.run_folder(), after=done, tensorboard=config.tensorboard, again=owed)
+            writer = MetricsWriter(self.directory(), after=done, tensorboard=config.tensorboard, again=owed)
+        self._meter.resume()
         with (
             interruptible() as self.interruption,
-            writer as metrics,
-            log.progress(total=total, description="train", unit="update", initial=done) as bar,
-            prefetched(self._stream.after(self.position)) as updates,
+            writer as self._metrics,
+            log.progress(total=config.stopping.updates, description="train", unit="update", initial=done) as bar,
+            prefetched(self._stream.after(begun)) as updates,
         ):
             if owed:
-                self._validate(metrics)
+                self._validate()
                 self._saved_at = -1
-                self._save(metrics)
+                self._save()
             if self._is_over():
-                averaged = self._average(metrics)
+                averaged = self._average()
                 log.info(f"training is complete at update {done}" + ("" if averaged or owed else ": nothing to do"))
                 return
             for prepared in updates:
@@ -258,7 +254,7 @@ class Trainer:
                 self.step(prepared)
                 self._epoch_batches = prepared.epoch_batches
                 bar.update()
-                if self._ends(metrics, meter, bar, begun):
+                if self._ends(bar, begun):
                     return
 
     def step(self, prepared: PreparedUpdate) -> None:
@@ -287,9 +283,9 @@ class Trainer:
             self.ema.follow(update)
         self._pending.append(PendingUpdate(prepared, totals, losses, norm))
         done = self.position
-        self.position = dataclasses.replace(prepared.following, tokens=done.tokens + tokens, seconds=done.seconds)
+        self.position = replace(prepared.following, tokens=done.tokens + tokens, seconds=done.seconds)
 
-    def _ends(self, metrics: Metrics | None, meter: Meter, bar: Any, begun: Position) -> bool:
+    def _ends(self, bar: Any, begun: Position) -> bool:
         """Reads results, logs, validates and saves after an update, if these are due; returns True if it was the last
         one."""
         config, update = self.config, self.position.update
@@ -299,23 +295,23 @@ class Trainer:
         reads = update % SYNC_INTERVAL.get(self.compute.device.type, 8) == 0
         if not (reads or validates or saves or logs or estimates):
             return False
-        stop = self._read(meter)
+        stop = self._read()
         bar.total = self._expected_updates()
         if logs:
-            bar.set_postfix_str(self._log(metrics, meter))
+            bar.set_postfix_str(self._log())
         validates = validates or self._is_over()  # by the clock
         if (estimates or validates) and bar.total is not None:
             self._estimate(begun, bar.total)
         if validates or saves or stop:
-            meter.pause()
+            self._meter.pause()
             if validates:
-                self._validate(metrics)
-            self._save(metrics)
-            meter.resume()
+                self._validate()
+            self._save()
+            self._meter.resume()
         if self._is_over():
             if (count := self.best_validation.without_gain) >= (config.stopping.patience or math.inf):
                 log.info(f"patience ends training: {count} validations without better {config.validation.metric}")
-            self._average(metrics)
+            self._average()
             return True
         if stop:
             self._stop(stop)
@@ -323,17 +319,17 @@ class Trainer:
 
     def _restore_links(self) -> None:
         """Brings links and files of the run directory in line with the update that training goes on from."""
-        run, update = self.run_folder(), self.position.update
+        run, update = self.directory(), self.position.update
         if update > 0:
             # training may have stopped between saving a checkpoint and linking it
-            folders.point(run, "latest", folders.step(run, update))
-        for folder in folders.averages(run):
-            if folders.read_state(folder).get("update", 0) > update:  # its updates will be repeated
-                whole_folder.remove(folder)
-        folders.drop_snapshots(run, after=update, again=self._validation_pending)
-        self.point_best()
+            run_directory.set_link(run, "latest", run_directory.checkpoint_path(run, update))
+        for folder in run_directory.average_paths(run):
+            if run_directory.read_state(folder).get("update", 0) > update:  # its updates will be repeated
+                atomic_folder.remove(folder)
+        run_directory.drop_snapshots(run, after=update, again=self._validation_pending)
+        self.link_best()
 
-    def _read(self, meter: Meter) -> int:
+    def _read(self) -> int:
         """Reads the results of all updates since the last call, for which the host waits for a GPU once, and the clock
         of the first process. Returns the signal by which a process has been asked to stop, 0 for none. A loss or
         gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
@@ -354,19 +350,18 @@ class Trainer:
             total = reduce(add, batches)
             self._check_finite("risk", total.risk, update, pairs)
             self._check_finite("guidance", total.guidance, update, pairs)
-            meter.add(total, pending.totals)
             if not self.optimizer.skips_overflow:
                 self._check_finite("gradient", norm, update, pairs)
+            self._meter.add(total, pending.totals)
         self._pending.clear()
-        self._norm, self.position = norm, dataclasses.replace(self.position, seconds=now)
+        self._norm, self.position = norm, replace(self.position, seconds=now)
         return signal.SIGTERM if terminates else signal.SIGINT if interrupts else 0
 
     def _check_finite(self, name: str, value: float, update: int, batches: Sequence[Indices]) -> None:
         if not math.isfinite(value):
             raise InputError(
                 f"the {name} is not finite at update {update}: lower training.optimizer.learning_rate or "
-                "training.clip_norm in a new run, or look at the pairs of this "
-                f"batch ({self._lines(batches)})"
+                f"training.clip_norm in a new run, or look at the pairs of this batch ({self._lines(batches)})"
             )
 
     def _lines(self, batches: Sequence[Indices]) -> str:
@@ -378,27 +373,27 @@ class Trainer:
                 lines.setdefault(corpus, []).append(line)
         return "; ".join(f"{corpus} lines {', '.join(map(str, sorted(of)))}" for corpus, of in lines.items())
 
-    def _log(self, metrics: Metrics | None, meter: Meter) -> str:
+    def _log(self) -> str:
         """Writes the figures since the last log step; returns a summary for the progress bar."""
         update = self.position.update
-        figures = meter.take() | {"learning_rate": self._rate, "gradient_norm": self._norm}
+        figures = self._meter.take() | {"learning_rate": self._rate, "gradient_norm": self._norm}
         if (probability := self.config.feed.gold_probability(update)) < 1.0:
             figures["gold_probability"] = probability
-        if metrics is not None:
-            metrics.write("train", update, figures)
-            self._observe(self, "on_update", figures)
+        if self._metrics is not None:
+            self._metrics.write("train", update, figures)
+            self.observe(self, "on_update", figures)
         speed = figures["tokens_per_second"]
         return f"loss {figures['loss']:.3f}, {speed:,.0f} tokens/s, rate {self._rate:.2e}"
 
     def _is_over(self) -> bool:
         stopping, position = self.config.stopping, self.position
-        return (
-            self.should_stop
-            or (stopping.updates is not None and position.update >= stopping.updates)
-            or (stopping.epochs is not None and position.epoch >= stopping.epochs)
-            or (stopping.minutes is not None and position.seconds >= stopping.minutes * 60)
-            or self.best_validation.without_gain >= (stopping.patience or math.inf)
+        limits = (
+            (position.update, stopping.updates),
+            (position.epoch, stopping.epochs),
+            (position.seconds / 60, stopping.minutes),
+            (self.best_validation.without_gain, stopping.patience),
         )
+        return self.should_stop or any(limit is not None and value >= limit for value, limit in limits)
 
     def _estimate(self, begun: Position, total: int) -> None:
         """Logs how long training up to an update will take, by the speed since ``begun``. It logs again only if the
@@ -419,7 +414,7 @@ class Trainer:
             limits.append(position.update + math.ceil(left / self.config.accumulate))
         if stopping.minutes is not None and position.update > 0:
             limits.append(math.ceil(position.update * stopping.minutes * 60 / position.seconds))
-        return min(limits) if limits else None
+        return min(limits, default=None)
 
     def _stop(self, number: int) -> NoReturn:
         """Ends training by a signal, after everything has been saved."""
@@ -429,56 +424,59 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------- validation
 
-    def _validate(self, metrics: Metrics | None) -> None:
+    def _validate(self) -> None:
         """Validates. A signal stops the validation, which may take longer than the sender is willing to wait. Training
         then saves its state, with a note that the validation is pending, and ends."""
         if self.validate is None:
             return
-        number, update = 0, self.position.update
-        if metrics is not None:
-            try:
-                with self.interruption.at_once():
-                    figures = self.validate(copy.deepcopy(self.eval_model), folders.snapshot(self.run_folder(), update))
-            except Stopped:
-                number = self.interruption.signal()
-            else:
-                self._record_validation(figures, metrics)
+        _, number = self._in_first(self._measure)
         own: dict[str, Any] = {"standing": asdict(self.best_validation), "seconds": time.monotonic() - self._started}
-        first = self.processes.broadcast({**own, "signal": number})
-        self.position = dataclasses.replace(self.position, seconds=first["seconds"])
-        self._validation_pending = first["signal"] != 0
-        if self._validation_pending:
-            self._save(metrics)
-            self._stop(first["signal"])
+        first = self.processes.broadcast(own)
+        self.position = replace(self.position, seconds=first["seconds"])
+        self._validation_pending = number != 0
+        if number:
+            self._save()
+            self._stop(number)
         self.best_validation = BestValidation(**first["standing"])
 
-    def _record_validation(self, figures: Mapping[str, float], metrics: Metrics) -> None:
-        """Compares a validation with those before it, and reports it."""
+    def _measure(self, metrics: MetricsWriter) -> None:
+        """Measures the model, compares it with those before it, and reports the figures."""
+        assert self.validate is not None
         config, update = self.config.validation, self.position.update
+        with self.interruption.at_once():
+            snapshot = run_directory.snapshot_path(self.directory(), update)
+            figures = self.validate(copy.deepcopy(self.eval_model), snapshot)
         patience = self.config.schedule.patience if isinstance(self.config.schedule, Plateau) else None
         instead = self.best_validation.tie_break(figures, config.metric)
         self.best_validation = self.best_validation.after(figures, update, metric=config.metric, patience=patience)
         metrics.write("valid", update, figures)
-        self._observe(self, "on_validation", figures)
+        self.observe(self, "on_validation", figures)
         if instead not in self._announced_ties:
             self._announced_ties.add(instead)
             log.warning(f"{config.metric} does not tell this validation from the best before: {instead} decides")
 
-    def _average(self, metrics: Metrics | None) -> bool:
-        """Lets the first process average checkpoints at the end, while the others wait; returns False if there is
-        nothing to do. A signal interrupts it, and the next start of training averages instead."""
+    def _average(self) -> bool:
+        """Averages checkpoints at the end; returns False if there is nothing to do. A signal interrupts it, and the
+        next start of training averages instead."""
         if self.config.average is None:
             return False
-        from nmt.training.more.averaging import average_last
+        from nmt.training.averaging import average_last
 
-        averaged, number = False, 0
-        try:
-            averaged = metrics is not None and average_last(self, metrics)
-        except Stopped:
-            number = self.interruption.signal()
-        if number := self.processes.broadcast(number):
+        averaged, number = self._in_first(lambda metrics: average_last(self, metrics))
+        if number:
             self._stop(number)
-        return averaged
+        return bool(averaged)
+
+    def _in_first(self, work: Callable[[MetricsWriter], T]) -> tuple[T | None, int]:
+        """Lets the first process work, while the others wait; returns its result, or None elsewhere, and the signal
+        that has stopped it, or 0."""
+        result, number = None, 0
+        if self._metrics is not None:
+            try:
+                result = work(self._metrics)
+            except Stopped:
+                number = self.interruption.signal()
+        return result, self.processes.broadcast(number)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from nmt import plugins
 from nmt.alignment import METHODS, GradientMethod, Links, Magnitude, Weights
 from nmt.alignment.extract import Extraction
-from nmt.alignment.views import BY_ATTENTION, View
+from nmt.alignment.request import BY_ATTENTION, AlignmentRequest
 from nmt.core.errors import InputError
-from nmt.data.pieces import Span
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
+from nmt.data.words import Span
 from nmt.plugins import AlignmentMethod
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
@@ -86,26 +86,26 @@ class Aligner:
 
     def align(
         self,
-        views: Sequence[View],
+        requests: Sequence[AlignmentRequest],
         sources: Sequence[str],
         targets: Sequence[str],
         *,
         level: Level = "word",
         first_line: int = 1,
         text: bool = False,
-    ) -> dict[View, list[Alignment]]:
-        """Aligns each pair by each view, which is a method and its heads. An alignment has links between white-space
+    ) -> dict[AlignmentRequest, list[Alignment]]:
+        """Aligns each pair for each request. An alignment has links between white-space
         words, and the soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has
         no links and an empty matrix. With ``text`` the lines are ordinary text, which is divided into words; each
         punctuation mark is a word of its own (see ``nmt.data.words``).
 
-        A view by gradients may keep their magnitude; its links are those of the same method's relative weights.
+        A request for gradients may keep their magnitude; its links are those of the same method's relative weights.
         Gradients take far longer than attention; methods by gradients share the work, and so do heads. A pair that is
         too long (``TrainedModel.encode_pairs``) gets the alignment of a blank pair, and a warning names it;
         ``first_line`` is the number of the first pair. Raises InputError for a method that the model does not support,
         and for different numbers of sources and targets.
         """
-        methods = list(dict.fromkeys(view.method for view in views))
+        methods = list(dict.fromkeys(request.method for request in requests))
         for method in methods:
             self.check_method(method)
         learnt = [method for method in methods if plugins.has("methods", method)]
@@ -115,19 +115,19 @@ class Aligner:
         rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
         # a learnt aligner joins the attention between words to what it has learnt
         needs_attention = bool(learnt) and "attention" in self.methods
-        attention = View("attention")
-        relative = {view: replace(view, magnitude="relative") for view in views}  # for the links
+        attention = AlignmentRequest("attention")
+        relative = {request: replace(request, magnitude="relative") for request in requests}  # for the links
         matrices = self.matrices(
-            list(dict.fromkeys([*views, *relative.values(), *([attention] if needs_attention else [])])),
+            list(dict.fromkeys([*requests, *relative.values(), *([attention] if needs_attention else [])])),
             [pairs[row][0].ids for row in rows],
             [pairs[row][1].ids for row in rows],
             [sources[row] for row in rows],
         )
-        alignments: dict[View, list[Alignment]] = {}
-        for view in views:
-            if view.method in learnt:
+        alignments: dict[AlignmentRequest, list[Alignment]] = {}
+        for request in requests:
+            if request.method in learnt:
                 by_attention = zip(rows, matrices[attention], strict=True) if needs_attention else ()
-                alignments[view] = self._learnt_aligner(view.method).align(
+                alignments[request] = self._learnt_aligner(request.method).align(
                     [source for source, _ in pairs],
                     [target for _, target in pairs],
                     {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in by_attention},
@@ -135,9 +135,9 @@ class Aligner:
                     first_line=first_line,
                 )
             else:
-                weights = dict(zip(rows, zip(matrices[view], matrices[relative[view]], strict=True), strict=True))
-                alignments[view] = [
-                    self._alignment(*pair, weights.get(row), level, view.magnitude, text=text)
+                weights = dict(zip(rows, zip(matrices[request], matrices[relative[request]], strict=True), strict=True))
+                alignments[request] = [
+                    self._alignment(*pair, weights.get(row), level, request.magnitude, text=text)
                     for row, pair in enumerate(pairs)
                 ]
         return alignments
@@ -148,9 +148,9 @@ class Aligner:
         limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
-        view = View(self.methods[0])
+        request = AlignmentRequest(self.methods[0])
         source_ids, target_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
-        matrices = self.matrices([view], source_ids, target_ids, sources)[view]
+        matrices = self.matrices([request], source_ids, target_ids, sources)[request]
         return [
             PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
             for weights_TS, (_, source), (_, target) in zip(matrices, source_pieces, target_pieces, strict=True)
@@ -158,43 +158,43 @@ class Aligner:
 
     def matrices(
         self,
-        views: Sequence[View],
+        requests: Sequence[AlignmentRequest],
         source_ids: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
         texts: Sequence[str],
-    ) -> dict[View, list[NDArray[np.float32]]]:
-        """For each view but of a learnt aligner the matrices weights_TS of pairs of token ids, those of the sources
-        with their texts. The weights of what the model reads before a source are left out, and relative rows are
+    ) -> dict[AlignmentRequest, list[NDArray[np.float32]]]:
+        """Computes the matrices weights_TS of pairs of token ids for each request but to a learnt aligner; the sources
+        have their texts. The weights of what the model reads before a source are left out, and relative rows are
         rescaled to sum to 1."""
         from nmt.alignment.forced import forced_weights
 
         sources = self.trained.prefixed(source_ids, texts)
         model, compute = self.trained.model, self.trained.compute
         batch_tokens = self.trained.experiment.search.batch_tokens
-        matrices: dict[View, list[NDArray[np.float32]]] = {}
+        matrices: dict[AlignmentRequest, list[NDArray[np.float32]]] = {}
         for method in BY_ATTENTION:
-            if asked := [view for view in views if view.method == method]:
+            if chosen := [request for request in requests if request.method == method]:
                 weights = forced_weights(
                     model,
                     sources,
                     targets,
                     compute,
                     batch_tokens=batch_tokens,
-                    heads=[view.heads or self.extraction.heads for view in asked],
+                    heads=[request.heads or self.extraction.heads for request in chosen],
                     shifted=method == "shifted-attention",
                 )
-                matrices |= {view: [of_pair[index] for of_pair in weights] for index, view in enumerate(asked)}
-        if by_gradient := [view for view in views if view.method in get_args(GradientMethod)]:
+                matrices |= {request: [of_pair[index] for of_pair in weights] for index, request in enumerate(chosen)}
+        if by_gradient := [request for request in requests if request.method in get_args(GradientMethod)]:
             from nmt.alignment.gradient import gradient_weights
 
-            pairs = gradient_weights(model, sources, targets, compute, views=by_gradient, batch_tokens=batch_tokens)
-            matrices |= {view: [of_pair[index] for of_pair in pairs] for index, view in enumerate(by_gradient)}
+            pairs = gradient_weights(model, sources, targets, compute, requests=by_gradient, batch_tokens=batch_tokens)
+            matrices |= {request: [of_pair[index] for of_pair in pairs] for index, request in enumerate(by_gradient)}
         prefixes = [len(source) - len(ids) for source, ids in zip(sources, source_ids, strict=True)]
         return {
-            view: [
-                without_prefix(each_TS, prefix, view.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)
+            request: [
+                without_prefix(each_TS, prefix, request.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)
             ]
-            for view, of in matrices.items()
+            for request, of in matrices.items()
         }
 
     def _learnt_aligner(self, method: str) -> LearntAligner:

@@ -11,7 +11,7 @@ from pathlib import Path
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
-from nmt.data.whole_folder import locked, made_whole
+from nmt.data.atomic_folder import locked, replace_folder
 
 PACKED = re.compile(
     r"[^/]+/([^/]+\.(yaml|json|model|safetensors|md)|checkpoints/[^/]+/(.+\.(safetensors|json)|SHA256SUMS))"
@@ -31,7 +31,7 @@ def unpacked(archive: Path) -> Path:
     with locked(folder):
         try:
             if not folder.exists():
-                with zipfile.ZipFile(archive) as file, made_whole(folder) as unfinished:
+                with zipfile.ZipFile(archive) as file, replace_folder(folder) as unfinished:
                     entries = [entry for entry in file.infolist() if PACKED.fullmatch(entry.filename)]
                     if sum(entry.file_size for entry in entries) > MOST_PACKED * archive.stat().st_size:
                         raise zipfile.BadZipFile("it is far larger unpacked")

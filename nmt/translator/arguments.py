@@ -1,15 +1,19 @@
-"""Checks of the arguments of the functions and methods of ``import nmt``, with errors in the terms of Python."""
+"""Arguments of the functions and methods of ``import nmt``: their checks, and errors in the terms of Python."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from nmt.config.structure import dump, validate
 from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
 from nmt.search.config import SearchConfig
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Pair: TypeAlias = Sequence[str] | Mapping[str, Any]
 """A source and a target; or a row of a data set of Hugging Face, such as ``{"translation": {"de": …, "en": …}}``."""
@@ -28,15 +32,24 @@ _OTHER_NAMES = {
 """Names of arguments in other libraries, and their names here."""
 
 
-def refuse_other_names(names: Iterable[str]) -> None:
-    """Raises InputError, which says what to write, for an argument that has another name here."""
-    for name in filter(_OTHER_NAMES.__contains__, names):
-        raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}")
+def library(function: Callable[P, R]) -> Callable[P, R]:
+    """Wraps a function for callers from Python: its errors name arguments and not options of the command line,
+    ``device='gpu'`` and not ``--device gpu``, and an argument name of another library raises an InputError with the
+    right one."""
 
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            for name in filter(_OTHER_NAMES.__contains__, kwargs):
+                raise InputError(f"{name}: no such argument; use {_OTHER_NAMES[name]}") from None
+            raise
+        except InputError as error:
+            messages = (_OPTION.sub(_argument, each) for each in error.messages)
+            raise InputError(*messages, exit_code=error.exit_code) from None
 
-def in_python(error: InputError) -> InputError:
-    """Replaces the names of options in an error by the names of arguments."""
-    return InputError(*(_OPTION.sub(_argument, each) for each in error.messages), exit_code=error.exit_code)
+    return checked
 
 
 def _argument(match: re.Match[str]) -> str:
@@ -44,7 +57,7 @@ def _argument(match: re.Match[str]) -> str:
     return f"{name}={match[2]!r}"
 
 
-def searching(
+def search_overrides(
     search: SearchConfig,
     beam: int | None,
     n_best: int | None,
@@ -57,7 +70,7 @@ def searching(
     return validate(SearchConfig, parse_document(dump(search), "search", changes))
 
 
-def texts_of(values: Iterable[str], name: str) -> list[str]:
+def check_texts(values: Iterable[str], name: str) -> list[str]:
     """Returns the texts as a list. Raises InputError for values that are not text."""
     if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(f"{name}: expected a text or several of them, found {values!r}")
@@ -68,7 +81,7 @@ def texts_of(values: Iterable[str], name: str) -> list[str]:
     return texts
 
 
-def pairs_of(
+def check_pairs(
     sources: str | Iterable[str] | Iterable[Pair],
     targets: str | Iterable[str] | None = None,
     languages: Sequence[str] | None = None,
@@ -85,7 +98,7 @@ def pairs_of(
         return [sources], [targets]
     if isinstance(sources, str) or isinstance(targets, str):
         raise InputError("sources and targets: one is a text and the other a list; give two texts or two lists")
-    sides = texts_of(sources, "sources"), texts_of(targets, "targets")  # type: ignore[arg-type]
+    sides = check_texts(sources, "sources"), check_texts(targets, "targets")  # type: ignore[arg-type]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{len(sides[0])} sources but {len(sides[1])} targets: give one target for each source")
     return sides

@@ -19,7 +19,7 @@ from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.translator.find_run import run_of
-from nmt.translator.results import Results
+from nmt.translator.translation import Results
 from nmt.translator.translator import Translator
 
 

@@ -11,7 +11,7 @@ from nmt import experiment as experiments
 from nmt.core.errors import InputError
 from nmt.core.files import replace_file
 from nmt.experiment import Experiment
-from nmt.training import folders
+from nmt.training import run_directory
 
 RUNS = Path("runs")
 """Folder of the runs among which the last one is found without a name."""
@@ -28,8 +28,22 @@ ORDER = ".order"
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """Finds the checkpoint folder that a user names; see ``nmt.translator.loading.load_trained``."""
-    path = find(model, overrides)
-    return path if is_checkpoint(path) else _of_run(path)
+    run = find(model, overrides)
+    if is_checkpoint(run):
+        return run
+    for name in ("best", "latest"):
+        if (run / name).exists():
+            if (run / name).is_file():
+                raise InputError(
+                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
+                    "checkpoint that is meant, or link it as what the file says"
+                )
+            if run_of(run / name) != run.resolve():
+                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
+            return run / name
+    if (last := newest(run)) is None:
+        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
+    return last
 
 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
@@ -38,7 +52,7 @@ def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     path = _find(model, overrides)
     checkpoint = path if is_checkpoint(path) else newest(path)
     if checkpoint is not None:
-        folders.refuse_newer(checkpoint)
+        run_directory.refuse_newer(checkpoint)
     return path
 
 
@@ -74,12 +88,12 @@ def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
 
 def newest(run: Path) -> Path | None:
     """Finds the newest complete checkpoint of a run, or an average if the run was passed on with that only."""
-    return folders.latest(run) or next(reversed(folders.averages(run)), None)
+    return run_directory.latest_checkpoint(run) or next(reversed(run_directory.average_paths(run)), None)
 
 
 def is_checkpoint(path: Path) -> bool:
     """Returns True for a folder, or a link to one, that is a checkpoint or an average of checkpoints."""
-    return (path / folders.MODEL).exists()
+    return (path / run_directory.MODEL).exists()
 
 
 def run_of(checkpoint: Path) -> Path:
@@ -87,14 +101,14 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.resolve().parent.parent
 
 
-def typed(model: str | None, checkpoint: Path) -> str:
+def shell_argument(model: str | None, checkpoint: Path) -> str:
     """Returns a name of the model for the next command, as a shell argument; ``model`` is the name from which the user
     has got this checkpoint."""
     is_model = model is not None and (model.endswith(".zip") or Path(model).expanduser().is_dir())
     return shlex.quote(model if model is not None and is_model else str(run_of(checkpoint)))
 
 
-def note_training(run: Path) -> None:
+def record_last_run(run: Path) -> None:
     """Marks this run as trained after all runs beside it, by a number larger than theirs. Times are not used, because a
     clock may be set back."""
     folder = run.absolute()
@@ -121,23 +135,7 @@ def _last_run() -> Path:
     return runs[0]
 
 
-def _of_run(run: Path) -> Path:
-    for name in ("best", "latest"):
-        if (run / name).exists():
-            if (run / name).is_file():
-                raise InputError(
-                    f"{run / name}: is a file, not a link: what has copied or unpacked {run} keeps no links; name the "
-                    "checkpoint that is meant, or link it as what the file says"
-                )
-            if run_of(run / name) != run.resolve():
-                raise InputError(f"{run / name}: leads out of {run}; name the checkpoint that is meant")
-            return run / name
-    if (last := newest(run)) is None:
-        raise InputError(f"{run}: holds no checkpoint yet; train it with nmt train {run / experiments.FILE}")
-    return last
-
-
-def check(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
+def validate_model(model: str | Path | None, overrides: Sequence[str] = (), *, needs_language: bool = False) -> None:
     """Raises InputError for a model that does not exist, for faults in the config of its run, and for a target language
     that it does not have or, with ``needs_language``, that is not chosen. It does so before torch is imported."""
     checkpoint = find_checkpoint(model, overrides)

@@ -18,14 +18,15 @@ from nmt.core.errors import InputError
 from nmt.core.meta_init import on_meta_device, without_init
 from nmt.core.operation import Operation
 from nmt.data.context import BREAK, context_tokens
-from nmt.data.pieces import Lengths, left_blank
+from nmt.data.segments import SourceLengths, left_blank
 from nmt.data.tokenizer import EncodedWords, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
+from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import checked_state
 
@@ -49,7 +50,7 @@ class TrainedModel:
     tokenizers: TokenizerPair
     model: Seq2Seq[Any, Any]
     compute: Compute
-    lengths: Lengths
+    lengths: SourceLengths
     """Lengths of the sentences that the model was trained on."""
 
     @property
@@ -68,21 +69,21 @@ class TrainedModel:
         pieces = self.tokenizers.source.pieces(range(self.tokenizers.source.size))
         has_letter_V = np.array([any(map(str.isalpha, piece)) for piece in pieces])
         # without a corpus each entry of the vocabulary counts once, except <s> or <2de>
-        count_LV = np.array(self.source_check.counts or [[piece[:1] != "<" for piece in pieces]])
+        count_LV = np.array(self.language_check.counts or [[piece[:1] != "<" for piece in pieces]])
         return bool(count_LV[:, has_letter_V].sum() >= count_LV.sum() / 2)
 
     @cached_property
-    def source_check(self) -> SourceLanguageCheck:
-        """Check that judges if the first texts are in the source language of the model."""
+    def language_check(self) -> SourceLanguageCheck:
+        """Check if the first texts are in the source language of the model."""
         from nmt.translator.source_language import SourceLanguageCheck
 
         return SourceLanguageCheck.of(self)
 
     def warn_of_language(self, texts: Iterable[str]) -> str | None:
         """Warns once if the first texts are not in the source language of the model, and returns the warning."""
-        if (unlike := self.source_check.warning(texts)) is not None:
-            log.warning(unlike)
-        return unlike
+        if (warning := self.language_check.warning(texts)) is not None:
+            log.warning(warning)
+        return warning
 
     @cached_property
     def source_prefix(self) -> tuple[int, ...]:
@@ -175,31 +176,29 @@ def load_trained(
     if changed := differences(trained_with.model, experiment.model):
         raise InputError(f"--set model.{changed[0]}: a trained model cannot be changed; train another one")
     tokenizers = TokenizerPair.load(run)
-    lengths = folders.read_lengths(run)
-    folders.verify(folder, (folders.MODEL, folders.STATE))
+    lengths = run_directory.read_lengths(run)
+    run_directory.verify(folder, (run_directory.MODEL, run_directory.STATE))
     if checked_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
     chosen = compute(device, precision)
     with on_meta_device():
-        checkpoints.check_weights(folder, build_model(experiment, tokenizers))
+        checkpoints.check_weights(folder, build_model(experiment.model, tokenizers))
     with without_init():
-        built = build_model(experiment, tokenizers)
+        built = build_model(experiment.model, tokenizers)
     checkpoints.load_weights(folder, built)
     most = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
-    lengths = lengths or Lengths(usual=most, longest=most)
+    lengths = lengths or SourceLengths(usual=most, longest=most)
     trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
     if experiment.search.to is not None:
         _ = trained.source_prefix  # raises for a language that it does not have
     return trained
 
 
-def build_model(experiment: Experiment, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
-    """Builds a new model with the configuration of an experiment and the sizes of its vocabularies."""
-    target = tokenizers.target
-    model = build(
-        experiment.model, source_tokens=tokenizers.source.size, target_tokens=target.size, pad=PAD, bos=target.begin
-    )
+def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
+    """Builds a new model of a configuration, with the sizes of its vocabularies."""
+    source, target = tokenizers.source, tokenizers.target
+    model = build(config, source_tokens=source.size, target_tokens=target.size, pad=PAD, bos=target.begin)
     model.output.suppressed = target.controls
     return model
 

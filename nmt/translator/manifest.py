@@ -16,13 +16,13 @@ from typing import Any
 from nmt.config.structure import Document, Structure, validate
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core.errors import InputError
-from nmt.data.pieces import Lengths
+from nmt.data.segments import SourceLengths
 from nmt.experiment import FILE, Experiment, decides
 from nmt.models.config import ModelConfig
-from nmt.training import folders
+from nmt.training import run_directory
 
 
-class Manifest(Structure):
+class CheckpointManifest(Structure):
     """The part of a configuration that trained weights need, and the lengths of their training sentences."""
 
     model: ModelConfig
@@ -30,7 +30,7 @@ class Manifest(Structure):
     lengths: dict[str, Any] | None
 
     @classmethod
-    def of(cls, experiment: Experiment, lengths: Lengths | None) -> Manifest:
+    def of(cls, experiment: Experiment, lengths: SourceLengths | None) -> CheckpointManifest:
         """Creates the manifest of a training; imported models have no lengths."""
         data, limit = experiment.data, experiment.data.filters.max_length
         reads = {"context": data.context, "filters.max_length": limit, "train.languages": [*data.target_languages]}
@@ -42,17 +42,19 @@ class Manifest(Structure):
         return {dotted(place): value for place, value in leaves(self.model_dump(mode="json"))}
 
 
-def checked_state(checkpoint: Path, experiment: Experiment, lengths: Lengths | None) -> dict[str, Any]:
+def checked_state(checkpoint: Path, experiment: Experiment, lengths: SourceLengths | None) -> dict[str, Any]:
     """Reads the state of a checkpoint, whose checksums the caller verifies. Raises InputError if the configuration or
     lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
-    state = folders.read_state(checkpoint)
+    state = run_directory.read_state(checkpoint)
     if state.get("manifest") is not None:
-        trained = validate(Manifest, Document(state["manifest"], {(): str(checkpoint / folders.STATE)})).values
-        now = Manifest.of(experiment, lengths).values
+        trained = validate(
+            CheckpointManifest, Document(state["manifest"], {(): str(checkpoint / run_directory.STATE)})
+        ).values
+        now = CheckpointManifest.of(experiment, lengths).values
         for key, value in trained.items():
             is_uncounted = value is None and key.startswith("lengths")  # by an older version that prepared it
             if now.get(key) != value and decides(key) and not is_uncounted:
-                file = checkpoint.resolve().parents[1] / (folders.LENGTHS if key.startswith("lengths") else FILE)
+                file = checkpoint.resolve().parents[1] / (run_directory.LENGTHS if key.startswith("lengths") else FILE)
                 found = f"is {json.dumps(now[key])}" if key in now else "is missing"
                 raise InputError(
                     f"{file}: {key} {found}, but {checkpoint.resolve().name} was trained with {json.dumps(value)}; "

@@ -10,11 +10,11 @@ import numpy as np
 
 from nmt.data.context import BREAK, rows_of_sentences
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.perplexity import Prediction, predict
+from nmt.evaluation.perplexity import Prediction, predict, token_log_probs
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.search.engine import ranking_of
 from nmt.translator.loading import TOO_LONG, TrainedModel
-from nmt.translator.results import Results
+from nmt.translator.translation import Results
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,6 @@ class Scorer:
         """Computes the probability of each target given its source, under teacher forcing. A pair that is too long
         (``TrainedModel.encode_pairs``) has NaN, without tokens. ``first_line`` is the number of the first pair. Raises
         InputError for different numbers of sources and targets."""
-        from nmt.evaluation.rescore import token_log_probs
-
         pairs = self.trained.encode_pairs(sources, targets, first_line)
         search = self.trained.experiment.search
         rows = [row for row, pair in enumerate(pairs) if pair is not TOO_LONG]

@@ -1,8 +1,8 @@
-"""Segmentation of lines into pieces that a model can translate, and joining of the pieces' translations to lines.
+"""Segmentation of lines into segments that a model can translate, and joining of the segments' translations to lines.
 
-A line has one piece, the line itself, unless it holds several sentences and the model was trained on single ones, or it
-is running text (``search.document``), is too long (``search.split_longer_than``) or has markup (``search.markup``),
-which is removed before and put back into the translation of the line. A line feed ends a piece. A piece without a
+A line has one segment, the line itself, unless it holds several sentences and the model was trained on single ones, or
+it is running text (``search.document``), is too long (``search.split_longer_than``) or has markup (``search.markup``),
+which is removed before and put back into the translation of the line. A line feed ends a segment. A segment without a
 letter is copied.
 """
 
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
-from nmt.data.pieces import Lengths, Span, split_long
+from nmt.data.segments import SourceLengths, split_long
+from nmt.data.words import Span
 from nmt.search.config import SearchConfig
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
@@ -31,15 +32,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PieceTranslation:
-    """A piece of a line and its translation.
+class SegmentTranslation:
+    """A segment of a line and its translation.
 
     Attributes:
-        span: The span of the piece in the line without markup.
+        span: The span of the segment in the line without markup.
         begin: The offset of the translation in the translation of the line.
         text: The translation.
-        is_translated: False if the text is the piece itself.
-        weights: The soft alignment of the piece with its translation, or None.
+        is_translated: False if the text is the segment itself.
+        weights: The soft alignment of the segment with its translation, or None.
     """
 
     span: Span
@@ -68,8 +69,8 @@ class MarkedLine(Protocol):
     @property
     def has_markup(self) -> bool: ...
 
-    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """Puts the markup into the translation of the whole text, which consists of ``pieces``."""
+    def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
+        """Puts the markup into the translation of the whole text, which consists of ``segments``."""
 
 
 Markup: TypeAlias = Callable[[str, str | None], MarkedLine]
@@ -85,20 +86,20 @@ class PlainLine:
     borders: tuple[int, ...] = ()
     has_markup: bool = False
 
-    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
+    def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
         """Returns the translation itself."""
         return translation
 
 
 @dataclass(frozen=True)
-class Piece:
+class Segment:
     """A part of a line.
 
     Attributes:
-        span: The span of the piece in the text without markup.
+        span: The span of the segment in the text without markup.
         text: The text for the model: the part in ordinary case.
         case: The case of the part.
-        is_translated: False if nothing in the piece needs translation, so that the model does not get it.
+        is_translated: False if nothing in the segment needs translation, so that the model does not get it.
     """
 
     span: Span
@@ -109,14 +110,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class SegmentedLine:
-    """A line without markup, and its pieces in order."""
+    """A line without markup, and its segments in order."""
 
     marked: MarkedLine
-    pieces: tuple[Piece, ...]
+    segments: tuple[Segment, ...]
 
 
 class Segmentation:
-    """Divides lines into pieces, and joins the translations of the pieces to translations of the lines."""
+    """Divides lines into segments, and joins the translations of the segments to translations of the lines."""
 
     def __init__(
         self,
@@ -128,80 +129,80 @@ class Segmentation:
         whole: Sequence[bool],
     ) -> None:
         """``count`` returns the number of subwords of a text. A line that should be translated as a ``whole`` has one
-        piece and keeps its case."""
+        segment and keeps its case."""
         self._search = search
         self._trained = trained
         self._count = count
         self._markup = markup
         limit = search.split_longer_than
-        lengths = trained.lengths if limit == "trained" else None if limit is None else Lengths(limit, limit)
+        lengths = trained.lengths if limit == "trained" else None if limit is None else SourceLengths(limit, limit)
         by_sentence = search.document or (limit == "trained" and trained.reads_single_sentences)
         language = trained.experiment.data.source_language
         self._spans = partial(split_long, count=count, lengths=lengths, language=language, by_sentence=by_sentence)
         self._lines = [self._segmented(line, is_whole) for line, is_whole in zip(lines, whole, strict=True)]
-        self.texts = [piece.text for line in self._lines for piece in line.pieces if piece.is_translated]
+        self.texts = [segment.text for line in self._lines for segment in line.segments if segment.is_translated]
         """The texts to translate, line by line."""
 
-    def per_piece(self, values: Sequence[T]) -> list[T]:
+    def per_segment(self, values: Sequence[T]) -> list[T]:
         """Returns for each of ``texts`` the value of its line."""
         return [
             value
             for value, line in zip(values, self._lines, strict=True)
-            for piece in line.pieces
-            if piece.is_translated
+            for segment in line.segments
+            if segment.is_translated
         ]
 
     def join(
         self, translations: Sequence[Sequence[Translation]], aligner: Callable[[], Aligner]
     ) -> list[tuple[Translation, ...]]:
         """Joins the translations of ``texts`` to those of each line, best first. A line has as many translations as the
-        piece with the most; a piece with fewer repeats its last one. ``aligner`` returns the aligner that finds the
+        segment with the most; a segment with fewer repeats its last one. ``aligner`` returns the aligner that finds the
         positions of markup."""
         remaining = iter(translations)
         joined: list[list[list[Translation]]] = []
         for line in self._lines:
-            of_pieces = [
-                next(remaining) if piece.is_translated else (Translation(piece.text, 0.0, 0.0),)
-                for piece in line.pieces
+            of_segments = [
+                next(remaining) if segment.is_translated else (Translation(segment.text, 0.0, 0.0),)
+                for segment in line.segments
             ]
-            ranks = max(map(len, of_pieces), default=1)
-            joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_pieces] for rank in range(ranks)])
+            ranks = max(map(len, of_segments), default=1)
+            joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_segments] for rank in range(ranks)])
         pairs = [
-            (piece, translation.text)
+            (segment, translation.text)
             for line, ranks in zip(self._lines, joined, strict=True)
             if line.marked.has_markup
-            for of_pieces in ranks
-            for piece, translation in zip(line.pieces, of_pieces, strict=True)
-            if piece.is_translated and piece.text.strip() and translation.text
+            for of_segments in ranks
+            for segment, translation in zip(line.segments, of_segments, strict=True)
+            if segment.is_translated and segment.text.strip() and translation.text
         ]
-        sources, targets = [piece.text for piece, _ in pairs], [target for _, target in pairs]
+        sources, targets = [segment.text for segment, _ in pairs], [target for _, target in pairs]
         found = aligner().piece_weights(sources, targets) if pairs else []
-        weights = {(id(piece), target): each for (piece, target), each in zip(pairs, found, strict=True)}
+        weights = {(id(segment), target): each for (segment, target), each in zip(pairs, found, strict=True)}
         return [
-            tuple(self._line(line, of_pieces, weights, aligner) for of_pieces in ranks)
+            tuple(self._line(line, of_segments, weights, aligner) for of_segments in ranks)
             for line, ranks in zip(self._lines, joined, strict=True)
         ]
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
-        """Divides a line into pieces; those of a sentence with context know the sentences before them, including those
-        in the line."""
+        """Divides a line into segments; those of a sentence with context know the sentences before them, including
+        those in the line."""
         segmented = self._cut(line, is_whole)
         if not isinstance(line, Sentence):
             return segmented
-        # the pieces of these lines that the model has read
-        before = [piece.text for previous in line.previous for piece in self._cut(previous, False).pieces]
-        pieces = []
-        for piece in segmented.pieces:
-            pieces.append(replace(piece, text=Sentence(piece.text, before)))
-            before.append(str(piece.text))
-        return SegmentedLine(segmented.marked, tuple(pieces))
+        # the segments of these lines that the model has read
+        before = [segment.text for previous in line.previous for segment in self._cut(previous, False).segments]
+        segments = []
+        for segment in segmented.segments:
+            segments.append(replace(segment, text=Sentence(segment.text, before)))
+            before.append(str(segment.text))
+        return SegmentedLine(segmented.marked, tuple(segments))
 
     def _cut(self, line: str, is_whole: bool) -> SegmentedLine:
         marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
         text, is_plain = marked.text, not (self._search.markup or self._search.document)
         if is_whole:
             spans = [(0, len(text))] if is_plain else split_long(text, self._count, None)
-            return SegmentedLine(marked, tuple(Piece(span, text[slice(*span)]) for span in spans))
+            return SegmentedLine(marked, tuple(Segment(span, text[slice(*span)]) for span in spans))
         line_feeds = [match.start() for match in re.finditer("\n", text)]
         borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # sentences do not cross them
         spans = [
@@ -211,23 +212,23 @@ class Segmentation:
         ]
         if is_plain and len(spans) <= 1:
             spans = [(0, len(text))]  # with the white space around it
-        return SegmentedLine(marked, tuple(self._piece(marked, span) for span in _unbroken(spans, marked.kept)))
+        return SegmentedLine(marked, tuple(self._segment(marked, span) for span in _unbroken(spans, marked.kept)))
 
-    def _piece(self, marked: MarkedLine, span: Span) -> Piece:
+    def _segment(self, marked: MarkedLine, span: Span) -> Segment:
         begin, end = span
         text = marked.text[begin:end]
         kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
         # str.isalpha is true for Unicode's categories L: marks do not count, but they are always on letters, in
         # Devanagari too
         if not any(map(str.isalpha, _without(text, kept))) and (kept or (text.strip() and self._trained.copies)):
-            return Piece(span, text, is_translated=False)
+            return Segment(span, text, is_translated=False)
         if not self._search.markup:
-            return Piece(span, text)
+            return Segment(span, text)
         from nmt.data.casing import case_of, is_usual, to_ordinary
 
         case = case_of(text, kept)
         ordinary = text if case == "ordinary" else to_ordinary(text, self._count, kept)
-        return Piece(span, text) if is_usual(text, ordinary) else Piece(span, ordinary, case)
+        return Segment(span, text) if is_usual(text, ordinary) else Segment(span, ordinary, case)
 
     def _line(
         self,
@@ -236,42 +237,48 @@ class Segmentation:
         weights: Mapping[tuple[int, str], PieceWeights],
         aligner: Callable[[], Aligner],
     ) -> Translation:
-        """Joins one translation of a line, with the sum of its pieces' log-probabilities and the mean of their scores.
-        LF and CR LF in the text of a record are kept; other characters that some programs take for a line end become
-        spaces."""
+        """Joins one translation of a line, with the sum of its segments' log-probabilities and the mean of their
+        scores. LF and CR LF in the text of a record are kept; other characters that some programs take for a line end
+        become spaces."""
         is_plain = not (self._search.markup or self._search.document)
-        if is_plain and len(translations) == 1 and line.pieces[0].is_translated:
+        if is_plain and len(translations) == 1 and line.segments[0].is_translated:
             return translations[0]
         from nmt.data.casing import put_back
         from nmt.data.sentences import LINE_ENDS
 
-        pairs = list(zip(line.pieces, translations, strict=True))
-        text, begins = self._together(line, [put_back(translation.text, piece.case) for piece, translation in pairs])
-        pieces = [
-            PieceTranslation(
-                piece.span, begin, translation.text, piece.is_translated, weights.get((id(piece), translation.text))
+        pairs = list(zip(line.segments, translations, strict=True))
+        text, begins = self._together(
+            line, [put_back(translation.text, segment.case) for segment, translation in pairs]
+        )
+        segments = [
+            SegmentTranslation(
+                segment.span,
+                begin,
+                translation.text,
+                segment.is_translated,
+                weights.get((id(segment), translation.text)),
             )
-            for (piece, translation), begin in zip(pairs, begins, strict=True)
+            for (segment, translation), begin in zip(pairs, begins, strict=True)
         ]
-        translated = [(piece, translation) for piece, translation in pairs if piece.is_translated]
+        translated = [(segment, translation) for segment, translation in pairs if segment.is_translated]
         return Translation(
-            re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, pieces, aligner().extraction)),
+            re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, segments, aligner().extraction)),
             sum(translation.score for _, translation in translated) / max(len(translated), 1),
             sum(translation.log_prob for _, translation in translated),
             sum(translation.cut for _, translation in translated),
             tuple(token for _, translation in translated for token in translation.tokens),
-            tuple((piece.text, translation.text) for piece, translation in translated),
+            tuple((segment.text, translation.text) for segment, translation in translated),
             max((len(translation.tokens) for _, translation in translated), default=0),
         )
 
     def _together(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
-        """Joins translations of pieces with the white space between the pieces in the source, and returns the offset of
-        each. Between sentences without white space, as in Chinese, it puts a space if the language of the translation
-        uses spaces; it puts none between the pieces of a word that was too long, such as an address."""
+        """Joins translations of segments with the white space between the segments in the source, and returns the
+        offset of each. Between sentences without white space, as in Chinese, it puts a space if the language of the
+        translation uses spaces; it puts none between the segments of a word that was too long, such as an address."""
         source, borders = line.marked.text, line.marked.borders
         joined, begins, last = "", [], 0
-        for piece, text in zip(line.pieces, texts, strict=True):
-            between = source[last : piece.span[0]]
+        for segment, text in zip(line.segments, texts, strict=True):
+            between = source[last : segment.span[0]]
             if last == 0 and not self._search.document:
                 between = ""
             elif not between and last > 0 and last not in borders and joined:
@@ -281,7 +288,7 @@ class Segmentation:
                 between = "" if is_in_word or unicodedata.east_asian_width(joined[-1]) in "WF" else " "
             begins.append(len(joined) + len(between))
             joined += between + text
-            last = piece.span[1]
+            last = segment.span[1]
         return joined + (source[last:] if self._search.document else ""), begins
 
 

@@ -4,7 +4,7 @@ The measure is the cost of a text, in bits per character, under the frequencies 
 training corpus, relative to that of the corpus itself; `scripts/source_language.py` prints it. For other text of the
 language and domain it is 1.0, on Multi30k and the shipped corpus; for the target language 1.8 to 1.9 with joint
 subwords and 3.3 with separate ones, for a third language 3 and more, and for the same language in another domain 1.8.
-If a model reads several languages, each text is judged by the language that suits it best, except the target language.
+If a model reads several languages, a text has the cost by the language that suits it best, except the target language.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +22,16 @@ from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel
+
+if TYPE_CHECKING:
+    from nmt.translator.loading import TrainedModel
 
 COUNTS = "source-counts.json"
 """File of a run with the counts of ``count_sources``."""
 
 LEAST, ENOUGH, MOST = 12, 60, 600
-"""Numbers of subwords of a text from which on it is judged, from which on it is judged with confidence, and after which
-no more are read."""
+"""Numbers of subwords of a text from which on it is checked, from which on a lower cost is enough for a warning, and
+after which no more are read."""
 
 MOST_PAIRS = 200_000
 """Number of pairs of a corpus that are counted, so that a large corpus does not delay a training or a translation."""
@@ -60,12 +63,12 @@ def write_counts(run: Path, counts: Mapping[str, Sequence[int]]) -> None:
 
 
 class SourceLanguageCheck:
-    """Judges the first texts that a model is given."""
+    """Checks the language of the first texts that a model is given."""
 
     @classmethod
     def of(cls, trained: TrainedModel) -> SourceLanguageCheck:
         """Creates the check for a model, by the counts in its run or, in an older run, by its prepared corpus. If it
-        has neither, or the counts are of other subwords, nothing is judged."""
+        has neither, or the counts are of other subwords, nothing is checked."""
         run, data, tokenizer = run_of(trained.checkpoint), trained.experiment.data, trained.tokenizers.source
         targets = data.target_languages
         to = trained.experiment.search.to or (targets[0] if len(targets) == 1 else None)
@@ -94,7 +97,7 @@ class SourceLanguageCheck:
             if language != to and count_V.any():
                 self._relative_bits.append(bits_V * (count_V @ characters_V) / (count_V @ bits_V))
         self.is_over = not self._relative_bits
-        """True if no more texts need to be judged."""
+        """True if no more texts need to be checked."""
 
     @property
     def relative_cost(self) -> float:

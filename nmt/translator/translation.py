@@ -1,8 +1,9 @@
-"""The translation of a line."""
+"""The translation of a line, and lists of results that a Jupyter notebook shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,25 @@ class Translation:
         from nmt.core import notebook
 
         return notebook.table([("translation", notebook.text(self.text)), ("score", notebook.figure(self.score))])
+
+
+MOST_SHOWN = 20
+"""Maximum number of results of a list that are shown."""
+
+
+class HasHtml(Protocol):
+    """An object that Jupyter shows as HTML."""
+
+    def _repr_html_(self) -> str: ...
+
+
+Result = TypeVar("Result", bound=HasHtml)
+
+
+class Results(list[Result]):
+    """A list whose entries a notebook shows below each other."""
+
+    def _repr_html_(self) -> str:
+        shown = "".join(result._repr_html_() for result in self[:MOST_SHOWN])
+        more = len(self) - MOST_SHOWN
+        return shown + (f"<div>… and {more:,} more</div>" if more > 0 else "")

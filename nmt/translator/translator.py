@@ -17,7 +17,7 @@ In a Jupyter notebook each of these results, and the list of them, is shown as H
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -31,20 +31,19 @@ from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
 from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
-from nmt.search.engine import Engine, OwnEngine, constrains
+from nmt.search.engine import Engine, TorchEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
+from nmt.translator.arguments import check_pairs, check_texts, library, search_overrides
 from nmt.translator.find_run import run_of
-from nmt.translator.loading import TrainedModel
-from nmt.translator.python_errors import library
-from nmt.translator.results import Results
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.segmentation import Markup, Segmentation
-from nmt.translator.translation import Translation
+from nmt.translator.translation import Results, Translation
 
 if TYPE_CHECKING:
     from torch import device as Device
 
     from nmt.alignment.formats import Alignment, Level
-    from nmt.data.context import Document
+    from nmt.data.context import DocumentContext
     from nmt.evaluation.perplexity import Prediction
     from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.aligner import Aligner
@@ -65,8 +64,8 @@ Candidate: TypeAlias = tuple[str, Hypothesis]
 
 
 @dataclass(frozen=True)
-class Sentences:
-    """Sentences for a search, with the prefixes and constraints of their translations."""
+class EncodedSentences:
+    """EncodedSentences for a search, with the prefixes and constraints of their translations."""
 
     texts: Sequence[str]
     ids: Sequence[Sequence[int]]
@@ -74,17 +73,17 @@ class Sentences:
     prefixes: Sequence[Sequence[int]] | None
     constraints: Sequence[Sequence[Constraint]] | None
 
-    def only(self, rows: Sequence[int]) -> Sentences:
+    def only(self, rows: Sequence[int]) -> EncodedSentences:
         """Selects some of the sentences by their indices."""
         values = (self.texts, self.ids, self.prefixes, self.constraints)
-        return Sentences(*(None if each is None else [each[row] for row in rows] for each in values))  # type: ignore[arg-type]
+        return EncodedSentences(*(None if each is None else [each[row] for row in rows] for each in values))  # type: ignore[arg-type]
 
 
 class Terminology(Protocol):
     """Puts the terms of a glossary into translations."""
 
     def revised(
-        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """Revises the translations ``found`` for each sentence, so that they contain the terms."""
 
@@ -145,14 +144,22 @@ class Translator:
         moved."""
         translator = self
         if device is not None:
-            from nmt.translator.moving import moved
-
-            translator = moved(self, str(device))
+            translator = self._on_device(str(device))
         if target_language is None:
             return translator
         trained = translator.trained.to(target_language)
         search = self.search.model_copy(update={"to": trained.experiment.search.to})
         return replace(translator, trained=trained, search=search)
+
+    def _on_device(self, device: str) -> Translator:
+        trained = self.trained
+        if device in trained.experiment.data.target_languages:
+            raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")
+        if not isinstance(self.engine, TorchEngine) or self.engine.model is not self.model:
+            raise InputError(f"device={device!r}: this engine or ensemble stays where it is; use nmt.load with device")
+        loaded = load_trained(trained.checkpoint.resolve(), device=device, precision=trained.compute.precision)
+        engine = replace(self.engine, model=loaded.model, compute=loaded.compute)
+        return replace(self, trained=replace(loaded, experiment=trained.experiment), engine=engine)
 
     def save(self, output: str | Path) -> None:
         """Writes the model into a folder to hand on, or an archive where the name ends in .zip, as
@@ -160,20 +167,20 @@ class Translator:
         save: Callable[[TrainedModel, Path], None] = plugins.find("parts", "save_model", "save")
         save(self.trained, Path(output))
 
-    def document(self) -> Document:
+    def document(self) -> DocumentContext:
         """Creates a reader of lines in document order. Its ``sentences`` are the lines, and ``translate``, ``align``,
         ``score`` and ``predict`` know the lines before each of them, up to a blank one. Raises InputError for a model
         without context."""
-        from nmt.data.context import Document
+        from nmt.data.context import DocumentContext
 
         if self.trained.experiment.data.context == 0:
             run = run_of(self.trained.checkpoint)
             raise InputError(f"--context: {run} was trained without data.context; leave it out")
-        return Document()
+        return DocumentContext()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """Returns the same translator, whose search calls a function with the number of sentences of each batch."""
-        if not isinstance(self.engine, OwnEngine):
+        if not isinstance(self.engine, TorchEngine):
             return self
         return replace(self, engine=replace(self.engine, on_batch=on_batch))
 
@@ -208,12 +215,10 @@ class Translator:
         begins with the text's prefix, unless that is blank, and contains its constraints; see ``candidates``. Raises
         InputError for invalid values, and for values that are not text."""
         options = (beam, n_best, length_penalty, max_length_ratio)
-        from nmt.translator.arguments import searching, texts_of
-
         translator = self.to(target_language=target_language)
         if any(option is not None for option in options):
-            translator = replace(translator, search=searching(translator.search, *options))
-        sources = [texts] if isinstance(texts, str) else texts_of(texts, "texts")
+            translator = replace(translator, search=search_overrides(translator.search, *options))
+        sources = [texts] if isinstance(texts, str) else check_texts(texts, "texts")
         ranked = translator.candidates(sources, prefixes=prefixes, constraints=constraints)
         found = Results(replace(best, alternatives=tuple(others)) if others else best for best, *others in ranked)
         return found[0] if isinstance(texts, str) else found
@@ -258,9 +263,9 @@ class Translator:
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
         rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
-        prefixes_of = segmentation.per_piece(prefix_ids) if prefix_ids else []
-        phrases_of = None if phrases is None else segmentation.per_piece(phrases)
-        searched = Sentences(
+        prefixes_of = segmentation.per_segment(prefix_ids) if prefix_ids else []
+        phrases_of = None if phrases is None else segmentation.per_segment(phrases)
+        searched = EncodedSentences(
             [sentences[row] for row in rows],
             self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
             prefixes=[prefixes_of[row] for row in rows] if any(prefixes_of) else None,
@@ -281,10 +286,12 @@ class Translator:
         # capitals and tags that are put back may make texts equal
         return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined]
 
-    def _found(self, sentences: Sentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
+    def _found(self, sentences: EncodedSentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
         """Finds the translations of each sentence; see ``candidates``."""
-        given, most = {"prefixes": sentences.prefixes, "constraints": sentences.constraints}, self.search.n_best
-        hypotheses = self.engine.translate_ids(sentences.ids, search, **given, scored=scored)  # type: ignore[arg-type]
+        most, prefixes, constraints = self.search.n_best, sentences.prefixes, sentences.constraints
+        hypotheses = self.engine.translate_ids(
+            sentences.ids, search, prefixes=prefixes, constraints=constraints, scored=scored
+        )
         found = self.with_texts(sentences, hypotheses)
         if most == 1 or search.sampling is not None or search.consensus is not None:  # consensus counts equal draws
             return found
@@ -298,10 +305,31 @@ class Translator:
                 best[row] = distinct(both, itemgetter(0))
         return [ranked[:most] for ranked in best]
 
-    def with_texts(self, sentences: Sentences, hypotheses: Sequence[tuple[Hypothesis, ...]]) -> list[list[Candidate]]:
-        """Returns the hypotheses of each sentence with their texts."""
-        texts = self._texts(sentences.texts, hypotheses)
-        return [[(next(texts), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
+    def with_texts(
+        self, sentences: EncodedSentences, hypotheses: Sequence[tuple[Hypothesis, ...]]
+    ) -> list[list[Candidate]]:
+        """Returns the hypotheses of each sentence with their texts, in which ``search.replace_unknown`` copies source
+        words."""
+        tokenizers = self.trained.tokenizers
+        pairs = [
+            (source, hypothesis.tokens)
+            for source, ranked in zip(sentences.texts, hypotheses, strict=True)
+            for hypothesis in ranked
+        ]
+        texts = tokenizers.target.detokenize_batch([tokens for _, tokens in pairs])
+        unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
+        if self.search.replace_unknown and unknown:
+            from nmt.alignment.request import AlignmentRequest
+            from nmt.alignment.unknown import copied, with_copies
+
+            sources, targets = zip(*(pairs[index] for index in unknown), strict=True)
+            encoded = [tokenizers.source.encode_words(source) for source in sources]
+            source_ids = [words.ids[: self.search.max_source_tokens] for words in encoded]
+            (weights,) = self.aligner.matrices([AlignmentRequest("attention")], source_ids, targets, sources).values()
+            for index, words, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
+                texts[index] = with_copies(texts[index], copied(words, tokens, weights_TS, unknown=UNK))
+        remaining = iter(texts)
+        return [[(next(remaining), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
         """Finds translations, like ``candidates``, of texts that are neither running text nor have markup."""
@@ -326,11 +354,12 @@ class Translator:
         text: bool = False,
     ) -> Alignment | Results[Alignment]:
         """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
-        from nmt.alignment.views import View
-        from nmt.translator.arguments import pairs_of
+        from nmt.alignment.request import AlignmentRequest
 
-        pairs = pairs_of(sources, targets)
-        (found,) = self.aligner.align([View(method)], *pairs, level=level, first_line=first_line, text=text).values()
+        pairs = check_pairs(sources, targets)
+        (found,) = self.aligner.align(
+            [AlignmentRequest(method)], *pairs, level=level, first_line=first_line, text=text
+        ).values()
         return found[0] if isinstance(sources, str) else Results(found)
 
     @overload
@@ -343,10 +372,9 @@ class Translator:
     ) -> PairScore | Results[PairScore]:
         """Computes the probability of a given translation, or of several; see
         ``nmt.translator.scorer.Scorer.score``."""
-        from nmt.translator.arguments import pairs_of
         from nmt.translator.scorer import Scorer
 
-        scores = Scorer(self.trained).score(*pairs_of(sources, targets), first_line=first_line)
+        scores = Scorer(self.trained).score(*check_pairs(sources, targets), first_line=first_line)
         return scores[0] if isinstance(sources, str) else scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
@@ -412,11 +440,10 @@ class Translator:
         """Encodes each phrase that is not blank."""
         if (key := constrains(self.search)) is not None:
             raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
-        encoded: list[list[Constraint]] = []
-        for number, phrases in enumerate(constraints, first_line):
-            encoded.append([])
-            encoded[-1] += [(tuple(tokens),) for phrase in phrases if (tokens := self._spelt(phrase, number))]
-        return encoded
+        return [
+            [(tuple(tokens),) for phrase in phrases if (tokens := self._spelt(phrase, number))]
+            for number, phrases in enumerate(constraints, first_line)
+        ]
 
     def _spelt(self, given: str, line: int) -> list[int]:
         """Encodes text that a translation must contain as target subwords. Raises InputError for text that the model
@@ -425,31 +452,6 @@ class Translator:
         if UNK in tokens:
             raise InputError(f"line {line}: {given!r} cannot be spelt in the model's subwords; leave it out")
         return tokens
-
-    def _texts(self, sources: Sequence[str], hypotheses: Sequence[tuple[Hypothesis, ...]]) -> Iterator[str]:
-        """Yields the text of each hypothesis, source by source; with ``search.replace_unknown`` it copies source
-        words."""
-        tokenizers = self.trained.tokenizers
-        pairs = [
-            (source, hypothesis.tokens)
-            for source, ranked in zip(sources, hypotheses, strict=True)
-            for hypothesis in ranked
-        ]
-        texts = tokenizers.target.detokenize_batch([tokens for _, tokens in pairs])
-        unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
-        if self.search.replace_unknown and unknown:
-            from nmt.alignment.unknown import copied, with_copies
-            from nmt.alignment.views import View
-
-            limit = self.search.max_source_tokens
-            encoded = [tokenizers.source.encode_words(pairs[index][0]) for index in unknown]
-            targets = [pairs[index][1] for index in unknown]
-            source_ids = [source.ids[:limit] for source in encoded]
-            texts_of = [pairs[index][0] for index in unknown]
-            (weights,) = self.aligner.matrices([View("attention")], source_ids, targets, texts_of).values()
-            for index, source, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
-                texts[index] = with_copies(texts[index], copied(source, tokens, weights_TS, unknown=UNK))
-        return iter(texts)
 
 
 def distinct(ranked: Iterable[T], text: Callable[[T], str]) -> list[T]:
@@ -464,7 +466,7 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngine:
+def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> TorchEngine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     for other in others:
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
@@ -477,4 +479,4 @@ def own_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> OwnEngi
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return OwnEngine(searched, trained.compute)
+    return TorchEngine(searched, trained.compute)

@@ -12,8 +12,8 @@ import numpy as np
 
 from nmt.core.device import Compute
 from nmt.core.files import naming, whole_file
-from nmt.data.context import Document, rows_of_sentences
-from nmt.data.pieces import Lengths
+from nmt.data.context import DocumentContext, rows_of_sentences
+from nmt.data.segments import SourceLengths
 from nmt.data.store import Store
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
@@ -36,7 +36,7 @@ class Validation:
     experiment: Experiment
     valid: Store
     tokenizers: TokenizerPair
-    lengths: Lengths
+    lengths: SourceLengths
     compute: Compute
     table: Table | None
     """Shows the sentence of middle length, as the model translates it."""
@@ -79,13 +79,13 @@ class Validation:
         from nmt.data.corpus import read_blocks
         from nmt.evaluation.translation import scores
         from nmt.search.config import SearchConfig
-        from nmt.search.engine import OwnEngine
+        from nmt.search.engine import TorchEngine
         from nmt.translator.translator import Translator
 
         config = self.experiment.training.validation
         one = {"beam": config.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
         search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
-        translator = Translator(trained, search, OwnEngine(trained.model, self.compute))
+        translator = Translator(trained, search, TorchEngine(trained.model, self.compute))
         hypotheses = [""] * len(sources)
         by_direction: dict[str, dict[str, float]] = {}
         for languages, rows in self._rows_of_directions(range(len(sources))).items():
@@ -107,7 +107,7 @@ class Validation:
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
             own = translator.to(target_language=old.target_language)
-            sources = Document().sentences(line for block in blocks for line in block.sources)
+            sources = DocumentContext().sentences(line for block in blocks for line in block.sources)
             translations = [each.text for each in own.translate(sources)]
             targets = [line for block in blocks for line in block.targets]
             bleu, chrf = scores(translations, targets, metrics=("bleu", "chrf"))
@@ -126,13 +126,13 @@ class Validation:
         """Writes the attention between the first valid pairs that are not too long to align, as ``nmt align --level
         subword --format jsonl`` does."""
         from nmt.alignment.formats import Alignment, jsonl_line
-        from nmt.alignment.views import View
+        from nmt.alignment.request import AlignmentRequest
         from nmt.translator.aligner import Aligner
 
         experiment, valid = self.experiment, self.valid
         longest = np.maximum(valid.source_lengths, valid.target_lengths)
         rows = np.flatnonzero(longest <= experiment.search.max_source_tokens)[: experiment.training.snapshots]
-        attention, alignments = View("attention"), dict[int, Alignment]()
+        attention, alignments = AlignmentRequest("attention"), dict[int, Alignment]()
         for languages, own in self._rows_of_directions(rows.tolist()).items():
             aligner = Aligner(trained.to(None if languages is None else languages[1]), experiment.alignment)
             sources, targets = [all_sources[row] for row in own], [valid.text(row).target for row in own]

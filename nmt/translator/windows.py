@@ -1,16 +1,19 @@
-"""Translations of windows of lines, as lines of text, of tab-separated values or of JSON."""
+"""Translations of windows of lines, as lines of text, of tab-separated values or of JSON, and of texts in records."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.core.memory import malloc_trim
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from nmt.alignment.formats import Alignment
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 
@@ -56,8 +59,9 @@ class OutputOptions:
     def translate(self, translator: Translator, window: Window) -> WindowTranslation:
         """Translates a window of lines."""
         malloc_trim()
+        sources = [line.text for line in window.lines]
         candidates = translator.candidates(
-            [line.text for line in window.lines],
+            sources,
             prefixes=window.prefixes,
             constraints=window.constraints,
             first_line=window.lines[0].number,
@@ -65,12 +69,11 @@ class OutputOptions:
         )
         if self.format == "jsonl":
             from nmt.alignment.formats import json_line
-            from nmt.translator.records import aligned, json_result
 
-            alignments = aligned(translator, candidates) if self.alignment else [None] * len(candidates)
+            objects = json_results(translator, sources, candidates, alignment=self.alignment)
             texts = [
-                json_line({"line": line.number, **json_result(line.text, of_line, their_alignments)}) + "\n"
-                for line, of_line, their_alignments in zip(window.lines, candidates, alignments, strict=True)
+                json_line({"line": line.number, **result}) + "\n"
+                for line, result in zip(window.lines, objects, strict=True)
             ]
         elif self.format == "tsv":  # a TAB in a paragraph or a tag would begin another cell
             texts = [
@@ -100,3 +103,75 @@ def warnings_of(
 def count_subwords(candidates: Sequence[Sequence[Translation]]) -> int:
     """Counts the subwords in all translations."""
     return sum(len(one.tokens) for of_line in candidates for one in of_line)
+
+
+@dataclass(frozen=True)
+class RecordTranslations:
+    """The translations of texts in records.
+
+    Attributes:
+        values: The value for each record: its translation, or in ``jsonl`` a list of objects, one for each translation.
+        warnings, subwords: See ``WindowTranslation``.
+    """
+
+    values: tuple[Any, ...]
+    warnings: tuple[str, ...]
+    subwords: int
+
+
+def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
+    """Translates the texts of records, into the format of ``options``."""
+    malloc_trim()
+    sources, is_json = [line.text for line in lines], options.format == "jsonl"
+    candidates = translator.candidates(sources, first_line=lines[0].number, scored=is_json)
+    values: list[Any] = [best.text for best, *_ in candidates]
+    if is_json:
+        objects = json_results(translator, sources, candidates, alignment=options.alignment)
+        values = [result["translations"] for result in objects]
+    return RecordTranslations(tuple(values), warnings_of(translator, lines, candidates), count_subwords(candidates))
+
+
+def json_results(
+    translator: Translator, sources: Sequence[str], candidates: Sequence[Sequence[Translation]], *, alignment: bool
+) -> list[dict[str, Any]]:
+    """Builds the JSON object of each text, without its number: all translations and, with ``alignment``, the alignment
+    of each, which is null if a side has too many subwords."""
+    from nmt.alignment.formats import json_tree
+
+    alignments: list[list[Alignment | None]] = [[None] * len(each) for each in candidates]
+    if alignment:
+        alignments = _aligned(translator, candidates)
+    results = []
+    for source, of_source, theirs in zip(sources, candidates, alignments, strict=True):
+        objects: list[dict[str, Any]] = []
+        for translation, aligned in zip(of_source, theirs, strict=True):
+            objects.append(
+                {
+                    "text": translation.text,
+                    "score": round(translation.score, 6),
+                    "log_prob": round(translation.log_prob, 6),
+                    "tokens": translation.tokens,
+                }
+            )
+            if alignment:
+                objects[-1]["alignment"] = None if aligned is None else json_tree(aligned)
+        results.append({"source": source, "translations": objects})
+    return results
+
+
+def _aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
+    """Aligns each translation of each line; None if a side has too many subwords for an alignment."""
+    from nmt.alignment.formats import side_by_side
+
+    limit = translator.search.max_source_tokens
+    fits = [[not one.cut and one.longest <= limit for one in of_line] for of_line in candidates]
+    parts = [
+        one.parts
+        for of_line, flags in zip(candidates, fits, strict=True)
+        for one, is_short in zip(of_line, flags, strict=True)
+        if is_short
+    ]
+    pairs = [pair for of_translation in parts for pair in of_translation]
+    pieces = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+    alignments = iter([side_by_side([next(pieces) for _ in of_translation]) for of_translation in parts])
+    return [[next(alignments) if is_short else None for is_short in flags] for flags in fits]

@@ -7,37 +7,30 @@ are enough: the engine translates while Python reads and writes the text of othe
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
+import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import TracebackType
 
+import torch
+
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.translator.translator import Loader, Translator
+from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window, WindowTranslation
 
 AHEAD = 2
 """Number of windows for each process or thread that are read before the first of them is written."""
 
 
-@dataclass(frozen=True)
-class LoadOptions:
-    """The loader and its arguments, for each process."""
-
-    load: Loader
-    model: str
-    overrides: Sequence[str]
-    device: str
-    precision: str
-    ensemble: Sequence[str]
-
-
+@dataclass
 class Workers:
     """Translates windows in order, one by one until it is worth the time to start processes or threads.
 
@@ -45,25 +38,17 @@ class Workers:
     of ``full`` lines, and end with the context.
     """
 
-    def __init__(
-        self,
-        translator: Translator,
-        options: OutputOptions,
-        loading: LoadOptions | None,
-        *,
-        count: int,
-        full: int,
-        after: int,
-    ) -> None:
-        """If ``count`` is 1, this process translates. If ``loading`` is None, threads of this process translate, all
-        with ``translator``."""
-        self._translator = translator
-        self._options = options
-        self._loading = loading
-        self._count = count
-        self._full = full
-        self._after = after
-        self._executor: Executor | None = None
+    translator: Translator
+    options: OutputOptions
+    load: Callable[[], Translator] | None
+    """Loads the translator of each process; None means that threads of this process translate, all with
+    ``translator``."""
+    _: KW_ONLY
+    count: int
+    """Number of processes or threads; if it is 1, this process translates."""
+    full: int
+    after: int
+    _executor: Executor | None = field(default=None, init=False)
 
     def __enter__(self) -> Workers:
         return self
@@ -78,40 +63,32 @@ class Workers:
         """Yields each window, in order, with a function that translates it in this process, or waits for its
         translation; it must be called before the next window is taken. This method and the function raise InputError if
         a process was ended from outside."""
+        translate = partial(self.options.translate, self.translator)
         waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
-            is_full = len(window.lines) >= self._full
+            is_full = len(window.lines) >= self.full
             in_a_row = in_a_row + 1 if is_full else 0
-            if self._executor is None and self._count > 1 and in_a_row >= self._after:
-                self._executor = self._started()
+            if self._executor is None and self.count > 1 and in_a_row >= self.after:
+                self._executor = self._start()
             if self._executor is None:
-                yield window, partial(self._options.translate, self._translator, window)
+                yield window, partial(translate, window)
                 continue
             with self._reporting():
-                waiting.append((window, self._submitted(self._executor, window)))
+                waiting.append((window, self._executor.submit(translate if self.load is None else _translate, window)))
             # whoever wrote less than a window may wait for the translation
-            while waiting and (not is_full or len(waiting) > AHEAD * self._count):
+            while waiting and (not is_full or len(waiting) > AHEAD * self.count):
                 window, future = waiting.popleft()
                 yield window, partial(self._result, future)
         for window, future in waiting:
             yield window, partial(self._result, future)
 
-    def _started(self) -> Executor:
-        if self._loading is None:
-            return ThreadPoolExecutor(self._count)
-        log.detail(f"{self._count} processes translate")
-        from nmt.translator.worker_process import initialize
-
+    def _start(self) -> Executor:
+        if self.load is None:
+            return ThreadPoolExecutor(self.count)
+        log.detail(f"{self.count} processes translate")
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initialize, (self._loading, self._options))
-
-    def _submitted(self, executor: Executor, window: Window) -> Future[WindowTranslation]:
-        if self._loading is None:
-            return executor.submit(self._options.translate, self._translator, window)
-        from nmt.translator.worker_process import translate
-
-        return executor.submit(translate, window)
+        return ProcessPoolExecutor(self.count, context, _initialize, (self.load, self.options))
 
     def _result(self, future: Future[WindowTranslation]) -> WindowTranslation:
         with self._reporting():
@@ -125,5 +102,26 @@ class Workers:
             yield
         except BrokenProcessPool:
             raise InputError(
-                f"--workers {self._count}: one of the processes was ended, perhaps for lack of memory; use fewer"
+                f"--workers {self.count}: one of the processes was ended, perhaps for lack of memory; use fewer"
             ) from None
+
+
+_state: tuple[Translator, OutputOptions] | None = None
+"""The translator and the options of this process, if it is a worker."""
+
+
+def _initialize(load: Callable[[], Translator], options: OutputOptions) -> None:
+    """Loads the translator of a worker process, which has one thread."""
+    global _state
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process ends this one
+    log.set_verbosity(log.Verbosity.SILENT)
+    torch.set_num_threads(1)
+    _state = load(), options
+    gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
+
+
+def _translate(window: Window) -> WindowTranslation:
+    """Translates a window in a worker process."""
+    assert _state is not None
+    translator, options = _state
+    return options.translate(translator, window)

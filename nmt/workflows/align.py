@@ -1,8 +1,9 @@
 """Alignments of sentence pairs, written window by window, by any kind of aligner.
 
-`nmt.workflows.align_models` and `nmt.workflows.align_links` bring the aligners; another kind of aligner is written by
+`nmt.workflows.align_models` and `nmt.workflows.links` bring the aligners; the alignments of another `PairAligner` are
+written by
 
-    write_alignments(one_view("name", aligner), AlignmentInputs(source, target), AlignmentOutputs(path))
+    write_alignments(align, [AlignmentRequest("name")], AlignmentInputs(source, target), AlignmentOutputs(path))
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO, TypeAlias
 
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import Alignment, AlignmentWriter, LineWriter, pharaoh_line, read_gold
+from nmt.alignment.request import AlignmentRequest, PairAligner
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
 from nmt.data.words import text_words, white_space_words
-from nmt.translator.views import Views
 from nmt.workflows.output_files import text_file
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class AlignmentReport(Protocol):
         """Adds the next sentence pairs; ``first`` is the number of the first one."""
 
 
-class ReportOptions(Protocol):
+class CorpusTable(Protocol):
     """A table of all pairs, its file, and the option that names the file."""
 
     @property
@@ -134,7 +135,7 @@ class AlignmentOutputs:
     """The file to write; None means stdout, for formats of text."""
     writer: OpenWriter | None = PHARAOH
     """The format; None means that only reports are written."""
-    reports: Sequence[ReportOptions] = ()
+    reports: Sequence[CorpusTable] = ()
     pictures: bool = False
     """If True, ``path`` is a folder, which is created if it is missing."""
 
@@ -155,39 +156,42 @@ def check_files(inputs: AlignmentInputs, outputs: AlignmentOutputs, *others: Pat
 
 
 def write_alignments(
-    views: Views,
+    align: PairAligner,
+    requests: Sequence[AlignmentRequest],
     inputs: AlignmentInputs,
     outputs: AlignmentOutputs,
     *,
-    pairs_in_windows: Generator[Window, None, None] | None = None,
+    pairs_in_windows: Generator[PairWindow, None, None] | None = None,
     facts: Sequence[str] = (),
     explanations: Mapping[str, str] | None = None,
     nlls: Nlls | None = None,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page holds all views,
-    ``facts`` about them, and ``explanations`` of the links by the names of views; everything else uses the first view.
-    The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does not need a ``target``.
+    """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page shows those of
+    all ``requests``, ``facts`` about them, and ``explanations`` of the links by the names of requests; everything else
+    uses the first request. The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does
+    not need a ``target``.
 
-    With gold links it prints AER, precision and recall of each view on stderr, and returns the scores by the names of
-    views. Raises InputError for files that cannot be read or written, do not have the same lines, or hold links outside
-    their sentences.
+    With gold links it prints AER, precision and recall for each request on stderr, and returns the scores by the names
+    of requests. Raises InputError for files that cannot be read or written, do not have the same lines, or hold links
+    outside their sentences.
     """
     gold = gold_of(inputs)
-    totals = dict.fromkeys(views.names, AlignmentScore())
+    totals = {request.name: AlignmentScore() for request in requests}
     name = " – ".join(path.name for path in dict.fromkeys((inputs.source, inputs.target)) if path is not None)
     languages = corpus_of(inputs.source, inputs.target).language_names if inputs.target else None
     with ExitStack() as stack:
         write: WritePair | None = None
         if outputs.writer is not None:
             write = stack.enter_context(
-                outputs.writer(outputs.path, Header(views.names, [name, *facts], gold, explanations or {}, languages))
+                outputs.writer(outputs.path, Header([*totals], [name, *facts], gold, explanations or {}, languages))
             )
         reports = [
             stack.enter_context(report.open(pairs(inputs.source, inputs.target), nlls)) for report in outputs.reports
         ]
         for window in stack.enter_context(closing(pairs_in_windows or windows(None, inputs.source, inputs.target))):
             first_line = window.first + 1
-            found = views.align(window.sources, window.targets, first_line=first_line)
+            by_request = align(requests, window.sources, window.targets, first_line=first_line)
+            found = [by_request[request] for request in requests]
             for number, alignments in enumerate(zip(*found, strict=True), window.first):
                 if write is not None:
                     write(alignments)
@@ -219,7 +223,7 @@ def gold_of(inputs: AlignmentInputs) -> tuple[Gold, ...] | None:
     return read_gold(inputs.gold, lengths, base=inputs.gold_base)
 
 
-class Window(NamedTuple):
+class PairWindow(NamedTuple):
     """Sentence pairs that are aligned together."""
 
     first: int
@@ -235,11 +239,11 @@ def windows(
     *,
     description: str = "align",
     size: int | None = None,
-) -> Generator[Window, None, None]:
+) -> Generator[PairWindow, None, None]:
     """Divides all pairs of lines into windows of ``size`` pairs; None means ``WINDOW_PAIRS``. Without ``target`` the
     pairs are source lines and their translations by the model, which is not needed otherwise. The generator must be
     closed, so that its progress bar disappears. Raises InputError if there is no pair."""
-    first, in_source, in_target = 0, Document(), Document()  # a model may read previous sentences
+    first, in_source, in_target = 0, DocumentContext(), DocumentContext()  # a model may read previous sentences
     with log.progress(description=description, unit="pair") as bar:
         all_pairs = pairs(source, target)
         while window := list(islice(all_pairs, size or WINDOW_PAIRS)):
@@ -253,7 +257,7 @@ def windows(
                 for warning in translator.cut_warnings(translations, first_line=first + 1):
                     log.warning(warning)
                 targets = [translation.text for translation in translations]
-            yield Window(first, sources, [*in_target.sentences(targets)])
+            yield PairWindow(first, sources, [*in_target.sentences(targets)])
             first += len(window)
             bar.update(len(window))
     if first == 0:

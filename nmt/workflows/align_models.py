@@ -22,11 +22,10 @@ from nmt.alignment import Method
 from nmt.alignment.agreement import Agreement, agreement
 from nmt.alignment.choice import candidates, uncertainty
 from nmt.alignment.directions import Join
-from nmt.alignment.erasure import Erasure, falls
+from nmt.alignment.erasure import Erasure, probability_drops
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
-from nmt.alignment.explanation import explanation
-from nmt.alignment.formats import Alignment, Level
-from nmt.alignment.views import BY_ATTENTION, Side, View
+from nmt.alignment.formats import Level
+from nmt.alignment.request import BY_ATTENTION, AlignmentRequest, Direction, align_both
 from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -34,8 +33,7 @@ from nmt.data.context import with_context_of
 from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
-from nmt.translator.find_run import run_of, typed
-from nmt.translator.views import Views
+from nmt.translator.find_run import run_of, shell_argument
 from nmt.workflows.align import (
     AlignmentInputs,
     AlignmentOutputs,
@@ -47,7 +45,6 @@ from nmt.workflows.align import (
 )
 
 if TYPE_CHECKING:
-    from nmt.translator.aligner import Aligner
     from nmt.translator.translator import Loader, Translator
 
 Criterion: TypeAlias = Literal["entropy", "gold"]
@@ -88,70 +85,58 @@ class AlignmentModels:
     level: Level = "word"
 
 
-@dataclass(frozen=True)
-class ByModel:
-    """A direction whose alignments come from a model."""
-
-    aligner: Aligner
-    level: Level = "word"
-    text: bool = False
-
-    def by_views(
-        self, views: Sequence[View], sources: Sequence[str], targets: Sequence[str], *, first_line: int
-    ) -> Mapping[View, list[Alignment]]:
-        return self.aligner.align(views, sources, targets, level=self.level, first_line=first_line, text=self.text)
-
-
 def align(
-    models: AlignmentModels, views: Sequence[View], inputs: AlignmentInputs, outputs: AlignmentOutputs, load: Loader
+    models: AlignmentModels,
+    requests: Sequence[AlignmentRequest],
+    inputs: AlignmentInputs,
+    outputs: AlignmentOutputs,
+    load: Loader,
 ) -> Mapping[str, AlignmentScore]:
-    """Writes alignments of the input pairs, or of source lines and their translations by the model, by each of
-    ``views``; two models are joined only between words.
+    """Writes alignments of the input pairs, or of source lines and their translations by the model, for each of
+    ``requests``; two models are joined only between words.
 
     Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
     """
     check_files(inputs, outputs)
     translators = _loaded(models, load)
-    all_views, join = expanded(views, translators), None if models.reverse is None else models.reverse.join
+    join = None if models.reverse is None else models.reverse.join
+    requests = [replace(request, symmetrization=join) for request in expanded(requests, translators)]
     if models.choose_heads is not None:
         translators = _choosing(translators, models.choose_heads, inputs)
     forward, backward = translators["forward"], translators.get("backward")
-
+    aligners = [partial(each.aligner.align, level=models.level, text=inputs.text) for each in translators.values()]
     totals = write_alignments(
-        Views(
-            all_views,
-            {side: ByModel(translator.aligner, models.level, inputs.text) for side, translator in translators.items()},
-            join,
-        ),
+        aligners[0] if backward is None else partial(align_both, aligners[0], aligners[1]),
+        requests,
         inputs,
         outputs,
         pairs_in_windows=windows(forward, inputs.source, inputs.target),
         facts=[str(translator.trained.checkpoint) for translator in translators.values()],
-        explanations={view.name: _explanation(view, translators, join) for view in all_views},
+        explanations={request.name: _explanation(request, translators) for request in requests},
         nlls=partial(pair_nlls, forward, backward),
     )
     if outputs.path is not None and not totals:  # otherwise the scores are the last output
         checkpoint = forward.trained.checkpoint
         log.info(f"alignments: {outputs.path}")
         if (run_of(checkpoint) / metrics.FILE).exists():
-            log.info(f"next: nmt report {typed(models.model, checkpoint)}")
+            log.info(f"next: nmt report {shell_argument(models.model, checkpoint)}")
     return totals
 
 
-def _explanation(view: View, models: Mapping[Side, Translator], join: Join | None) -> str:
-    """Describes in sentences the rule that gives the links of a view, and the heads whose mean it is."""
-    if join is not None and view.side is None:
-        return join.explanation
-    if plugins.has("methods", view.method):
-        return f"The links are those of the {view.method} aligner."
-    aligner = models[view.side or "forward"].aligner
-    if view.magnitude != "relative":
+def _explanation(request: AlignmentRequest, models: Mapping[Direction, Translator]) -> str:
+    """Describes in sentences the rule that gives the links of a request, and the heads whose mean it is."""
+    if request.symmetrization is not None and request.direction is None:
+        return request.symmetrization.explanation
+    if plugins.has("methods", request.method):
+        return f"The links are those of the {request.method} aligner."
+    aligner = models[request.direction or "forward"].aligner
+    if request.magnitude != "relative":
         numbers = "Derivatives are in per cent of the pair's largest. Links are those of rows scaled to sum to 1."
-        return f"{numbers} {explanation(aligner.extraction)}"
-    if view.method not in BY_ATTENTION:
-        return explanation(aligner.extraction)
-    heads = matching(aligner.trained.model.decoder.head_names, view.heads or aligner.extraction.heads)
-    return explanation(aligner.extraction, len(heads))
+        return f"{numbers} {aligner.extraction.explanation()}"
+    if request.method not in BY_ATTENTION:
+        return aligner.extraction.explanation()
+    heads = matching(aligner.trained.model.decoder.head_names, request.heads or aligner.extraction.heads)
+    return aligner.extraction.explanation(len(heads))
 
 
 def pair_nlls(
@@ -171,7 +156,7 @@ def pair_nlls(
     return [sum(pair) / len(pair) for pair in zip(*means, strict=True)]
 
 
-def _loaded(models: AlignmentModels, load: Loader) -> dict[Side, Translator]:
+def _loaded(models: AlignmentModels, load: Loader) -> dict[Direction, Translator]:
     from nmt.translator.both_directions import BothDirections  # imported late, because torch takes a second
 
     forward = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
@@ -190,7 +175,9 @@ def _with_heads(model: Translator, heads: str) -> Translator:
 # ------------------------------------------------------------------------------------------------- the choice of heads
 
 
-def _choosing(translators: Mapping[Side, Translator], by: Criterion, inputs: AlignmentInputs) -> dict[Side, Translator]:
+def _choosing(
+    translators: Mapping[Direction, Translator], by: Criterion, inputs: AlignmentInputs
+) -> dict[Direction, Translator]:
     """Gives each model the heads that are best on the first pairs."""
     all_gold = gold_of(inputs) if by == "gold" else None
     with closing(
@@ -220,6 +207,10 @@ def choose_heads(
     model.aligner.check_method("attention")
     if by == "entropy":
         sources, targets, gold = sources[:ENTROPY_PAIRS], targets[:ENTROPY_PAIRS], None
+    elif gold is not None:
+        # gold may judge the first pairs only, and the others would not change a rate
+        gold = [links for links in gold if links.is_judged]
+        sources, targets = sources[: len(gold)], targets[: len(gold)]
     found: list[tuple[float, str]] = []
     for pattern in candidates(model.trained.model.decoder.head_names):
         aligned = _with_heads(model, pattern).align(sources, targets, level="subword", text=text)
@@ -238,38 +229,38 @@ def choose_heads(
     return _with_heads(model, best)
 
 
-def expanded(views: Sequence[View], models: Mapping[Side, Translator]) -> list[View]:
+def expanded(requests: Sequence[AlignmentRequest], models: Mapping[Direction, Translator]) -> list[AlignmentRequest]:
     """Lists the views, each once; a view of ``each`` head is replaced by one view for every head. Raises InputError for
     a method or heads that a model does not have."""
-    found: dict[View, None] = {}
-    for view in views:
-        viewed = [model for side, model in models.items() if view.side in (None, side)]
+    found: dict[AlignmentRequest, None] = {}
+    for request in requests:
+        viewed = [model for side, model in models.items() if request.direction in (None, side)]
         for model in viewed:
-            model.aligner.check_method(view.method)
-        heads = [] if view.heads is None else [_heads(view, model) for model in viewed]
-        if view.each:
+            model.aligner.check_method(request.method)
+        heads = [] if request.heads is None else [_heads(request, model) for model in viewed]
+        if request.each:
             common = [head for head in heads[0] if all(head in names for names in heads)]
-            if len(common) == 1 and replace(view, heads=None, each=False) in found:
+            if len(common) == 1 and replace(request, heads=None, each=False) in found:
                 continue  # the only head is the same as the view of attention
             if not common:
                 raise InputError(
-                    f"--view {view.name}: the two models have no such head in common; ask for those of one, "
-                    f"forward:{view.name} or backward:{view.name}"
+                    f"--view {request.name}: the two models have no such head in common; ask for those of one, "
+                    f"forward:{request.name} or backward:{request.name}"
                 )
-            found |= dict.fromkeys(replace(view, heads=head, each=False) for head in common)
+            found |= dict.fromkeys(replace(request, heads=head, each=False) for head in common)
         else:
-            found[view] = None
+            found[request] = None
     return list(found)
 
 
-def _heads(view: View, model: Translator) -> list[str]:
+def _heads(request: AlignmentRequest, model: Translator) -> list[str]:
     """Finds the heads of a model that match a view's pattern."""
     names = model.trained.model.decoder.head_names
-    assert view.heads is not None
-    found = [name for name in names if fnmatchcase(name, view.heads)]
+    assert request.heads is not None
+    found = [name for name in names if fnmatchcase(name, request.heads)]
     if not found:
         heads = ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]}"
-        raise InputError(f"--view {view.name}: fits no head of {model.trained.checkpoint}; it has {heads}")
+        raise InputError(f"--view {request.name}: fits no head of {model.trained.checkpoint}; it has {heads}")
     return found
 
 
@@ -357,13 +348,13 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
         for window in all_windows:
             aligned = translator.aligner.align(
-                [View(method) for method in methods],
+                [AlignmentRequest(method) for method in methods],
                 window.sources,
                 window.targets,
                 first_line=window.first + 1,
                 text=inputs.text,
             )
-            found = {view.method: alignments for view, alignments in aligned.items()}
+            found = {request.method: alignments for request, alignments in aligned.items()}
             sentences += len(window.sources)
             if gold is not None:
                 for method in methods:
@@ -373,10 +364,10 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
             pairs = translator.trained.encode_pairs(*window[1:], window.first + 1, text=inputs.text)
-            fall_of = probability_falls(translator, pairs)
+            drops_of = word_probability_drops(translator, pairs)
             for method in methods:
-                for alignment, fall_IJ in zip(found[method], fall_of, strict=True):
-                    erasures[method] += falls(alignment.weights_TS, fall_IJ, random)
+                for alignment, drop_IJ in zip(found[method], drops_of, strict=True):
+                    erasures[method] += probability_drops(alignment.weights_TS, drop_IJ, random)
             if distances is not None:
                 distances += permuted_distances(
                     translator.trained.model,
@@ -394,7 +385,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     return comparison
 
 
-def probability_falls(
+def word_probability_drops(
     translator: Translator, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
 ) -> list[NDArray[np.float64]]:
     """Computes the fall of each target word's probability, under teacher forcing, without each source word, (I, J) for

@@ -12,7 +12,7 @@ from nmt import experiment as experiments
 from nmt.config.structure import differences
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.training.metrics import read
 from nmt.training.validation import rank
 from nmt.translator.find_run import find, is_checkpoint, run_of
@@ -60,17 +60,17 @@ def average(
     members = sorted(members, key=lambda member: (_update(member), member))
     _refuse_strangers(members)
     names = [_name(member, run) for member in members]
-    folder = folders.average(run, names)
+    folder = run_directory.average_path(run, names)
 
     from nmt.training import checkpoint
-    from nmt.training.more.averaging import average_weights, same_weights
+    from nmt.training.averaging import average_weights, same_weights
 
     weights = average_weights(members)
     if not (folder.exists() and same_weights(folder, weights)):  # training may have written and measured it already
-        first = folders.read_state(members[0])
+        first = run_directory.read_state(members[0])
         state = {"averaged": names, **{key: first.get(key) for key in ("vocabulary", "manifest")}}
-        checkpoint.write(folder, {folders.MODEL: weights}, state)
-    folders.point(run, "averaged", folder)
+        checkpoint.write(folder, {run_directory.MODEL: weights}, state)
+    run_directory.set_link(run, "averaged", folder)
     log.info(f"averaged {len(names)} checkpoints: {', '.join(names)}")
     to = " --to LANGUAGE" if len(experiments.load(run / experiments.FILE).data.target_languages) > 1 else ""
     log.info(f"model: {run / 'averaged'}; use it with nmt translate {shlex.quote(str(run / 'averaged'))}{to}")
@@ -80,11 +80,11 @@ def average(
 def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[Path]:
     """Selects checkpoints of a run."""
     experiment = experiments.load(run / experiments.FILE, overrides)
-    found, of_these = folders.steps(run), "checkpoints"
+    found, of_these = run_directory.checkpoint_paths(run), "checkpoints"
     if selection.best is not None:
         metric = selection.metric or experiment.training.validation.metric
         measured = [line for line in read(run) if line["kind"] == "valid" and line.get(metric) is not None]
-        quality = {folders.step(run, line["update"]): rank(line, metric) for line in measured}
+        quality = {run_directory.checkpoint_path(run, line["update"]): rank(line, metric) for line in measured}
         found = sorted((folder for folder in found if folder in quality), key=quality.__getitem__)
         of_these = f"checkpoints with a validation's {metric}"
     number, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
@@ -112,14 +112,14 @@ def _by_name(found: Sequence[Path]) -> list[Path]:
 
 
 def _update(member: Path) -> int:
-    state = folders.read_state(member)
+    state = run_directory.read_state(member)
     if "averaged" in state:
         raise InputError(f"{member}: is an average itself; name the checkpoints that it was made of")
     try:
         return int(state["position"]["update"])
     except (KeyError, TypeError, ValueError):
         raise InputError(
-            f"{member / folders.STATE}: unreadable checkpoint, delete its folder or restore it: no position"
+            f"{member / run_directory.STATE}: unreadable checkpoint, delete its folder or restore it: no position"
         ) from None
 
 
@@ -127,14 +127,15 @@ def _refuse_strangers(members: Sequence[Path]) -> None:
     """Raises InputError unless checkpoints are complete and agree in vocabulary and model; dropout, which has no
     weights, may differ."""
     first, *others = members
-    vocabulary = folders.read_state(first).get("vocabulary")
+    vocabulary = run_directory.read_state(first).get("vocabulary")
     for other in others:
-        if folders.read_state(other).get("vocabulary") != vocabulary:
+        if run_directory.read_state(other).get("vocabulary") != vocabulary:
             raise InputError(f"{other}: was trained with another vocabulary than {first}")
     runs = {run: experiments.load(run / experiments.FILE) for run in dict.fromkeys(map(run_of, members))}
     for member in members:
-        folders.verify(member, [folders.STATE])  # the checksums of weights are verified when they are averaged
-        checked_state(member, runs[run_of(member)], folders.read_lengths(run_of(member)))
+        # the checksums of weights are verified when they are averaged
+        run_directory.verify(member, [run_directory.STATE])
+        checked_state(member, runs[run_of(member)], run_directory.read_lengths(run_of(member)))
     for other in others:
         changed = differences(runs[run_of(first)].model, runs[run_of(other)].model)
         if changed := list(filter(experiments.decides, changed)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import tempfile
 from collections import deque
@@ -22,14 +23,14 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
-from nmt.data.context import BREAK, Document, context_tokens
+from nmt.data.context import BREAK, DocumentContext, context_tokens
 from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
 from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
-from nmt.data.report import FIRST_LINES, LineCount, Report, ValidReport
+from nmt.data.report import Report, ValidReport
 from nmt.data.sides import doubts
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
-from nmt.data.tally import CorpusTally, LineTally, SideTally
+from nmt.data.tally import CorpusTally, LineCounter, LineTally, SideTally
 from nmt.data.temperature import tempered_weights
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
@@ -110,10 +111,10 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
             mark_duplicates(scratch / "verdicts.bin", scratch / "hashes.bin", scratch)
             mark_duplicates(scratch / "verdicts.bin", scratch / "near.bin", scratch, verdict=Verdict.NEAR_DUPLICATE)
         tokenizers.save(partial)
-        encode = _Encoder(config, tokenizers, tokenise)
+        encode = functools.partial(_with_tokens, tokenizers, tokenise)
         lines = LineTally(config.source_language)
-        tallies, sides = _store_train(config, encode, scratch / "verdicts.bin", partial / "train", lines)
-        valid = _store_valid(config, encode, partial / "valid") if config.valid_corpora else None
+        tallies, sides = _store_train(config, tokenizers, encode, scratch / "verdicts.bin", partial / "train", lines)
+        valid = _store_valid(config, tokenizers, encode, partial / "valid") if config.valid_corpora else None
     report = Report(
         corpora=tuple(tally.report() for tally in tallies),
         valid=valid,
@@ -211,9 +212,10 @@ _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Enc
 def tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
     """Context manager of a function that tokenises in threads, or on a cluster."""
     if cluster is None:
-        with ThreadPoolExecutor(config.workers or _cores()) as executor:
+        threads = config.workers or _cores()
+        with ThreadPoolExecutor(threads) as executor:
             try:
-                yield functools.partial(_in_threads, executor, (config.workers or _cores()) + 1)
+                yield functools.partial(_in_threads, executor, threads + 1)
             except BaseException:
                 executor.shutdown(cancel_futures=True)
                 raise
@@ -284,40 +286,28 @@ def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Rag
     return ids, Ragged.of([np.array(each.word_of_piece, np.int32) for each in encoded])
 
 
-class _Encoder:
-    """Joins every block with its tokens, in order."""
-
-    def __init__(self, config: DataConfig, tokenizers: TokenizerPair, tokenise: _Tokenise) -> None:
-        self.tokenizers = tokenizers
-        self._config = config
-        self._tokenise = tokenise
-
-    def __call__(self, blocks: Iterator[_Rows]) -> Iterator[tuple[_Rows, _Encoded]]:
-        begun: deque[_Rows] = deque()
-        context, max_length = self._config.context, self._config.filters.max_length
-
-        def texts() -> Iterator[_Texts]:
-            for block in blocks:
-                begun.append(block)
-                yield _Texts(block.sources, block.targets, block.wants_words, context, max_length)
-
-        for encoded in self._tokenise(self.tokenizers, texts()):
-            yield begun.popleft(), encoded
-
-
 class _Rows(NamedTuple):
     """The pairs of a block that have passed the filters so far. `verdicts`, `near` and `first_line` are those of the
     whole block."""
 
     first_line: int
     verdicts: npt.NDArray[np.uint8]
-    sources: list[str]
-    targets: list[str]
+    texts: _Texts
     near: npt.NDArray[np.bool_]
     """Mask of the near-duplicates that pass."""
     links: Ragged | None = None
     """Two numbers for each link; None means that the corpus has no links."""
-    wants_words: bool = False
+
+
+_Encode: TypeAlias = Callable[[Iterable[_Rows]], Iterator[tuple[_Rows, _Encoded]]]
+
+
+def _with_tokens(
+    tokenizers: TokenizerPair, tokenise: _Tokenise, blocks: Iterable[_Rows]
+) -> Iterator[tuple[_Rows, _Encoded]]:
+    """Joins every block with its tokens, in order."""
+    blocks, ahead = itertools.tee(blocks)
+    return zip(blocks, tokenise(tokenizers, (block.texts for block in ahead)), strict=True)
 
 
 def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) -> Ragged | None:
@@ -340,24 +330,16 @@ def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) 
 
 
 def _store_train(
-    config: DataConfig, encode: _Encoder, verdicts: Path, folder: Path, lines: LineTally
+    config: DataConfig, tokenizers: TokenizerPair, encode: _Encode, verdicts: Path, folder: Path, lines: LineTally
 ) -> tuple[list[CorpusTally], tuple[SideTally, SideTally]]:
     """Reads all pairs again and writes those that pass. `verdicts` is the file of the survey."""
     corpora = config.train_corpora
     keep_text, keep_links = config.subwords.sampling > 0, any(corpus.links is not None for corpus in corpora)
     tallies = [CorpusTally(corpus.name, corpus.weight) for corpus in corpora]
-    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
-    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
-    stored = [_stored(corpus, corpus.weight, encode.tokenizers) for corpus in corpora]
+    sides = (SideTally(tokenizers.source.size), SideTally(tokenizers.target.size))
+    stored = [_stored(corpus, corpus.weight, tokenizers) for corpus in corpora]
     with (
-        StoreWriter(
-            folder,
-            corpora=stored,
-            vocabulary_sizes=sizes,
-            keep_text=keep_text,
-            keep_links=keep_links,
-            keep_context=config.context > 0,
-        ) as writer,
+        _store(config, tokenizers, folder, stored, keep_text=keep_text, keep_links=keep_links) as writer,
         verdicts.open("rb") as verdict_file,
     ):
         for number, corpus in enumerate(corpora):
@@ -369,10 +351,9 @@ def _store_train(
                 near = (verdicts == Verdict.NEAR_DUPLICATE) & (not config.filters.near_duplicates)
                 verdicts[near] = Verdict.KEPT
                 rows = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
-                sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
                 links = _links(corpus, block, rows)
                 wants_words = links is not None and writer.keep_words
-                return _Rows(block.first_line, verdicts, sources, targets, near, links, wants_words)
+                return _Rows(block.first_line, verdicts, _texts(config, block, rows, wants_words), near, links)
 
             for block, encoded in encode(
                 map(passed, _in_document(config, _progress(corpus, "tokenising", config.faulty)))
@@ -380,20 +361,9 @@ def _store_train(
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT
-                lines.add([block.sources[row] for row in np.flatnonzero(kept).tolist()])
-                sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
-                words = encoded.words and (encoded.words[0].select(kept), encoded.words[1].select(kept))
-                texts: list[Text] | None = None
-                if keep_text:
-                    texts = [Text(block.sources[row], block.targets[row]) for row in np.flatnonzero(kept).tolist()]
-                writer.append(
-                    corpus=number, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
-                    sources=sources, targets=targets, texts=texts,
-                    links=block.links and block.links.select(kept), words=words, contexts=encoded.contexts.select(kept),
-                )  # fmt: skip
+                lines.add(list(itertools.compress(block.texts.sources, kept)))
+                _append(writer, number, block, encoded, kept, sides)
                 tallies[number].add(block.first_line, block.verdicts, block.near & (block.verdicts == Verdict.KEPT))
-                sides[0].add(sources, int(encoded.source_words[kept].sum()))
-                sides[1].add(targets, int(encoded.target_words[kept].sum()))
         if verdict_file.read(1):
             raise InputError(f"{corpora[-1].name}: changed while it was read; run `nmt prepare` again")
         weights = tempered_weights(corpora, [tally.kept for tally in tallies], config.temperature)
@@ -403,53 +373,70 @@ def _store_train(
     return tallies, sides
 
 
+def _store_valid(config: DataConfig, tokenizers: TokenizerPair, encode: _Encode, folder: Path) -> ValidReport:
+    """Writes every pair of every corpus, so that scores are over the whole set."""
+    corpora = config.valid_corpora
+    sides = (SideTally(tokenizers.source.size), SideTally(tokenizers.target.size))
+    pairs, blank, too_long = 0, LineCounter(), LineCounter()
+    stored = [_stored(corpus, 1.0, tokenizers) for corpus in corpora]
+    with _store(config, tokenizers, folder, stored, keep_text=True) as writer:
+        for number, corpus in enumerate(corpora):
+            blocks = (
+                _Rows(block.first_line, no_row.view(np.uint8), _texts(config, block, range(len(no_row))), no_row)
+                for block in _in_document(config, read_blocks(corpus))
+                for no_row in (np.zeros(len(block.sources), np.bool_),)
+            )
+            for block, encoded in encode(blocks):
+                _append(writer, number, block, encoded, ~block.near, sides)
+                shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
+                longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
+                blank.add(block.first_line + np.flatnonzero(shorter == 0))
+                too_long.add(block.first_line + np.flatnonzero(longer > config.filters.max_length))
+                pairs += len(shorter)
+        writer.finish()
+    return ValidReport(
+        name=", ".join(corpus.name for corpus in corpora), pairs=pairs,
+        blank=blank.report(), too_long=too_long.report(), unknown=(sides[0].unknown, sides[1].unknown),
+    )  # fmt: skip
+
+
+def _texts(config: DataConfig, block: PairBlock, rows: Sequence[int], wants_words: bool = False) -> _Texts:
+    sources, targets = [block.sources[row] for row in rows], [block.targets[row] for row in rows]
+    return _Texts(sources, targets, wants_words, config.context, config.filters.max_length)
+
+
 def _stored(corpus: CorpusConfig, weight: float, tokenizers: TokenizerPair) -> StoredCorpus:
     prefix = () if corpus.languages is None else (tokenizers.source.languages[corpus.languages[1]],)
     return StoredCorpus(corpus.name, weight, prefix)
 
 
-def _store_valid(config: DataConfig, encode: _Encoder, folder: Path) -> ValidReport:
-    """Writes every pair of every corpus, so that scores are over the whole set."""
-    corpora = config.valid_corpora
-    sizes = (encode.tokenizers.source.size, encode.tokenizers.target.size)
-    sides = (SideTally(sizes[0]), SideTally(sizes[1]))
-    blank: list[int] = []
-    too_long: list[int] = []
-    pairs = 0
-    stored = [_stored(corpus, 1.0, encode.tokenizers) for corpus in corpora]
-    with StoreWriter(
-        folder, corpora=stored, vocabulary_sizes=sizes, keep_text=True, keep_context=config.context > 0
-    ) as writer:
-        for number, corpus in enumerate(corpora):
-            blocks = (
-                _Rows(block.first_line, no_row.view(np.uint8), block.sources, block.targets, no_row)
-                for block in _in_document(config, read_blocks(corpus))
-                for no_row in (np.zeros(len(block.sources), np.bool_),)
-            )
-            for block, encoded in encode(blocks):
-                lines = block.first_line + np.arange(len(block.sources))
-                texts = [Text(source, target) for source, target in zip(block.sources, block.targets, strict=True)]
-                writer.append(
-                    corpus=number, lines=lines, sources=encoded.sources, targets=encoded.targets, texts=texts,
-                    contexts=encoded.contexts,
-                )  # fmt: skip
-                sides[0].add(encoded.sources, int(encoded.source_words.sum()))
-                sides[1].add(encoded.targets, int(encoded.target_words.sum()))
-                shorter = np.minimum(encoded.sources.lengths, encoded.targets.lengths)
-                longer = np.maximum(encoded.sources.lengths, encoded.targets.lengths)
-                blank += lines[shorter == 0].tolist()
-                too_long += lines[longer > config.filters.max_length].tolist()
-                pairs += len(lines)
-        writer.finish()
-    return ValidReport(
-        name=", ".join(corpus.name for corpus in corpora), pairs=pairs,
-        blank=_line_count(blank), too_long=_line_count(too_long),
-        unknown=(sides[0].unknown, sides[1].unknown),
+def _store(
+    config: DataConfig, tokenizers: TokenizerPair, folder: Path, corpora: Sequence[StoredCorpus],
+    *, keep_text: bool, keep_links: bool = False,
+) -> StoreWriter:  # fmt: skip
+    sizes = (tokenizers.source.size, tokenizers.target.size)
+    return StoreWriter(
+        folder, corpora=corpora, vocabulary_sizes=sizes, keep_text=keep_text, keep_links=keep_links,
+        keep_context=config.context > 0,
     )  # fmt: skip
 
 
-def _line_count(lines: Sequence[int]) -> LineCount:
-    return LineCount(pairs=len(lines), first_lines=tuple(lines[:FIRST_LINES]))
+def _append(
+    writer: StoreWriter, corpus: int, block: _Rows, encoded: _Encoded, kept: npt.NDArray[np.bool_],
+    sides: tuple[SideTally, SideTally],
+) -> None:  # fmt: skip
+    """Writes the pairs of a block that the mask keeps, and counts their tokens."""
+    sources, targets = encoded.sources.select(kept), encoded.targets.select(kept)
+    texts = itertools.compress(map(Text, block.texts.sources, block.texts.targets), kept)
+    writer.append(
+        corpus=corpus, lines=block.first_line + np.flatnonzero(block.verdicts == Verdict.KEPT),
+        sources=sources, targets=targets, texts=[*texts] if writer.keep_text else None,
+        links=block.links and block.links.select(kept),
+        words=encoded.words and (encoded.words[0].select(kept), encoded.words[1].select(kept)),
+        contexts=encoded.contexts.select(kept),
+    )  # fmt: skip
+    sides[0].add(sources, int(encoded.source_words[kept].sum()))
+    sides[1].add(targets, int(encoded.target_words[kept].sum()))
 
 
 def _progress(corpus: TrainingCorpusConfig, description: str, faulty: Faulty) -> Iterator[PairBlock]:
@@ -461,7 +448,7 @@ def _progress(corpus: TrainingCorpusConfig, description: str, faulty: Faulty) ->
 
 def _in_document(config: DataConfig, blocks: Iterator[PairBlock]) -> Iterator[PairBlock]:
     """Yields the blocks of a corpus; for a model with context each source knows the lines before it."""
-    document = Document()
+    document = DocumentContext()
     for block in blocks:
         yield replace(block, sources=[*document.sentences(block.sources)]) if config.context else block
 
@@ -480,5 +467,4 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
 
 def _cores() -> int:
     """Counts the cores that this process may use."""
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
 from nmt.evaluation.report import Evaluation, TermRecall
-from nmt.evaluation.translation import METRICS, Score, metric, scores, warn_of_bleu
+from nmt.evaluation.translation import METRICS, MetricScore, metric, scores, warn_of_bleu
 from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
+    from nmt.evaluation.perplexity import Prediction
     from nmt.translator.translator import Loader, Translator
 
 Plot: TypeAlias = Callable[[Mapping[str, Sequence[LengthScores]]], None]
@@ -41,29 +42,33 @@ class Scoring:
     term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
     """Function that counts the terms of a glossary in sources and translations."""
 
-    def lengths(
-        self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
-    ) -> tuple[LengthScores, ...] | None:
-        """Scores translations by source length."""
-        if self.edges is None:
-            return None
-        return by_length(
-            sources, hypotheses, references, edges=self.edges, lowercase=self.lowercase, tokenize=self.tokenize
-        )
-
-    def terms(self, sources: Sequence[str], hypotheses: Sequence[str]) -> TermRecall | None:
-        """Counts terms."""
-        return None if self.term_recall is None else self.term_recall(sources, hypotheses)
-
-    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, ...]:
+    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[MetricScore, ...]:
         """Scores translations."""
         metrics = (*METRICS, *self.metrics)
         return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize, metrics=metrics)
 
+    def evaluation(
+        self,
+        sources: Sequence[str],
+        hypotheses: Sequence[str],
+        references: Sequence[str],
+        predictions: Mapping[str, Prediction],
+        waits: Sequence[WaitScore] = (),
+    ) -> Evaluation:
+        """Computes all figures of translations; without ``sources``, not those by source length and of terms."""
+        warn_of_bleu(references, tokenize=self.tokenize)
+        lengths = terms = None
+        if sources and self.edges is not None:
+            lengths = by_length(
+                sources, hypotheses, references, edges=self.edges, lowercase=self.lowercase, tokenize=self.tokenize
+            )
+        if sources and self.term_recall is not None:
+            terms = self.term_recall(sources, hypotheses)
+        return Evaluation(self.scores(hypotheses, references), predictions, lengths, waits, terms)
+
 
 def evaluate(
-    model: str | None,
-    overrides: Sequence[str],
+    load: Loader,
     *,
     source: Path | None,
     reference: Path | None,
@@ -71,9 +76,6 @@ def evaluate(
     scoring: Scoring,
     plot: Plot | None,
     json: bool,
-    device: str,
-    precision: str,
-    load: Loader,
 ) -> None:
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own translations, together with its
     perplexity and token accuracy on the references; without any file, it does so for each of ``data.test`` in the
@@ -94,7 +96,7 @@ def evaluate(
             lines = _sides(source, reference)
             if not lines[0]:
                 raise InputError(f"{source}: holds no line to translate")
-        translator = load(model, device=device, precision=precision, overrides=overrides)
+        translator = load()
         if lines is not None:
             evaluations = {"": of_model(translator, *lines, scoring)}
         else:
@@ -115,19 +117,15 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
     _check_counts(hypothesis, hypotheses, reference, references)
     if not hypotheses:
         raise InputError(f"{hypothesis}: holds no line to evaluate, nor does {reference}")
-    warn_of_bleu(references, tokenize=scoring.tokenize)
-    lengths = terms = None
-    if source is not None:
-        lengths, terms = scoring.lengths(sources, hypotheses, references), scoring.terms(sources, hypotheses)
-    return Evaluation(scoring.scores(hypotheses, references), lengths=lengths, terms=terms)
+    return scoring.evaluation(sources, hypotheses, references, {})
 
 
 def of_model(translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring) -> Evaluation:
     """Computes the scores of a model's translations, and its predictions of the references."""
-    from nmt.evaluation.feeds import FEEDS
+    from nmt.evaluation.perplexity import FEEDS
 
     translator.trained.warn_of_language(sources)
-    sources = Document().sentences(sources)  # a model may read previous sentences
+    sources = DocumentContext().sentences(sources)  # a model may read previous sentences
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
         waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
@@ -139,11 +137,8 @@ def of_model(translator: Translator, sources: Sequence[str], references: Sequenc
             bar.update(len(sources))
     for warning in translator.cut_warnings(translations):
         log.warning(warning)
-    warn_of_bleu(references, tokenize=scoring.tokenize)
     hypotheses = [translation.text for translation in translations]
-    lengths = scoring.lengths(sources, hypotheses, references)
-    terms = scoring.terms(sources, hypotheses)
-    return Evaluation(scoring.scores(hypotheses, references), predictions, lengths, waits, terms)
+    return scoring.evaluation(sources, hypotheses, references, predictions, waits)
 
 
 def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nmt.alignment.error_rate import AlignmentScore, score_pair
+from nmt.alignment.error_rate import RATES, AlignmentScore, score_pair
 from nmt.alignment.formats import read_gold
 from nmt.alignment.link_files import read_links
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, percentile_interval, resampled_sums
-
-_RATES: Mapping[str, Callable[[AlignmentScore], float]] = {
-    "aer": lambda score: score.aer,
-    "precision": lambda score: score.precision,
-    "recall": lambda score: score.recall,
-    "f1": lambda score: score.f1,
-}
-
-_NAMES = {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1 (sure)"}
 
 
 @dataclass(frozen=True)
@@ -37,10 +28,10 @@ class AlignmentEvaluation:
 
     def lines(self) -> list[str]:
         """Formats a table in per cent."""
-        rows = [("", "rate", "95% interval")]
+        lines = [f"{'':9}   rate    95% interval"]
         for key, each in self.estimates.items():
-            rows.append((_NAMES[key], f"{100 * each.value:.1f}", f"{100 * each.low:.1f} to {100 * each.high:.1f}"))
-        lines = [f"{name:9}  {rate:>5}  {interval:>14}" for name, rate, interval in rows]
+            interval = f"{100 * each.low:.1f} to {100 * each.high:.1f}"
+            lines.append(f"{RATES[key]:9}  {100 * each.value:5.1f}  {interval:>14}")
         return [*lines, f"{self.score.sentences} sentences, {self.score.predicted} links, {self.score.sure} sure"]
 
     def tree(self) -> dict[str, Any]:
@@ -79,7 +70,7 @@ def evaluation(pairs: Sequence[AlignmentScore], *, resamples: int = RESAMPLES, s
     scores = [AlignmentScore(*map(int, sum_K)) for sum_K in sums_RK.tolist()]
     total = sum(pairs, AlignmentScore())
     estimates = {
-        key: Estimate(rate(total), *percentile_interval(np.array([rate(each) for each in scores])))
-        for key, rate in _RATES.items()
+        rate: Estimate(getattr(total, rate), *percentile_interval(np.array([getattr(each, rate) for each in scores])))
+        for rate in RATES
     }
     return AlignmentEvaluation(total, estimates)

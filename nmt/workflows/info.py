@@ -19,8 +19,8 @@ from nmt.core.terminal_width import printable
 from nmt.experiment import Experiment
 from nmt.models.names import count
 from nmt.models.rnn.readers_config import ContextSourceConfig
-from nmt.training import folders
 from nmt.training import metrics as metrics_files
+from nmt.training import run_directory
 from nmt.training.validation import deciding_metric
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, find, find_checkpoint, is_checkpoint, run_of
 
@@ -34,7 +34,7 @@ _MADE_BY = {ALIGNER: "of nmt aligner", LAYER: "of nmt aligner, for --method trai
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterCounts:
     """A part of the model."""
 
     name: str
@@ -55,7 +55,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSummary:
     """The training corpus. Counts are those of nmt prepare; they are None if its report is missing."""
 
     files: tuple[str, ...]
@@ -108,9 +108,9 @@ class Info:
     """Folder, by the user's name for it."""
     name: str
     """Name of the folder itself, if ``checkpoint`` is a link."""
-    corpus: Corpus
+    corpus: CorpusSummary
     vocabulary: Vocabulary
-    parts: tuple[Part, ...]
+    parts: tuple[ParameterCounts, ...]
     parameters: int
     format: str
     """Number format of the weights, by its name in safetensors."""
@@ -137,20 +137,22 @@ def inspect(model: str | None, overrides: Sequence[str] = ()) -> Info:
     folder = find_checkpoint(named, overrides)
     run = run_of(folder) if is_checkpoint(named) else named
     experiment = experiments.load(run / experiments.FILE, overrides)
-    shapes, form = _header(folder / folders.MODEL)
+    shapes, form = _header(folder / run_directory.MODEL)
     found = _checkpoints(run)
     counts = count({name: prod(shape) for name, shape in shapes.items()})
-    vocabulary = _vocabulary(experiment, shapes, folder / folders.MODEL)
+    vocabulary = _vocabulary(experiment, shapes, folder / run_directory.MODEL)
     return Info(
         run=str(run),
         checkpoint=str(folder),
         name=folder.resolve().name,
         corpus=_corpus(experiment, run),
         vocabulary=vocabulary,
-        parts=tuple(Part(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()),
+        parts=tuple(
+            ParameterCounts(name, _what(name, experiment, vocabulary), numbers) for name, numbers in counts.items()
+        ),
         parameters=sum(counts.values()),
         format=form,
-        bytes=(folder / folders.MODEL).stat().st_size,
+        bytes=(folder / run_directory.MODEL).stat().st_size,
         training=_training(folder),
         metric=experiment.training.validation.metric,
         best=next((checkpoint for checkpoint in found if "best" in checkpoint.links), None),
@@ -171,7 +173,7 @@ def _header(path: Path) -> tuple[dict[str, tuple[int, ...]], str]:
             shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
             forms = {each.get_dtype() for each in slices.values()}
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise folders.Damaged(path, error) from None
+        raise run_directory.Damaged(path, error) from None
     return shapes, ", ".join(sorted(forms))
 
 
@@ -206,7 +208,7 @@ def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
     return words.get(part, "")
 
 
-def _corpus(experiment: Experiment, run: Path) -> Corpus:
+def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
     data = experiment.data
     corpora = data.train_corpora
     pairs = kept = valid = None
@@ -221,12 +223,12 @@ def _corpus(experiment: Experiment, run: Path) -> Corpus:
     names = tuple(each.name for each in corpora)
     if data.imported is not None:
         names = (f"imported: {data.imported.name}",)
-    return Corpus(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
+    return CorpusSummary(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
 def _training(folder: Path) -> Training:
-    state = folders.read_state(folder)
-    written = datetime.fromtimestamp((folder / folders.STATE).stat().st_mtime, UTC).isoformat("T", "seconds")
+    state = run_directory.read_state(folder)
+    written = datetime.fromtimestamp((folder / run_directory.STATE).stat().st_mtime, UTC).isoformat("T", "seconds")
     try:
         if "position" not in state:
             return Training(int(state.get("update", _update(folder))), None, None, None, None, written)
@@ -235,7 +237,7 @@ def _training(folder: Path) -> Training:
         spent = float(place["seconds"])
         return Training(int(place["update"]), epoch, int(place["tokens"]), spent, str(state["precision"]), written)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise folders.Damaged(folder / folders.STATE, error) from None
+        raise run_directory.Damaged(folder / run_directory.STATE, error) from None
 
 
 def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
@@ -249,9 +251,9 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
             f"{run / metrics_files.FILE}: is not a file of metrics as nmt train writes it: {error}"
         ) from None
     leading = {name: (run / name).resolve() for name in LINKS if (run / name).exists()}
-    figures = {folder: validated.get(_update(folder), {}) for folder in folders.steps(run)}
-    for folder in folders.averages(run):
-        measured = folders.read_state(folder).get("measured")
+    figures = {folder: validated.get(_update(folder), {}) for folder in run_directory.checkpoint_paths(run)}
+    for folder in run_directory.average_paths(run):
+        measured = run_directory.read_state(folder).get("measured")
         figures[folder] = _figures(measured) if isinstance(measured, dict) else {}
     return tuple(
         Checkpoint(
@@ -291,8 +293,12 @@ def _exported(run: Path) -> tuple[Exported, ...]:
 
 def text(info: Info) -> str:
     """Formats a page: the run, the parts of the model, its training, the files, and the commands to continue with."""
+    directions = info.corpus.directions or [info.corpus.languages or ()]
+    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
+    named = info.checkpoint.rpartition("/")[2]
+    own = "" if named == info.name else f" ({named})"
     sections = [
-        _head_lines(info),
+        [f"{info.run}{languages}: checkpoint {info.name}{own}"],
         _model_lines(info),
         _fact_lines(info),
         _checkpoint_lines(info),
@@ -300,14 +306,6 @@ def text(info: Info) -> str:
         _command_lines(info),
     ]
     return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
-
-
-def _head_lines(info: Info) -> list[str]:
-    directions = info.corpus.directions or [info.corpus.languages or ()]
-    languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
-    named = info.checkpoint.rpartition("/")[2]
-    own = "" if named == info.name else f" ({named})"
-    return [f"{info.run}{languages}: checkpoint {info.name}{own}"]
 
 
 def _model_lines(info: Info) -> list[str]:
@@ -357,13 +355,11 @@ def _checkpoint_lines(info: Info) -> list[str]:
     if not info.checkpoints:
         return []
     names = list(dict.fromkeys(name for each in info.checkpoints for name in each.figures))
-    head = ("checkpoints", *names, "")
-    return _table([head, *(_row(each, names) for each in info.checkpoints)], right=range(1, len(names) + 1), indent="")
-
-
-def _row(checkpoint: Checkpoint, names: Sequence[str]) -> tuple[str, ...]:
-    shown = (f"{checkpoint.figures[name]:.2f}" if name in checkpoint.figures else "-" for name in names)
-    return (checkpoint.name, *shown, ", ".join(checkpoint.links))
+    rows = [("checkpoints", *names, "")]
+    for each in info.checkpoints:
+        shown = (f"{each.figures[name]:.2f}" if name in each.figures else "-" for name in names)
+        rows.append((each.name, *shown, ", ".join(each.links)))
+    return _table(rows, right=range(1, len(names) + 1), indent="")
 
 
 def _file_lines(info: Info) -> list[str]:
@@ -376,7 +372,9 @@ def _file_lines(info: Info) -> list[str]:
 
 
 def _command_lines(info: Info) -> list[str]:
-    model = shlex.quote(info.run if info.name in _used(info) else info.checkpoint)
+    linked = [each for link in ("best", "latest") for each in info.checkpoints if link in each.links]
+    used = (linked or info.checkpoints[-1:])[:1]  # the checkpoint that is used for the run directory
+    model = shlex.quote(info.run if info.name in [each.name for each in used] else info.checkpoint)
     run = shlex.quote(info.run)
     targets = {target for _, target in info.corpus.directions}
     to = " --to LANGUAGE" if len(targets) > 1 else ""
@@ -393,15 +391,6 @@ def _command_lines(info: Info) -> list[str]:
     if not (LAYER in info.files and ALIGNER in info.files):
         rows.insert(3, ("align better", f"nmt aligner {model}"))
     return ["go on with", *_table(rows)]
-
-
-def _used(info: Info) -> tuple[str, ...]:
-    """Finds the checkpoint that is used for the run directory."""
-    for link in ("best", "latest"):
-        for each in info.checkpoints:
-            if link in each.links:
-                return (each.name,)
-    return (info.checkpoints[-1].name,) if info.checkpoints else ()
 
 
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:

@@ -24,10 +24,10 @@ from nmt.config.yaml_source import write
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.splitting import Held, Survey, survey, write_parts
-from nmt.data.whole_folder import locked, made_whole
 from nmt.data.words import text_words, white_space_words
 from nmt.experiment import Experiment
 from nmt.translator.find_run import find_checkpoint, run_of
@@ -51,7 +51,7 @@ was killed."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class CorpusParts:
     """The user's corpora, and the numbers of pairs to hold out for the others; None means a number that suits the
     corpus."""
 
@@ -94,7 +94,7 @@ Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
 
 def init_config(
     name: str,
-    parts: Parts,
+    parts: CorpusParts,
     *,
     seed: int,
     cuda: bool,
@@ -197,7 +197,7 @@ def _duration(seconds: float) -> str:
     return f"about {max(seconds / 60, 1):.0f} min" if seconds < 7200 else f"about {seconds / 3600:.1f} hours"
 
 
-def _hold_out(parts: Parts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
+def _hold_out(parts: CorpusParts, found: Survey, folder: Path, seed: int) -> tuple[Held, dict[str, CorpusConfig]]:
     """Writes the training pairs and those held out of them to a new folder; returns their numbers, and the parts."""
     usual = max(1, min(MOST_HELD_OUT, found.pairs // 20))
     counts = {part: usual if count is None else count for part, count in parts.held_out.items()}
@@ -228,7 +228,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     with locked(folder):
         if folder.exists() and not (folder / UNFINISHED).exists():
             raise InputError(f"{folder}: is there already; give another NAME, or delete it")
-        with made_whole(folder) as unfinished:
+        with replace_folder(folder) as unfinished:
             (unfinished / UNFINISHED).touch()
             yield unfinished
 
@@ -448,7 +448,8 @@ def config_text(
             "  # Attention also learns from the word links of nmt align --learn. Few pairs gain much from it.\n"
             "  guided_attention: {weight: 0.3}\n"
         )
-    sections = "".join(_corpus(part, corpus) for part, corpus in corpora.items())
+    trees = {part: corpus.model_dump(mode="json", exclude_defaults=True) for part, corpus in corpora.items()}
+    sections = indent(write(trees), "  ")
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:
         every = max(50 if validations == VALIDATIONS else 1, updates // validations)
@@ -490,11 +491,3 @@ training:
   label_smoothing: 0.1
   stopping: {{updates: {updates}}}
 {validation}{size.search}"""
-
-
-def _corpus(part: str, corpus: CorpusConfig) -> str:
-    files = {"pairs": corpus.pairs} if corpus.pairs is not None else {"source": corpus.source, "target": corpus.target}
-    if isinstance(corpus, TrainingCorpusConfig) and corpus.links is not None:
-        files["links"] = corpus.links
-    lines = write({name: str(path) for name, path in files.items()})
-    return f"  {part}:\n" + "".join(f"    {line}\n" for line in lines.splitlines())

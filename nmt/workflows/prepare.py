@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import DataConfig
 from nmt.data.prepared import PreparedData, corpus_key, find, open_folder
-from nmt.data.whole_folder import locked, made_whole
 
 if TYPE_CHECKING:
     from nmt.workflows.build_corpus import OpenRunner
@@ -55,13 +55,13 @@ def prepare(
         from nmt.workflows.build_corpus import build, tokenising
 
         try:
-            with tokenising(config, cluster) as tokenise, made_whole(folder) as partial:
+            with tokenising(config, cluster) as tokenise, replace_folder(folder) as partial:
                 report = build(config, seed, partial, tokenise)
                 (partial / "report.json").write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
                 (partial / "state.json").write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
         except OSError as error:  # errors of reading are InputErrors by now
             raise InputError(f"data.prepared: {folder} cannot be written: {error.strerror or error}") from error
-        from nmt.data.report_table import report_table
+        from nmt.data.report import report_table
 
         for line in report_table(report):
             log.info(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
@@ -17,22 +16,11 @@ from nmt.workflows.output_files import text_file
 ScoreFormat = Literal["text", "tsv", "jsonl"]
 
 
-def score(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    source: Path,
-    target: Path,
-    output: Path | None,
-    format: ScoreFormat,
-    device: str,
-    precision: str,
-    load: Loader,
-) -> None:
+def score(load: Loader, *, source: Path, target: Path, output: Path | None, format: ScoreFormat) -> None:
     """Writes the score of each pair of lines under the model, one line for each, in order; None means stdout."""
     refuse_overwriting(output, source, target)
     check_readable(source, target)
-    translator = load(model, device=device, precision=precision, overrides=overrides)
+    translator = load()
     with ExitStack() as stack:
         stream = stack.enter_context(text_file(output))
         for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):
@@ -42,18 +30,16 @@ def score(
 
 
 def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
-    if not score.tokens:  # the pair is too long
-        blank = {"line": number, "score": None, "log_prob": None, "tokens": (), "token_log_probs": ()}
-        return {"text": "", "tsv": "\t\t", "jsonl": json_line(blank)}[format]
+    is_blank = not score.tokens  # the pair is too long
     if format == "text":
-        return f"{score.score:.6f}"
+        return "" if is_blank else f"{score.score:.6f}"
     if format == "tsv":
-        return f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
+        return "\t\t" if is_blank else f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
     return json_line(
         {
             "line": number,
-            "score": round(score.score, 6),
-            "log_prob": round(score.log_prob, 6),
+            "score": None if is_blank else round(score.score, 6),
+            "log_prob": None if is_blank else round(score.log_prob, 6),
             "tokens": score.tokens,
             "token_log_probs": [round(each, 6) for each in score.token_log_probs],
         }

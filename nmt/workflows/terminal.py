@@ -22,7 +22,7 @@ def count_lines(path: Path) -> int | None:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
-def typed_lines() -> Iterator[list[Line]]:
+def interactive_lines() -> Iterator[list[Line]]:
     """Yields the lines typed at a prompt, one by one, until the end of the input. If Python has GNU Readline or
     libedit, lines can be edited and recalled."""
     with suppress(ImportError):

@@ -9,13 +9,14 @@ import shlex
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt import experiment as experiments
+from nmt import plugins
 from nmt.config.structure import differences, dump
 from nmt.core import log
 from nmt.core.device import Compute, compute
@@ -23,27 +24,32 @@ from nmt.core.errors import InputError
 from nmt.core.files import make_folder, naming
 from nmt.core.seed import seed_everything
 from nmt.data.batching import epoch_batches, padding_waste
-from nmt.data.config import DataConfig
-from nmt.data.pieces import Lengths
 from nmt.data.prepared import PreparedData
+from nmt.data.segments import SourceLengths
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import Experiment
+from nmt.models.config import ModelConfig
 from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.config import EmbeddingConfig
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders, validation
-from nmt.training.processes import Processes, launched
+from nmt.training import run_directory, validation
+from nmt.training.config import TrainingConfig
+from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
-from nmt.translator.find_run import find_checkpoint, note_training, run_of
+from nmt.translator.find_run import find_checkpoint, record_last_run, run_of
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest, checked_state
+from nmt.translator.manifest import CheckpointManifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
 from nmt.translator.validation import Validation
 from nmt.workflows.prepare import prepare
 
 if TYPE_CHECKING:
     from nmt.translator.validation_table import Table
+
+EVENTS = ("on_update", "on_validation", "on_checkpoint")
+"""Methods of a callback, which observes a training and may stop it."""
 
 LOCK = ".lock"
 """File in a run directory, locked by the process that trains in it, which writes its name there."""
@@ -65,18 +71,18 @@ def train(
     Prepares the corpus first if needed. The processes that a launcher such as torchrun has started train together, and
     the first one logs for all. ``skip_damaged`` goes on from the newest checkpoint that is whole, where a newer one is
     damaged. ``extend`` allows another number of updates where the learning rate's schedule depends on it, which then is
-    that for the new number. ``callbacks``, for one process, are
-    objects with methods of the names in ``nmt.workflows.callbacks.EVENTS``; see ``observe`` of ``Trainer``. ``threads``
-    chooses those of one process on a CPU, given the number that the newest checkpoint was trained with, if any. Raises
-    InputError for a fault of config, data or environment, for a run directory that another configuration made or
-    another process is training in;
-    after saving, KeyboardInterrupt for Ctrl-C and SystemExit for SIGTERM.
+    that for the new number. ``callbacks``, for one process, are objects with methods of the names in
+    ``EVENTS``; see ``observe`` of ``Trainer``. ``threads`` chooses those of one process on a CPU, given the number that
+    the newest checkpoint was trained with, if any. Raises InputError for a fault of config, data or environment, for a
+    run directory that another configuration made or another process is training in; after saving, KeyboardInterrupt for
+    Ctrl-C and SystemExit for SIGTERM.
     """
-    processes = launched(os.environ)
-    if callbacks:
-        from nmt.workflows.callbacks import check
+    processes = Processes()
+    if {"RANK", "WORLD_SIZE"} & os.environ.keys():
+        from nmt.training.distributed import launched
 
-        check(callbacks, processes)
+        processes = launched(os.environ)
+    _check(callbacks, processes)
     if not processes.is_first:
         log.set_verbosity(log.Verbosity.SILENT)
     run, to, languages = experiment.folder, experiment.search.to, experiment.data.target_languages
@@ -87,28 +93,33 @@ def train(
     make_folder(run, option="run:")
     with _exclusive_run(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
-            folders.recover(run)
+            run_directory.recover(run)
         _refuse_conflicts(run, experiment, extend=extend)
         chosen = compute(processes.device(device), precision, notice=log.info)
         computing: AbstractContextManager[object] = nullcontext()
         if threads is not None and chosen.device.type == "cpu" and processes.size == 1:
-            computing = threads(_begun_with(run))
+            newest, before = run_directory.latest_checkpoint(run), None
+            with suppress(run_directory.Damaged):  # reported when it is restored
+                # None as well for a checkpoint of an older release
+                before = None if newest is None else run_directory.read_state(newest).get("threads")
+            computing = threads(before)
         with processes.connected(chosen.device), computing:
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
-                for line in (*_outcome(trainer), *_next_steps(experiment)):
-                    log.info(line)
+                _report(_outcome(trainer, experiment))
     return run
 
 
-def _begun_with(run: Path) -> int | None:
-    """Returns the number of threads of the newest checkpoint; None if there is no checkpoint, or it is from an older
-    release."""
-    newest = folders.latest(run)
-    with suppress(folders.Damaged):  # reported when it is restored
-        return None if newest is None else folders.read_state(newest).get("threads")
-    return None
+def _check(callbacks: Sequence[object], processes: Processes) -> None:
+    """Raises InputError for an object with a method that would never be called, and for callbacks in several processes,
+    which would have to stop together."""
+    for callback in callbacks:
+        for name in [name for name in dir(callback) if name.startswith("on_")] or ["none of them"]:
+            if name not in EVENTS:
+                raise InputError(f"callbacks: training calls {', '.join(EVENTS)}, and {callback!r} has {name}")
+    if callbacks and processes.size > 1:
+        raise InputError(f"callbacks: are for training in one process, not in {processes.size}; leave them out")
 
 
 def _trainer(
@@ -121,30 +132,33 @@ def _trainer(
 ) -> Trainer:
     """Creates the trainer of a run, with its corpus prepared and its newest checkpoint restored; logs a summary of the
     training."""
-    run = experiment.folder
+    run, config = experiment.folder, experiment.training
     with processes.main_process_first():
         if skip_damaged and processes.is_first:
-            from nmt.training.more import damaged
-
-            damaged.skip_damaged(run)
-        origin, pretrained = _origin(experiment), experiment.model.embedding.pretrained
-        if origin is not None or folders.latest(run) is not None:
-            pretrained = None
-        if pretrained is not None:
+            checkpoints.skip_damaged(run)
+        is_new, corpus = run_directory.latest_checkpoint(run) is None, experiment.data
+        origin = _origin(config.start_from, experiment.model) if is_new and config.start_from is not None else None
+        vectors = experiment.model.embedding.pretrained if is_new and origin is None else None
+        if vectors is not None:
             from nmt.data.corpus import open_bytes
 
-            for path in pretrained.files:
+            for path in vectors.files:
                 open_bytes(path).close()
-        data = prepare(_data(experiment), run=run, seed=experiment.seed)
-    guided = experiment.training.guided_attention is not None
+        if not is_new and corpus.subwords.model is not None:
+            # a run that has started keeps its own copy of a configured subword model
+            subwords = corpus.subwords.model_copy(update={"model": run})
+            corpus = corpus.model_copy(update={"subwords": subwords})
+        data = prepare(corpus, run=run, seed=experiment.seed)
+    guided = config.guided_attention is not None
     if guided and data.train.linked_pairs == 0:
         raise InputError(
             "training.guided_attention: no pair that nmt prepare has kept has a link; see data.train.links"
         )
     seed_everything(experiment.seed)
-    model = _model(experiment, data, chosen, origin=origin, has_vectors=pretrained is not None)
+    model = build_model(experiment.model, data.tokenizers).to(chosen.device)
+    _start(model, experiment.model.embedding, config, data, origin=origin, has_vectors=vectors is not None)
     percentiles = data.report.source.lengths
-    lengths = Lengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
+    lengths = SourceLengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
     if log.is_watched():
         from nmt.translator.validation_table import Table
@@ -154,22 +168,22 @@ def _trainer(
     if data.valid is not None:
         validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
     trainer = Trainer(
-        model,
-        experiment.training,
-        TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
-        run=directory,
+        model=model,
+        config=config,
+        data=TrainingData(data.train, data.tokenizers, experiment.data.subwords.sampling, data.key, linked=guided),
+        directory=directory,
         compute=chosen,
         seed=experiment.seed,
         processes=processes,
         validate=validate,
-        manifest=Manifest.of(experiment, lengths).model_dump(mode="json"),
+        manifest=CheckpointManifest.of(experiment, lengths).model_dump(mode="json"),
         observe=partial(_observe, table or validation.line, callbacks),
     )
     try:
         resumed = trainer.resume()
-    except folders.Damaged as error:
+    except run_directory.Damaged as error:
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
-    if (newest := folders.latest(run)) is not None:
+    if (newest := run_directory.latest_checkpoint(run)) is not None:
         checked_state(newest, experiment, lengths)  # `resume` has verified its checksums
     processes.check_agreement(
         {
@@ -183,11 +197,10 @@ def _trainer(
         # only now, so that a training that is refused does not change the run
         experiments.save(experiment, run / experiments.FILE)
         data.tokenizers.save(run)
-        folders.write_lengths(run, lengths)
+        run_directory.write_lengths(run, lengths)
         write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
-        note_training(run)
-        for line in _summary(experiment, data, model, chosen, processes):
-            log.info(line)
+        record_last_run(run)
+        _report([("run", experiment.run), *_summary(config, experiment.seed, data, model, chosen, processes)])
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
     return trainer
@@ -239,13 +252,14 @@ def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
 
 def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> None:
     """Raises InputError if a run with a checkpoint would resume with another configuration."""
-    path, newest = run / experiments.FILE, folders.latest(run)
+    path, newest = run / experiments.FILE, run_directory.latest_checkpoint(run)
     if newest is None or not path.exists():
         return
-    folders.refuse_newer(newest)
-    if not any(run.glob(f"checkpoints/*/{folders.TRAINING}")):  # it was passed on, or imported
+    run_directory.refuse_newer(newest)
+    if not any(run.glob(f"checkpoints/*/{run_directory.TRAINING}")):  # it was passed on, or imported
         raise InputError(
-            f"{newest}: has no {folders.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from {run}"
+            f"{newest}: has no {run_directory.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from "
+            f"{run}"
         )
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
@@ -275,29 +289,17 @@ def _observe(
         getattr(callback, event, lambda *_: None)(trainer, result)
 
 
-def _data(experiment: Experiment) -> DataConfig:
-    """Returns the corpus to prepare. A run that has started keeps its own copy of a configured subword model."""
-    data = experiment.data
-    if data.subwords.model is None or folders.latest(experiment.folder) is None:
-        return data
-    return data.model_copy(update={"subwords": data.subwords.model_copy(update={"model": experiment.folder})})
-
-
-def _origin(experiment: Experiment) -> Path | None:
-    """Finds the checkpoint that a new run starts from; returns None if it starts from random weights, or has a
-    checkpoint of its own already."""
-    named = experiment.training.start_from
-    if named is None or folders.latest(experiment.folder) is not None:
-        return None
+def _origin(start_from: Path, model: ModelConfig) -> Path:
+    """Finds the checkpoint that a new run starts from. Raises InputError if its model is another one."""
     try:
-        origin = find_checkpoint(named)
+        origin = find_checkpoint(start_from)
     except InputError as error:
         raise InputError(f"training.start_from: {error}") from None
     described = run_of(origin) / experiments.FILE
     old = experiments.load(described)
-    folders.verify(origin, (folders.MODEL, folders.STATE))
-    checked_state(origin, old, folders.read_lengths(run_of(origin)))
-    if changed := list(filter(experiments.decides, differences(old.model, experiment.model))):
+    run_directory.verify(origin, (run_directory.MODEL, run_directory.STATE))
+    checked_state(origin, old, run_directory.read_lengths(run_of(origin)))
+    if changed := list(filter(experiments.decides, differences(old.model, model))):
         raise InputError(
             f"training.start_from: {origin}: is of another model.{changed[0]} than this config; give the model section "
             f"the values that {described} has (dropout and embedding.pretrained may differ)"
@@ -305,92 +307,85 @@ def _origin(experiment: Experiment) -> Path | None:
     return origin
 
 
-def _model(
-    experiment: Experiment, data: PreparedData, chosen: Compute, *, origin: Path | None, has_vectors: bool
-) -> Seq2Seq[Any, Any]:
-    """Builds a new model with the weights that training starts from; those that are not trained are frozen."""
-    model = build_model(experiment, data.tokenizers).to(chosen.device)
+def _start(
+    model: Seq2Seq[Any, Any],
+    embedding: EmbeddingConfig,
+    config: TrainingConfig,
+    data: PreparedData,
+    *,
+    origin: Path | None,
+    has_vectors: bool,
+) -> None:
+    """Gives a new model the weights that training starts from, and freezes those that are not trained."""
     if origin is not None:
-        _start_from(origin, model, data)
+        _start_from(origin, model, data.tokenizers)
     elif has_vectors:
-        from nmt.training.more.pretrained import start_from_vectors
-
-        for line in start_from_vectors(model, experiment.model.embedding, data):
-            log.info(line)
-    config = experiment.training
+        start_from_vectors = plugins.find("parts", "word_vectors", "model.embedding.pretrained")
+        _report(("vectors", text) for text in start_from_vectors(model, embedding, data))
     if config.freeze or config.lora is not None:
-        from nmt.training.more import adapters
-
-        adapters.freeze(model, config.freeze)
-        if config.lora is not None:
-            adapters.add_adapters(model, config.lora)
-    return model
+        restrict = plugins.find("parts", "adapters", "training.freeze" if config.freeze else "training.lora")
+        restrict(model, config.freeze, config.lora)
 
 
-def _start_from(origin: Path, model: Seq2Seq[Any, Any], data: PreparedData) -> None:
+def _start_from(origin: Path, model: Seq2Seq[Any, Any], tokenizers: TokenizerPair) -> None:
     """Gives a new model the weights of a checkpoint; if its vocabulary differs, those of the pieces that both have."""
-    vocabulary = folders.read_state(origin).get("vocabulary")
-    if vocabulary == data.tokenizers.fingerprint:
+    vocabulary = run_directory.read_state(origin).get("vocabulary")
+    if vocabulary == tokenizers.fingerprint:
         checkpoints.load_weights(origin, model)
         log.info(f"starting from {origin}")
         return
-    from nmt.training.more.vocabulary_transfer import load_weights_by_piece
-
+    load_weights_by_piece = plugins.find("parts", "vocabulary_transfer", "training.start_from")
     old = TokenizerPair.load(run_of(origin))
     if vocabulary != old.fingerprint:
         raise InputError(f"training.start_from: {origin}: was trained with another vocabulary than its run has")
-    log.info(f"starting from {origin} {load_weights_by_piece(origin, model, old, data.tokenizers)}")
+    log.info(f"starting from {origin} {load_weights_by_piece(origin, model, old, tokenizers)}")
 
 
 def _summary(
-    experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
-) -> list[str]:
-    """Returns a summary of the training, for the user."""
+    config: TrainingConfig,
+    seed: int,
+    data: PreparedData,
+    model: Seq2Seq[Any, Any],
+    chosen: Compute,
+    processes: Processes,
+) -> Iterator[tuple[str, str]]:
+    """Yields a summary of the training, for the user."""
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     frozen = "" if trained == sum(parts.values()) else f"; trained {trained:,}, {trained / sum(parts.values()):.1%}"
-    config = experiment.training
-    order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
+    order = epoch_batches(data.train, config.batching, seed=seed, epoch=0)
     tokens = int(data.train.target_lengths.sum(dtype="int64")) + len(data.train)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
-    tokenizers = data.tokenizers
-    joint = " (joint)" if tokenizers.joint else ""
+    source, target, joint = data.tokenizers.source, data.tokenizers.target, " (joint)" * data.tokenizers.joint
     valid = "none" if data.valid is None else f"{len(data.valid):,} pairs"
-    rows = [
-        ("run", experiment.run),
-        ("train", f"{len(data.train):,} pairs, {tokens:,} target tokens; valid {valid}"),
-        ("vocabulary", f"{tokenizers.source.size:,} source, {tokenizers.target.size:,} target{joint}"),
-        ("batches", f"{len(order):,} an epoch, padding {waste.source:.1%} of source and {waste.target:.1%} of target"),
-        (
-            "parameters",
-            f"{sum(parts.values()):,}: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()) + frozen,
-        ),
-    ]
+    yield "train", f"{len(data.train):,} pairs, {tokens:,} target tokens; valid {valid}"
+    yield "vocabulary", f"{source.size:,} source, {target.size:,} target{joint}"
+    padding = f"padding {waste.source:.1%} of source and {waste.target:.1%} of target"
+    yield "batches", f"{len(order):,} an epoch, {padding}"
+    of_parts = ", ".join(f"{part} {count:,}" for part, count in parts.items())
+    yield "parameters", f"{sum(parts.values()):,}: {of_parts}{frozen}"
     if (guided := config.guided_attention) is not None:
-        links = f"of {data.train.linked_pairs:,} pairs, for heads {guided.heads} with weight {guided.weight:g}"
-        rows.append(("links", links))
-    rows.append(
-        ("device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}")
-    )
-    return [f"{label:<11}{text}" for label, text in rows]
+        yield "links", f"of {data.train.linked_pairs:,} pairs, for heads {guided.heads} with weight {guided.weight:g}"
+    yield "device", chosen.label if processes.size == 1 else f"{processes.size} processes, each on {chosen.label}"
 
 
-def _outcome(trainer: Trainer) -> list[str]:
-    """Lines that tell what was reached, how long it took, and where the model is."""
-    standing, position = trainer.best_validation, trainer.position
-    time = f"time       {position.seconds / 60:.1f} min, {position.update:,} updates"
-    if standing.best is None:
-        return [time, f"model      {trainer.run_folder() / 'latest'}"]
-    metric = validation.deciding_metric(standing.figures, trainer.config.validation.metric)
-    best = f"best       {metric} {standing.figures[metric]:.2f} at update {standing.best_update:,}"
-    return [best, time, f"model      {trainer.run_folder() / 'best'}"]
-
-
-def _next_steps(experiment: Experiment) -> list[str]:
+def _outcome(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Yields what was reached, how long it took, where the model is, and commands that use it."""
+    best, position = trainer.best_validation, trainer.position
+    if best.best is not None:
+        metric = validation.deciding_metric(best.figures, trainer.config.validation.metric)
+        yield "best", f"{metric} {best.figures[metric]:.2f} at update {best.best_update:,}"
+    yield "time", f"{position.seconds / 60:.1f} min, {position.update:,} updates"
+    yield "model", str(trainer.directory() / ("latest" if best.best is None else "best"))
     run = shlex.quote(experiment.run)
     to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
-    rows = [("translate", f"nmt translate {run}{to} --input FILE --output TRANSLATION")]
+    yield "translate", f"nmt translate {run}{to} --input FILE --output TRANSLATION"
     if experiment.data.test_corpora:
-        rows.append(("measure", f"nmt evaluate {run}"))
-    rows.append(("more", f"nmt info {run}"))
-    return [f"{label:<11}{command}" for label, command in rows]
+        yield "measure", f"nmt evaluate {run}"
+    yield "more", f"nmt info {run}"
+
+
+def _report(rows: Iterable[tuple[str, str]]) -> None:
+    """Logs labels and texts as a table."""
+    for label, text in list(rows):
+        log.info(f"{label:<11}{text}")

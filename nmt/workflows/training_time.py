@@ -23,7 +23,7 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.training.objective import BatchTotals, Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.processes import Processes
@@ -88,7 +88,7 @@ def measure_training(
         one = {"beam": config.validation.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
         search = experiment.search.model_copy(update=one)
         begun = time.monotonic()
-        OwnEngine(for_inference(model, chosen), chosen).translate_ids(sources, search)
+        TorchEngine(for_inference(model, chosen), chosen).translate_ids(sources, search)
         validation = (time.monotonic() - begun) / len(sources)
     warm_up = min(WARM_UP, (len(ends) - 1) // 4)
     seconds, alone = (float(np.diff(times)[warm_up:].mean()) for times in (ends, processor_s))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,15 +19,16 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
-from nmt.translator.find_run import typed
+from nmt.data.corpus import open_text, unpacking
+from nmt.translator.find_run import shell_argument
 from nmt.translator.translator import Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
-from nmt.translator.workers import LoadOptions, Workers
+from nmt.translator.workers import Workers
 from nmt.workflows.output_files import output_file
+from nmt.workflows.terminal import count_lines, interactive_lines
 
 if TYPE_CHECKING:
-    from nmt.data.context import Document
-    from nmt.workflows.lines_beside import LinesBeside
+    from nmt.data.context import DocumentContext
 
 WINDOW_LINES = 2000
 """Number of lines that are sorted by length and translated together; more lines are faster, and take more memory."""
@@ -41,8 +44,8 @@ BESIDE = 2
 """Number of simultaneous windows with another engine, which translates one while Python reads and writes the text of
 the other."""
 
-JUDGED_CHARACTERS = 40
-"""Length of the text after which it is judged if it is in the source language."""
+CHECKED_CHARACTERS = 40
+"""Length of the text from which on its language is checked."""
 
 LIMIT_BYTES = 1 << 16
 """Maximum length of a line; the rest of a longer line is left out, with a warning."""
@@ -50,31 +53,28 @@ LIMIT_BYTES = 1 << 16
 
 def translate(
     model: str | None,
-    overrides: Sequence[str],
+    load: Loader,
     *,
     input: Path | None,
     output: Path | None,
     prefix: Path | None,
     constraints: Path | None,
-    ensemble: Sequence[str],
     format: OutputFormat,
     alignment: bool,
     engine: str,
     workers: int | None,
-    device: str,
-    precision: str,
-    load: Loader,
     context: bool = False,
 ) -> None:
-    """Writes one line for each line read, in order, or with ``format`` tsv one for each of its translations. None means
-    stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of its
-    translation, and words or phrases, separated by tabs, that the translation must contain. ``alignment`` adds the
-    alignment of each translation in jsonl. ``workers`` processes translate; None means several if there is much to
-    translate. With ``context`` lines are sentences, which are read with the preceding ones in their document; a blank
-    line ends a document. A blank line gives a blank line. If a part of a line cannot be translated, a warning names the
-    line, and the rest of it is translated."""
+    """Writes one line for each line read, in order, or with ``format`` tsv one for each of its translations, by the
+    translator that ``load`` returns; ``model`` is the name by which the user has called it. None means stdin and
+    stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of its translation, and
+    words or phrases, separated by tabs, that the translation must contain. ``alignment`` adds the alignment of each
+    translation in jsonl. ``workers`` processes translate; None means several if there is much to translate. With
+    ``context`` lines are sentences, which are read with the preceding ones in their document; a blank line ends a
+    document. A blank line gives a blank line. If a part of a line cannot be translated, a warning names the line, and
+    the rest of it is translated."""
     refuse_overwriting(output, input, prefix, constraints)
-    translator = load(model, device=device, precision=precision, overrides=overrides, ensemble=ensemble, engine=engine)
+    translator = load()
     document = translator.document() if context else None
     options = OutputOptions(format, alignment)
     options.check(translator.search.n_best)
@@ -83,36 +83,30 @@ def translate(
     with ExitStack() as stack:
         stream = stack.enter_context(_reading(input, "--input"))
         prefixes, phrases = (
-            None if path is None else _beside(option, path, stack.enter_context(_reading(path, option)))
+            None if path is None else ParallelLines(f"{option} {path}", stack.enter_context(_reading(path, option)))
             for option, path in (("--prefix", prefix), ("--constraints", constraints))
         )
         sink = stack.enter_context(output_file(output))
         interactive = input is None and sys.stdin.isatty()
         encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
-        total = None
-        if input is not None and log.is_watched():
-            from nmt.workflows.terminal import count_lines
-
-            total = count_lines(input)
         bar = None
         if not interactive:
+            total = count_lines(input) if input is not None and log.is_watched() else None
             bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
-        loading: LoadOptions | None = LoadOptions(
-            load, str(translator.trained.checkpoint), overrides, device, precision, ensemble
-        )
+        in_processes: Callable[[], Translator] | None = partial(load, model=str(translator.trained.checkpoint))
         if engine != "nmt":
-            loading, count, size, after = None, BESIDE, WINDOW_LINES, 1
+            in_processes, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
             on_cpu = translator.trained.compute.device.type == "cpu"
             count, size, after = torch.get_num_threads() if on_cpu else 1, WINDOW_LINES, AFTER
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
-        shared = stack.enter_context(Workers(translator, options, loading, count=count, full=size, after=after))
+        shared = stack.enter_context(Workers(translator, options, in_processes, count=count, full=size, after=after))
         read = (
             Window(
                 window,
-                None if prefixes is None else prefixes.of(window),
-                None if phrases is None else [line.split("\t") for line in phrases.of(window)],
+                None if prefixes is None else prefixes.next_lines(window),
+                None if phrases is None else [line.split("\t") for line in phrases.next_lines(window)],
             )
             for window in _windows(stream, size, document, interactive=interactive)
         )
@@ -124,14 +118,14 @@ def translate(
             sink.write(translation.text.encode(encoding, "replace"))
             sink.flush()
             characters += sum(len(line.text) for line in window.lines)
-            if characters >= JUDGED_CHARACTERS:
+            if characters >= CHECKED_CHARACTERS:
                 translator.trained.warn_of_language(line.text for line in window.lines)
             lines += len(window.lines)
             tokens += translation.subwords
             if bar is not None:
                 bar.update(len(window.lines))
-        for beside in filter(None, (prefixes, phrases)):
-            beside.end(lines)
+        for parallel in filter(None, (prefixes, phrases)):
+            parallel.check_end(lines)
         seconds = max(time.monotonic() - started, 1e-9)
         if not interactive:
             log.detail(
@@ -141,16 +135,15 @@ def translate(
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 
-def _windows(stream: BinaryIO, size: int, document: Document | None, *, interactive: bool) -> Iterator[list[Line]]:
+def _windows(
+    stream: BinaryIO, size: int, document: DocumentContext | None, *, interactive: bool
+) -> Iterator[list[Line]]:
     """Reads lines together; those of a document know the lines before them."""
-    if interactive:
-        from nmt.workflows.terminal import typed_lines
-
-    for window in typed_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
+    for window in interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
         yield in_document(window, document)
 
 
-def in_document(lines: Sequence[Line], document: Document | None) -> list[Line]:
+def in_document(lines: Sequence[Line], document: DocumentContext | None) -> list[Line]:
     """Returns the next lines of a document, each of which knows those before it; without a document, the lines
     themselves."""
     texts = [line.text for line in lines] if document is None else document.sentences(line.text for line in lines)
@@ -163,14 +156,35 @@ def _next_step(translator: Translator, model: str | None, source: Path, target: 
     option = "" if method == "attention" else f" --method {method}"
     files = f"--source {quote(str(source))} --target {quote(str(target))}"
     to, page = translator.search.to, quote(f"{target}.html")
-    named = typed(model, translator.trained.checkpoint) + (f" --to {to}" if to else "")
+    named = shell_argument(model, translator.trained.checkpoint) + (f" --to {to}" if to else "")
     return f"nmt align {named} {files}{option} --format html --output {page}"
 
 
-def _beside(option: str, path: Path, stream: BinaryIO) -> LinesBeside:
-    from nmt.workflows.lines_beside import LinesBeside
+class ParallelLines:
+    """Reads a file of `--prefix` or `--constraints`, which has a line for each line of the input."""
 
-    return LinesBeside(f"{option} {path}", LineReader(stream, limit_bytes=LIMIT_BYTES))
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        """``name`` is the name of the file in messages."""
+        self._name = name
+        self._lines = LineReader(stream, limit_bytes=LIMIT_BYTES)
+
+    def next_lines(self, window: Sequence[Line]) -> list[str]:
+        """Reads the lines that belong to those of the next window."""
+        lines = list(islice(self._lines, len(window)))
+        for line in lines:
+            if line.warning is not None:
+                log.warning(f"{self._name}: {line.warning}")
+        if len(lines) < len(window):
+            raise InputError(
+                f"{self._name}: has no line {window[0].number + len(lines)}; it needs one for each line of the input, "
+                "blank where its translation is free"
+            )
+        return [line.text for line in lines]
+
+    def check_end(self, lines: int) -> None:
+        """Raises InputError if the file has more lines."""
+        if next(self._lines, None) is not None:
+            raise InputError(f"{self._name}: has more than the {lines} lines of the input")
 
 
 @contextmanager
@@ -178,8 +192,6 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
-    from nmt.data.corpus import open_text, unpacking
-
     try:
         file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read only once, not unpacked
     except OSError as error:

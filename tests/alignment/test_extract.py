@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nmt.alignment.extract import Argmax, Extraction, Grow, Mutual, Share, Threshold
+from nmt.alignment.extract import BestSource, Extraction, Grow, Mutual, Share, Threshold
 from nmt.alignment.symmetrize import symmetrize
 
-RULES = [Argmax(), Share(), Threshold(), Mutual(), Grow()]
+RULES = [BestSource(), Share(), Threshold(), Mutual(), Grow()]
 
 SEPARABLE = [  # "Er steht früh auf" - "He gets up early"
     [0.90, 0.05, 0.03, 0.02],
@@ -46,7 +46,14 @@ def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     "rule",
-    [Argmax(), Argmax(threshold=0.4), Share(), Share(share=0.7, threshold=0.3), Threshold(), Mutual(threshold=0.2)],
+    [
+        BestSource(),
+        BestSource(threshold=0.4),
+        Share(),
+        Share(share=0.7, threshold=0.3),
+        Threshold(),
+        Mutual(threshold=0.2),
+    ],
 )
 def test_equals_plain_loops(rule: Any) -> None:
     random = np.random.default_rng(3)
@@ -57,13 +64,13 @@ def test_equals_plain_loops(rule: Any) -> None:
 
 
 def test_a_compound_answers_for_several_target_words() -> None:
-    assert Argmax().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
+    assert BestSource().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
     assert Mutual().links(COMPOUND) == ((0, 0), (1, 2))
 
 
 def test_share_links_both_parts_of_a_separable_verb() -> None:
     assert Share().links(SEPARABLE) == ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))
-    assert Argmax().links(SEPARABLE) == ((0, 0), (1, 1), (2, 3), (3, 2))
+    assert BestSource().links(SEPARABLE) == ((0, 0), (1, 1), (2, 3), (3, 2))
 
 
 def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
@@ -74,7 +81,7 @@ def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
 @pytest.mark.parametrize(
     ("rule", "links"),
     [
-        (Argmax(threshold=0.5), ((0, 0),)),
+        (BestSource(threshold=0.5), ((0, 0),)),
         (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
         (Share(share=0.75, threshold=0.5), ((0, 0),)),
         (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
@@ -90,7 +97,7 @@ def test_grow_joins_row_maxima_and_column_maxima() -> None:
     """Checks, for each of several matrices, that they are joined like the two directions of an aligner."""
     random = np.random.default_rng(4)
     matrices = [random.dirichlet(np.ones(shape[1]), size=shape[0]) for shape in [(4, 3), (4, 3), (2, 6), (5, 5)] * 5]
-    best = Argmax(threshold=0.3)
+    best = BestSource(threshold=0.3)
     expected = []
     for weights_TS in matrices:
         backward = tuple(sorted((source, target) for target, source in best.links(weights_TS.T)))
@@ -138,6 +145,6 @@ def test_the_kind_chooses_the_rule_in_a_configuration() -> None:
 
 def test_bad_matrices_raise() -> None:
     with pytest.raises(ValueError, match="NaN"):
-        Argmax().links([[np.nan, 1]])
+        BestSource().links([[np.nan, 1]])
     with pytest.raises(ValueError, match="matrix"):
-        Argmax().links([0.5, 0.5])
+        BestSource().links([0.5, 0.5])

@@ -311,7 +311,7 @@ def test_an_alignment_checks_itself() -> None:
 
 def test_importing_is_light() -> None:
     code = (
-        "import sys, nmt.alignment.words, nmt.alignment.extract, nmt.alignment.formats, nmt.extras.pages.plot, "
+        "import sys, nmt.alignment.words, nmt.alignment.extract, nmt.alignment.formats, nmt.extras.pages.formats, "
         "nmt.alignment.symmetrize, nmt.alignment.error_rate; "
         "print([m for m in ('torch', 'matplotlib') if m in sys.modules])"
     )

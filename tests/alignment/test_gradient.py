@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 from nmt.alignment.gradient import _distribution, gradient_weights, log_odds
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
 from nmt.models.seq2seq import Seq2Seq
 from tests.models.variants import EMBEDDINGS, WIRINGS, make, tree
 
-METHODS = (View("gradient"), View("input-x-gradient"))
+METHODS = (AlignmentRequest("gradient"), AlignmentRequest("input-x-gradient"))
 AS_THEY_ARE = (
-    View("gradient", magnitude="raw"),
-    View("input-x-gradient", magnitude="raw"),
-    View("input-x-gradient", magnitude="signed"),
+    AlignmentRequest("gradient", magnitude="raw"),
+    AlignmentRequest("input-x-gradient", magnitude="raw"),
+    AlignmentRequest("input-x-gradient", magnitude="signed"),
 )
 CPU = Compute(torch.device("cpu"), "float32")
 EOS = 3
@@ -47,7 +47,7 @@ some_parts = pytest.mark.parametrize("name", ["feeding", "parallel", "two layers
 def weights(
     model: Seq2Seq[Any, Any], sources: list[list[int]], targets: list[list[int]], **changes: Any
 ) -> list[tuple[np.ndarray, ...]]:
-    given: dict[str, Any] = {"views": METHODS, "batch_tokens": 1000, **changes}
+    given: dict[str, Any] = {"requests": METHODS, "batch_tokens": 1000, **changes}
     return gradient_weights(model, sources, targets, given.pop("compute", CPU), **given)
 
 
@@ -83,7 +83,9 @@ def test_equals_finite_differences(config: dict[str, Any]) -> None:
         # each token's embedding multiplied by 1 + h
         scaled_SSE = torch.eye(len(base_SE), dtype=torch.float64)[:, :, None] * base_SE
         scaled_TS = differences(model, base_SE, scaled_SSE, target_T, 2e-3).T
-        ((gradient, input_x_gradient, *as_they_are),) = weights(model, [source], [target], views=METHODS + AS_THEY_ARE)
+        ((gradient, input_x_gradient, *as_they_are),) = weights(
+            model, [source], [target], requests=METHODS + AS_THEY_ARE
+        )
         for found_TS, size_TS in ((gradient, jacobian_TSE.norm(dim=2)), (input_x_gradient, scaled_TS.abs())):
             expected_TS = size_TS / size_TS.sum(dim=1, keepdim=True)
             np.testing.assert_allclose(found_TS, expected_TS.numpy(), atol=2e-3)
@@ -111,7 +113,7 @@ def test_one_method_alone_gives_what_it_gives_beside_another(name: str) -> None:
     model = make(PARTS[name])
     both = weights(model, SOURCES, TARGETS)
     for place, method in enumerate(METHODS):
-        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, views=(method,)), strict=True):
+        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, requests=(method,)), strict=True):
             np.testing.assert_array_equal(pair[place], alone_TS)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.alignment import permuted
-from nmt.alignment.permuted import permuted_distances, random_orders, with_values_in
+from nmt.alignment.permuted import permute_values, permuted_distances, random_orders
 from nmt.attention import multihead
 from nmt.attention.attention import Attention
 from nmt.core.device import Compute
@@ -40,7 +40,7 @@ def test_permuted_values_are_permuted_weights(config: dict[str, Any], monkeypatc
     order_BS = torch.tensor([[2, 4, 1, 0, 3], [3, 0, 2, 1, 4]])
     memory = model.encode(source_BS)
     token_B, state = model.first_token(2, source_BS.device), model.start(memory)
-    found = model.step(token_B, with_values_in(order_BS, memory), state).logits_NV
+    found = model.step(token_B, permute_values(order_BS, memory), state).logits_NV
 
     def permuted_weights(weights_BHTS: Tensor) -> Tensor:
         index_BHTS = order_BS[:, None, None].expand_as(weights_BHTS)
@@ -112,7 +112,7 @@ def test_a_median_is_that_of_plain_loops_and_orders_leave_padding() -> None:
             p = step.logits_NV.softmax(-1)[0]
             each = []
             for draw in range(4):
-                moved = with_values_in(order[time].view(3, 4, 6)[row, draw : draw + 1], memory)
+                moved = permute_values(order[time].view(3, 4, 6)[row, draw : draw + 1], memory)
                 q = model.step(token, moved, state).logits_NV.softmax(-1)[0]
                 each.append(sum(abs(float(a) - float(b)) for a, b in zip(p, q, strict=True)) / 2)
             if time < len(target):

@@ -9,17 +9,16 @@ from string import Formatter
 from typing import Any
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
 from nmt import plugins
-from nmt.cli import align_options, evaluate, translate
-from nmt.cli.app import app
+from nmt.cli import align, evaluate, links, translate
+from nmt.cli.app import build_command
 from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
 from nmt.core.errors import InputError
 
 TABLES = [
-    pytest.param("align", align_options.AlignOptions, align_options.CONFLICTS, id="align"),
+    pytest.param("align", align.AlignOptions, align.ALIGN_CONFLICTS, id="align"),
+    pytest.param("links", links.LinkOptions, links.LINK_CONFLICTS, id="links"),
     pytest.param("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS, id="evaluate"),
     pytest.param("translate", translate.TranslateOptions, translate.CONFLICTS, id="translate"),
 ]
@@ -29,9 +28,7 @@ TABLES = [
 def test_rules_and_their_sentences_name_options_that_exist(
     command: str, options: Any, conflicts: Sequence[Rule]
 ) -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    parameters = {str(parameter.name): parameter.opts for parameter in group.commands[command].params}
+    parameters = {str(parameter.name): parameter.opts for parameter in build_command(command).params}
     additions = [addition for _, addition in plugins.options(command)]
     own = {field.name for each in (options, *additions) for field in fields(each)}
     assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == own
@@ -43,7 +40,7 @@ def test_rules_and_their_sentences_name_options_that_exist(
         assert set(names) <= {*parameters, "changes"}, rule
         shown = given_options(values, " ".join(names))
         assert all(
-            name == "changes" or option in ("MODEL", *parameters[name])
+            name == "changes" or option in ("MODEL", "LINKS", *parameters[name])
             for name, option in zip(names, shown, strict=True)
         )
         used = {field for _, field, _, _ in Formatter().parse(rule.sentence) if field}

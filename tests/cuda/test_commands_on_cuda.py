@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import nmt as package
-from nmt.extras.aligner import learn
+from nmt.extras.aligner import model_aligner
 from tests.cuda.on_device import DEVICE, IS_GPU, SIDES, each_kind, only_on_a_gpu, tensors_of, train_in, write_config
 from tests.workflows.runs import Command, in_process
 
@@ -128,7 +128,7 @@ def test_align(kind: str, method: str, nmt: Command) -> None:
 def test_align_by_a_layer_that_was_trained_on_the_device(
     kind: str, nmt: Command, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learn, "UPDATES", 20)
+    monkeypatch.setattr(model_aligner, "UPDATES", 20)
     shutil.copytree(runs / kind, tmp_path / "run", symlinks=True)
     nmt("aligner", tmp_path / "run", "--device", DEVICE, "--precision", "float32")
     pairs = ("-s", "test.de", "-t", "test.en")

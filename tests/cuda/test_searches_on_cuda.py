@@ -12,15 +12,15 @@ import torch
 
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.models.ensemble import Ensemble
 from nmt.search.config import ConsensusConfig, SamplingConfig, SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from tests.cuda.on_device import BOTH, CPU, ON_DEVICE, RNN, THERE, each_side, only_on_a_gpu, pair_of, waits
 from tests.models.variants import kinds, make
 
@@ -46,7 +46,7 @@ SEARCHES = {
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    engine = OwnEngine(model, compute)
+    engine = TorchEngine(model, compute)
     hypotheses = engine.translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-3, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
@@ -93,7 +93,7 @@ def test_a_search_in_half_precision_gives_probabilities_near_those_of_float32(
     config: dict[str, Any], precision: Any, name: str
 ) -> None:
     model, there = pair_of(make(config, scale=1.0))
-    engine = OwnEngine(there, Compute(THERE, precision))
+    engine = TorchEngine(there, Compute(THERE, precision))
     best = [of_one[0] for of_one in engine.translate_ids(SOURCES, SEARCHES[name])]
     scored = [row for row, each in enumerate(best) if not math.isnan(each.log_prob)]
     log_p = token_log_probs(
@@ -114,8 +114,12 @@ def test_alignments_and_scores_are_those_of_the_cpu(config: dict[str, Any]) -> N
         torch.nn.init.normal_(parameter)
 
     def numbers(model: Any, layer: Any, compute: Compute) -> list[Any]:
-        views = [View("gradient"), View("input-x-gradient"), View("input-x-gradient", magnitude="signed")]
-        by_gradient = gradient_weights(model, SOURCES, TARGETS, compute, views=views, batch_tokens=20)
+        views = [
+            AlignmentRequest("gradient"),
+            AlignmentRequest("input-x-gradient"),
+            AlignmentRequest("input-x-gradient", magnitude="signed"),
+        ]
+        by_gradient = gradient_weights(model, SOURCES, TARGETS, compute, requests=views, batch_tokens=20)
         learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
         forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
         log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)

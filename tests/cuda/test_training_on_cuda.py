@@ -18,7 +18,7 @@ from nmt.core.device import SYNC_INTERVAL, Compute
 from nmt.core.errors import InputError
 from nmt.training import metrics, objective
 from nmt.training.config import OptimizerConfig
-from nmt.training.more.distributed import LaunchEnvironment, ProcessGroup
+from nmt.training.distributed import LaunchEnvironment, ProcessGroup
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from tests.cuda.on_device import (
@@ -326,7 +326,7 @@ WARM_UP = 24
 
 def waits_of_updates(folder: Path, patch: pytest.MonkeyPatch, *settings: str, precision: str) -> tuple[int, list[str]]:
     """A number of updates after the first few, and the lines at which the host waited in them."""
-    step, count = Trainer._step, 0
+    step, count = Trainer.step, 0
     patch.setattr(Trainer, "_validate", lambda *_: None)
     patch.setattr(Trainer, "_save", lambda *_: None)
     with waits() as waited:
@@ -339,7 +339,7 @@ def waits_of_updates(folder: Path, patch: pytest.MonkeyPatch, *settings: str, pr
                 waited.clear()
             return result
 
-        patch.setattr(Trainer, "_step", counted)
+        patch.setattr(Trainer, "step", counted)
         rarely = ["training.log_every=100", "training.validation.every=100", "training.save_every=100"]
         train_in(folder, *rarely, *settings, updates=WARM_UP + 16, precision=precision)
     return count - WARM_UP, waited

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 import nmt
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.perplexity import predict
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import predict, token_log_probs
 from nmt.experiment import load
 from nmt.extras.aligner import layer as alignment_layer
 from nmt.extras.decoding.wait_k import WaitKModel
+from nmt.extras.finetuning.risk import MinimumRisk
 from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss, training_criterion
@@ -36,17 +36,16 @@ from nmt.nn.output import OutputLayer, rows_together
 from nmt.nn.recurrent import RecurrentStack
 from nmt.ops import attend
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
-from nmt.training.more.risk import MinimumRisk
 from nmt.training.objective import Objective
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from nmt.workflows.train import train
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
-from tests.training.test_guided_attention import TOTALS, batch_of
+from tests.training.test_objective import TOTALS, batch_of
 from tests.workflows.runs import CONFIG, write_corpus
 
 graphs_of = Graphs.of
@@ -84,7 +83,7 @@ def pair_of(model: nn.Module) -> tuple[Any, Any]:
 
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    hypotheses = OwnEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
+    hypotheses = TorchEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
     return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
 
@@ -331,7 +330,12 @@ def test_alignments_are_those_of_the_cpu(config: dict[str, Any]) -> None:
 
     def weights(model: Any, compute: Compute) -> list[Any]:
         by_gradient = gradient_weights(
-            model, SOURCES, TARGETS, compute, views=[View("gradient"), View("input-x-gradient")], batch_tokens=20
+            model,
+            SOURCES,
+            TARGETS,
+            compute,
+            requests=[AlignmentRequest("gradient"), AlignmentRequest("input-x-gradient")],
+            batch_tokens=20,
         )
         layer = alignment_layer.AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=4).eval()
         torch.manual_seed(2)
@@ -400,9 +404,9 @@ def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[in
     there = on_cuda(model.train())
     settings = RiskConfig(samples=3, max_length_ratio=5.0)
     with pretended() as device:
-        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), smoothing=0.1)
+        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), 0.1)
         source_BS = torch.tensor([sentence]).to(CUDA)
-        loss.loss(source_BS, source_BS)
+        loss(source_BS, source_BS)
     steps = 5 * len(sentence) + 10
     # the most tokens, then the hypotheses with their references
     assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)

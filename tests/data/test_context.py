@@ -14,7 +14,7 @@ from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig, collate, epoch_batches
 from nmt.data.config import DataConfig
-from nmt.data.context import Document, Sentence, with_context_of
+from nmt.data.context import DocumentContext, Sentence, with_context_of
 from nmt.data.prepared import PreparedData
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import Store
@@ -186,12 +186,12 @@ def test_another_number_of_sentences_is_prepared_again(corpora: dict[str, Any], 
 
 def test_a_document_in_parts_is_that_of_the_whole() -> None:
     lines = ["a", "b", " ", "c", "d", "e", "", "", "f"]
-    whole = Document().sentences(lines)
+    whole = DocumentContext().sentences(lines)
     assert whole == lines
     assert [each.previous for each in whole if isinstance(each, Sentence)] == [
         (), ("a",), (), (), ("c",), ("c", "d"), (), (), ()
     ]  # fmt: skip
-    document = Document()
+    document = DocumentContext()
     parts = [each for begin in range(0, len(lines), 2) for each in document.sentences(whole[begin : begin + 2])]
     assert [vars(each) for each in parts] == [vars(each) for each in whole]
     assert all(type(line) is str for each in parts if isinstance(each, Sentence) for line in each.previous)

@@ -19,7 +19,6 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
-from nmt.data.file_kinds import kind_of
 
 PAIRS = [
     ("Der Hund schläft.", "The dog sleeps."),
@@ -302,8 +301,3 @@ def test_what_holds_no_pairs_is_named_by_its_first_bytes(tmp_path: Path) -> None
         assert failure(path).startswith(f"{path}: is {kind}, and not one of the files of pairs")
         with pytest.raises(InputError, match="lines of plain text are needed"):
             open_text(path)
-
-
-def test_text_is_text() -> None:
-    for line in ("<b>Hund</b>", "msgid", "{0} files", "PK", "\0\0\0\0\0\0\0\0\0\0", "# comment", "", "<3 you", "7z"):
-        assert kind_of(f"{line}\n".encode()) is None

@@ -197,24 +197,6 @@ def test_a_temperature_makes_shares_by_the_formula(trees: dict[str, dict[str, An
     assert np.bincount(made.train.corpus[pairs]).tolist() == pytest.approx([200 * each for each in shares], abs=1)
 
 
-def test_corpora_of_a_direction_share_its_temperature(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    """Therefore two corpora of one direction keep their weights."""
-    parts = [trees["de-en"], {**trees["en-de"], "languages": ["de", "en"]}]
-    made = prepare(config_of(train=parts, temperature=10), run=tmp_path, seed=1)
-    assert [corpus.weight for corpus in made.train.corpora] == pytest.approx([1.0, 2.0])
-
-
-def test_a_temperature_that_repeats_too_often_is_refused(tmp_path: Path) -> None:
-    for name, count in (("large", 5000), ("small", 1)):
-        (tmp_path / name).write_text("".join(f"{name} {number} a\tb {number} c\n" for number in range(count)))
-    train = [
-        {"pairs": str(tmp_path / "large"), "languages": ["de", "en"]},
-        {"pairs": str(tmp_path / "small"), "languages": ["de", "cs"]},
-    ]
-    with pytest.raises(InputError, match=r"temperature: 100 shows each pair of \S*small .* times an epoch"):
-        prepare(config_of(train=train, temperature=100, subwords={"kind": "word"}), run=tmp_path / "run", seed=1)
-
-
 def test_a_held_out_pair_is_held_out_in_the_other_direction_too(trees: dict[str, Any], tmp_path: Path) -> None:
     test = {"pairs": trees["de-en"]["pairs"], "languages": ["de", "en"]}
     (tmp_path / "more").write_text("der Hund\tthe dog\nthe cat\tdie Katze\n")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
-from nmt.data.store import Line, Ragged, Store, StoredCorpus, Text
+from nmt.data.store import PairOrigin, Ragged, Store, StoredCorpus, Text
 from nmt.data.store_writer import StoreWriter
 
 CORPORA = [StoredCorpus("a.de + a.en", 1.0), StoredCorpus("b.tsv", 0.5)]
@@ -57,7 +57,7 @@ def test_a_store_gives_back_what_was_written(
         assert store.target(index).tolist() == target
         assert store.text(index) == (source_text, target_text)
         corpus = int(index // chunk * chunk >= len(pairs) / 2)
-        assert store.line(index) == Line(CORPORA[corpus].name, index * 10 + 1)
+        assert store.line(index) == PairOrigin(CORPORA[corpus].name, index * 10 + 1)
         assert store.corpus[index] == corpus
 
 

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import unicodedata
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -195,59 +193,6 @@ def test_save_and_load(tmp_path: Path, pairs: list[tuple[str, str]], joint: bool
     assert (loaded.source == loaded.target) == joint
 
 
-def test_training_is_deterministic_across_processes(tmp_path: Path, tokenizers: dict[str, TokenizerPair]) -> None:
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from conftest import make_pairs\n"
-        "from nmt.data.config import SubwordsConfig\n"
-        "from nmt.data.train_tokenizers import train_tokenizers\n"
-        "print(train_tokenizers(make_pairs(400), SubwordsConfig(kind='unigram', size=120)).fingerprint)"
-    )
-    command = [sys.executable, "-c", code, str(Path(__file__).parent)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert printed.strip() == tokenizers["unigram"].fingerprint
-
-
-def learning_fails(pairs: list[tuple[str, str]], config: SubwordsConfig) -> str:
-    with pytest.raises(InputError) as error:
-        train_tokenizers(pairs, config)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("joint", [True, False])
-def test_too_large_a_vocabulary_names_what_fits(pairs: list[tuple[str, str]], kind: str, joint: bool) -> None:
-    config = {"kind": kind, "joint": joint}
-    message = learning_fails(pairs, SubwordsConfig.model_validate({**config, "size": 50_000}))
-    assert message.startswith("data.subwords.size: 50000 is more than the text of")
-    most = int(message.split("set it to ")[1].split()[0])
-    if joint:
-        assert train_tokenizers(pairs, SubwordsConfig.model_validate({**config, "size": most})).source.size == most
-
-
-def test_too_small_a_vocabulary_names_what_is_needed(pairs: list[tuple[str, str]]) -> None:
-    message = learning_fails(pairs, SubwordsConfig(size=10))
-    assert message.startswith("data.subwords.size: 10 is less than the characters of both sides take")
-    least = int(message.split("set it to ")[1].split()[0])
-    assert train_tokenizers(pairs, SubwordsConfig(kind="bpe", size=least)).source.size == least
-
-
-def test_size_is_a_limit_for_words_and_characters(pairs: list[tuple[str, str]]) -> None:
-    assert train_tokenizers(pairs, SubwordsConfig(kind="word", size=9)).source.size == 9
-    assert train_tokenizers(pairs, SubwordsConfig(kind="char", size=9000)).source.size < 100
-
-
-@pytest.mark.parametrize("pairs_to_learn", [[], [("", " ")], [("\u2581", "\u3000")], [("x" * 5000, "y" * 5000)]])
-def test_nothing_to_learn_from(pairs_to_learn: list[tuple[str, str]]) -> None:
-    assert "nothing to learn from" in learning_fails(pairs_to_learn, SubwordsConfig(kind="char"))
-
-
-def test_nul_in_the_text_is_learned_around(pairs: list[tuple[str, str]]) -> None:
-    dirty = [(f"{source} \0 \ud800", target) for source, target in pairs]
-    assert train_tokenizers(dirty, SubwordsConfig(size=100)).source.size == 100
-
-
 def test_unusable_model_files(tmp_path: Path, tokenizers: dict[str, TokenizerPair]) -> None:
     model = tmp_path / "subwords.model"
     with pytest.raises(InputError, match=r"subwords\.model: no such file"):
@@ -267,29 +212,3 @@ def test_foreign_special_ids_are_refused(pairs: list[tuple[str, str]], tmp_path:
     sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=80, minloglevel=2)
     with pytest.raises(InputError, match=r"special ids are \(-1, 0, 1, 2\), not \(0, 1, 2, 3\)"):
         Tokenizer.load(tmp_path / "foreign.model")
-
-
-@pytest.mark.parametrize("joint", [True, False])
-def test_rare_words_are_unknown(joint: bool) -> None:
-    draw = random.Random(1)
-    words = [f"Wort{number}" for number in range(60)]
-    weights = [1 / (number + 1) for number in range(60)]
-    pairs = [
-        (" ".join(draw.choices(words, weights, k=6)), " ".join(draw.choices(words, k=2)) + "。") for _ in range(50)
-    ]
-    pairs.append(("ｗｏｒｔ５　ｗｏｒｔ５ Wort59", "x\u2581y"))  # normalised to spaces and letters of ASCII
-    sides = [[pair[side].replace("\u2581", " ") for pair in pairs] for side in (0, 1)]
-    texts = [sides[0] + sides[1]] * 2 if joint else sides
-    for least in (2, 3, 4):
-        made = train_tokenizers(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=least))
-        for tokenizer, of_side, rare in zip((made.source, made.target), texts, made.rare, strict=True):
-            counts = Counter(word for text in of_side for word in unicodedata.normalize("NFKC", text).split())
-            frequent = {f"\u2581{word}" for word, count in counts.items() if count >= least}
-            assert set(tokenizer.pieces(range(EOS + 1, tokenizer.size))) == frequent
-            assert rare == len(counts) - len(frequent) > 0
-            (unknown,) = tokenizer.encode(min(counts, key=lambda word: counts[word]))
-            assert unknown == UNK
-    assert train_tokenizers(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=2, size=10)).source.size == 10
-    message = learning_fails(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=1000))
-    what = "both sides" if joint else "the source side"
-    assert message == f"data.subwords.min_frequency: no word of {what} occurs 1000 times; lower it"

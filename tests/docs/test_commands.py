@@ -11,21 +11,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
-from nmt.cli.app import app
+from nmt.cli.app import COMMANDS, build_command
 from tests.docs.pages import PAGES, ROOT, code_lines, commands, shown
 from tests.docs.workshop import make_workshop, work
 
 
 def options_of() -> dict[str, set[str]]:
     """Every command with what it calls its options."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
     return {"words": set()} | {  # of examples/plugin
         name: {"--help", "-h", *(each for option in command.params for each in option.opts if each.startswith("-"))}
-        for name, command in group.commands.items()
+        for name, command in zip(COMMANDS, map(build_command, COMMANDS), strict=True)
     }
 
 
@@ -80,7 +76,7 @@ if importlib.util.find_spec("eflomal") is None:
 if importlib.util.find_spec("py3langid") is None:
     NOT_RUN["--faults"] = "runs nmt languages"
     NOT_RUN["nmt languages"] = (
-        "needs the extra language-id; tests/extras/corpus/languages runs it with a model of its own"
+        "needs the extra language-id; tests/extras/corpus/test_languages.py runs it with a model of its own"
     )
 
 
@@ -97,7 +93,7 @@ OUTLINES = {
     r"--(target|reference) F": r"--\1 x.en",
     r"--hypothesis F": "--hypothesis hypothesis.en",
     r"--aligner F": "--aligner de-en.aligner",
-    r"--links F": "--links fwd",
+    r"nmt links F": "nmt links fwd --source x.de --target x.en",
     r"--alignment F": "--alignment links",
     r"--gold F": "--gold x.align",
     r"--output F": "--output scores.jsonl",

@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
-from nmt.cli.app import app
+from nmt.cli.app import build_command
 from nmt.config.help import keys
 from nmt.experiment import Experiment
 from tests.docs.test_language import anchors
@@ -79,11 +77,9 @@ def test_other_toolkits_options_have_their_like_here() -> None:
     named = [key for cell in ours for key in re.findall(r"`((?:data|model|training|search)\.[a-z_0-9.]+)", cell)]
     assert len(named) > 90
     assert set(named) <= set(keys(Experiment))
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
     for cell in ours:
         for name, options in re.findall(r"`nmt ([a-z]+)([^`]*)", cell):
-            known = {option for parameter in group.commands[name].params for option in parameter.opts}
+            known = {option for parameter in build_command(name).params for option in parameter.opts}
             assert set(re.findall(r"--[a-z-]+", options)) <= known, cell
 
 

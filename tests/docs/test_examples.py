@@ -71,8 +71,8 @@ TRANSLATED = {
     "Morgen wird die Lehrerin den Haustürschlüssel finden.": "Tomorrow the teacher will find the front door key.",
     "Der <b>Hund</b> bellt oft.  Hat der Hund gebellt?": "The <b>dog</b> often barks.  Did the dog bark?",
 }
-"""The sentences that the pages have the demo's model translate, and their translations. Four seeds and
-a fifth training, otherwise rounded, have translated them so."""
+"""The sentences that the pages have the demo's model translate, and their translations. Four
+seeds and a fifth training, otherwise rounded, have translated them so."""
 
 GIVEN = re.compile(r"(?:echo '([^']*[a-zäöüß][^']*[.?])' \| (?:\.venv/bin/)?nmt translate)|translate\(\[?\"([^\"]+)\"")
 

@@ -134,7 +134,7 @@ def _add_command(folder: Path) -> None:
         "import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; "
         "import nmt.cli.app; nmt.cli.app.main()"
     )
-    hardly = "import nmt.extras.aligner.learn as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    hardly = "import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
     command.write_text(
         f"""#!/bin/sh
 case $1 in

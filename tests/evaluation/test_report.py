@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from nmt.evaluation.report import Evaluation
-from nmt.evaluation.translation import Score
+from nmt.evaluation.translation import MetricScore
 
-SCORES = (Score("BLEU", 12.34, "nrefs:1"),)
+SCORES = (MetricScore("BLEU", 12.34, "nrefs:1"),)
 
 
 def prediction(loss: float) -> SimpleNamespace:

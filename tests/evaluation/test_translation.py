@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.evaluation.translation import Score, as_json, scores, warn_of_bleu
+from nmt.evaluation.translation import MetricScore, as_json, scores, warn_of_bleu
 
 HYPOTHESES = [
     "The cat sat on the mat.",
@@ -138,7 +138,7 @@ def test_json_has_stable_keys_and_all_digits() -> None:
     found = scores(HYPOTHESES, REFERENCES)
     record = json.loads(as_json(found))
     assert list(record) == ["BLEU", "chrF2", "TER"]
-    assert [Score(name, **fields) for name, fields in record.items()] == list(found)
+    assert [MetricScore(name, **fields) for name, fields in record.items()] == list(found)
     assert all(list(fields) == ["value", "signature", "detail"] for fields in record.values())
     assert "\n" not in as_json(found)
 

@@ -181,7 +181,7 @@ def test_the_one_file_trains_as_the_toolkit_does(tmp_path: Path) -> None:
     experiment = experiments.load(tmp_path / "run" / "config.yaml", [f"run={tmp_path}/run"])
     data = opened(experiment.data, run=tmp_path / "run")
     seed_everything(experiment.seed)
-    weights = build_model(experiment, data.tokenizers).state_dict()
+    weights = build_model(experiment.model, data.tokenizers).state_dict()
     order = [
         pairs_B
         for epoch in range(2)

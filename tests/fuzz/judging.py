@@ -6,7 +6,6 @@ import json
 import os
 import random
 import resource
-import select
 import signal
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -107,59 +107,29 @@ def attempt(reader: Reader, cases: int, seed: int, *, most_faults: int = 20) -> 
     known."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
         folder = Path(name)
-        ours, theirs = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(ours)
-            _in_child(reader, folder, cases, seed, most_faults, theirs)
-        os.close(theirs)
-        try:
-            text = _until_closed(ours, limit_s=60 + cases * 0.5)
-        finally:
-            os.close(ours)
-            if _still_runs(child):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-        if text:
-            return Verdict(**json.loads(text))
+        child = get_context("fork").Process(target=_in_child, args=(reader, folder, cases, seed, most_faults))
+        child.start()
+        child.join(60 + cases * 0.5)
+        child.kill()
+        child.join()
+        if (folder / "verdict").exists():
+            return Verdict(**json.loads((folder / "verdict").read_text(encoding="utf-8")))
         case = folder / "case"
         data = case.read_bytes() if case.exists() else b""
         return Verdict(reader.name, faults=[{"what": "the process died or hung", "data": data.hex()}])
 
 
-def _still_runs(child: int) -> bool:
-    for _ in range(200):
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def _until_closed(descriptor: int, *, limit_s: float) -> str:
-    parts, end = [], time.monotonic() + limit_s
-    while select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
-        part = os.read(descriptor, 1 << 16)
-        if not part:
-            return b"".join(parts).decode()
-        parts.append(part)
-    return ""
-
-
-def _in_child(reader: Reader, folder: Path, cases: int, seed: int, most_faults: int, answer: int) -> None:
-    status = 1
+def _in_child(reader: Reader, folder: Path, cases: int, seed: int, most_faults: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2) if os.environ.get("FUZZ_LOUD") is None else (0, 1):
+        os.dup2(null, descriptor)
+    warnings.simplefilter("ignore")
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2) if os.environ.get("FUZZ_LOUD") is None else (0, 1):
-            os.dup2(null, descriptor)
-        warnings.simplefilter("ignore")
         verdict = try_cases(reader, folder, cases, seed, most_faults)
-        os.write(answer, json.dumps(asdict(verdict)).encode())
-        status = 0
     except BaseException:
         verdict = Verdict(reader.name, faults=[{"what": traceback.format_exc()[-1500:], "data": ""}])
-        os.write(answer, json.dumps(asdict(verdict)).encode())
-    finally:
-        os._exit(status)
+    (folder / "verdict").write_text(json.dumps(asdict(verdict)), encoding="utf-8")
+    os._exit(0)
 
 
 def try_cases(reader: Reader, folder: Path, cases: int, seed: int, most_faults: int) -> Verdict:

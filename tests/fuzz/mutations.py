@@ -96,14 +96,19 @@ def _field(data: bytes, draw: random.Random) -> bytes:
     return data[:at] + value + data[at + len(value) :]
 
 
-def _varint(data: bytes, draw: random.Random) -> bytes:
-    """A byte becomes a number as protobuf writes it."""
-    value, written = draw.choice(EXTREMES), bytearray()
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
+    written = bytearray()
     while value >> 7:
         written.append(value & 0x7F | 0x80)
         value >>= 7
-    at = _place(data, draw)
-    return data[:at] + bytes(written) + bytes([value]) + data[at + 1 :]
+    return bytes(written) + bytes([value])
+
+
+def _varint(data: bytes, draw: random.Random) -> bytes:
+    """A byte becomes a number as protobuf writes it."""
+    written, at = varint(draw.choice(EXTREMES)), _place(data, draw)
+    return data[:at] + written + data[at + 1 :]
 
 
 _MUTATIONS: tuple[Mutation, ...] = (

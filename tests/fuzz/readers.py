@@ -12,7 +12,7 @@ import os
 import random
 import struct
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +45,24 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, PAD
 from nmt.experiment import Experiment
-from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
-from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.cluster.records import object_text, with_value
-from nmt.extras.corpus.augment.steps import Step
+from nmt.extras.corpus.augment.steps import PipelineStep
 from nmt.extras.corpus.augment.text import read_translations
 from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
-from nmt.extras.documents.glossary import read_glossary, standing
+from nmt.extras.documents.glossary import find_variants, read_glossary
 from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.models.build import build
-from nmt.training import checkpoint, folders
-from nmt.training.more.pretrained import read_vectors
+from nmt.training import checkpoint, run_directory
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
@@ -70,7 +70,7 @@ from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import prepare
 from tests.extras.service.fakes import Gated, batching
 from tests.fuzz.judging import Opened, Reader
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutated, varint
 
 SENTENCES = [
     ("Ein Hund schläft.", "A dog sleeps."),
@@ -130,6 +130,22 @@ def _of_file(path: Path, read: Callable[[Path], object]) -> Callable[[bytes], ob
     return read_bytes
 
 
+def _given(
+    name: str,
+    seeds: Sequence[bytes],
+    read: Callable[[Path], object],
+    make: Callable[[random.Random], bytes] | None = None,
+) -> Callable[[Path], Opened]:
+    """Opens a reader of a file that has this name, from examples."""
+    return lambda folder: Opened(seeds, _of_file(folder / name, read), make)
+
+
+def _written(file: Path, read: Callable[[Path], object], *, shaped: bool = False) -> Opened:
+    """A reader of a file that is there and valid; of tensors, if ``shaped``."""
+    seed = file.read_bytes()
+    return Opened([seed], _of_file(file, read), _shaped(seed) if shaped else None)
+
+
 def _spend(items: Iterable[object]) -> int:
     return sum(1 for _ in items)
 
@@ -161,13 +177,11 @@ def _two_files(folder: Path) -> Opened:
     return Opened([TEXT, TEXT[:-1]], _of_file(folder / "text", lambda path: _spend(read_blocks(corpus))))
 
 
-def _pairs(folder: Path) -> Opened:
-    corpus = CorpusConfig(pairs=folder / "text")
-    return Opened([PAIRS, _gz(PAIRS)], _of_file(folder / "text", lambda path: _spend(read_blocks(corpus))))
+def _read_pairs(path: Path) -> int:
+    return _spend(read_blocks(CorpusConfig(pairs=path)))
 
 
-def _documents(folder: Path) -> Opened:
-    """Pairs as a TMX, an XLIFF, a ZIP archive of OPUS, a CSV in UTF-16 and JSON lines."""
+def _documents() -> list[bytes]:
     sides = "".join(f"<{side}>{SENTENCES[0][row]}</{side}>" for row, side in enumerate(("source", "target")))
     segments = "".join(f'<tuv xml:lang="{tag}"><seg>a<ph/>{tag}</seg></tuv>' for tag in ("de", "en"))
     seeds = [f"<tmx><body>{f'<tu>{segments}</tu>' * 3}</body></tmx>".encode()]
@@ -178,8 +192,7 @@ def _documents(folder: Path) -> Opened:
             file.writestr(name, "".join(f"{pair[row]}\n" for pair in SENTENCES))
     seeds += [archive.getvalue(), "".join(f'"{one}"\t{other}\n' for one, other in SENTENCES).encode("utf-16")]
     seeds.append("".join(json.dumps({"source": one, "target": other}) + "\n" for one, other in SENTENCES).encode())
-    corpus = CorpusConfig(pairs=folder / "text")
-    return Opened([*seeds, bz2.compress(seeds[-1])], _of_file(folder / "text", lambda _: _spend(read_blocks(corpus))))
+    return [*seeds, bz2.compress(seeds[-1])]
 
 
 # ---------------------------------------------------------------------------------------------------------- alignments
@@ -212,7 +225,7 @@ def _use_links(path: Path) -> int:
     return count
 
 
-def _written(make: Callable[[io.StringIO], Any]) -> bytes:
+def _alignments(make: Callable[[io.StringIO], Any]) -> bytes:
     stream = io.StringIO()
     writer = make(stream)
     for each in ALIGNMENTS:
@@ -220,50 +233,20 @@ def _written(make: Callable[[io.StringIO], Any]) -> bytes:
     return stream.getvalue().encode()
 
 
-def _pharaoh(folder: Path) -> Opened:
-    return Opened(
-        [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"],
-        _of_file(folder / "links", lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
-    )
+def _read_vectors(path: Path) -> None:
+    for _, vector_D in read_vectors(path, {b"Hund", b"und"}, 2):
+        assert vector_D.shape == (2,)
+        assert np.isfinite(vector_D).all()
 
 
-def _vectors(folder: Path) -> Opened:
-    def read(path: Path) -> None:
-        for _, vector_D in read_vectors(path, {b"Hund", b"und"}, 2):
-            assert vector_D.shape == (2,)
-            assert np.isfinite(vector_D).all()
-
-    return Opened([b"3 2\nHund 0.1 -2e-3\nund 1 2 \nHund 3\t4", b"und 5 6\n"], _of_file(folder / "vectors", read))
+def _read_glossary(path: Path) -> None:
+    glossary = read_glossary(path)
+    for term in glossary.terms:
+        assert glossary.find(term.source)[0].term == term
+        assert all(find_variants(target, [term]) != [None] for target in term.spellings)
 
 
-def _gold(folder: Path) -> Opened:
-    read = _of_file(folder / "links", lambda path: read_gold(path, [(2, 2), (0, 0), (5, 5)]))
-    return Opened([b"0-0 1p1\n\n3-4 4p3\n"], read)
-
-
-def _glossary(folder: Path) -> Opened:
-    def read(path: Path) -> None:
-        glossary = read_glossary(path)
-        for term in glossary.terms:
-            assert glossary.find(term.source)[0].term == term
-            assert all(standing(target, [term]) != [None] for target in term.spellings)
-
-    example = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
-    return Opened([example, b"a\tb\na\tb\n"], _of_file(folder / "terms", read))
-
-
-def _links(folder: Path) -> Opened:
-    return Opened([b"0-0 1p1\n\n3-4 4p3\n"], _of_file(folder / "links", _use_links))
-
-
-def _tsv(folder: Path) -> Opened:
-    return Opened([_written(TsvWriter)], _of_file(folder / "links", _use_links))
-
-
-def _jsonl(folder: Path) -> Opened:
-    return Opened(
-        ["".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()], _of_file(folder / "links", _use_links)
-    )
+GLOSSARY = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
 
 
 def _npz(folder: Path) -> Opened:
@@ -276,14 +259,11 @@ def _npz(folder: Path) -> Opened:
 
     def repacked(draw: random.Random) -> bytes:
         """An archive that is whole, with an array that is not."""
-        changed = dict(members)
-        name = draw.choice(list(changed))
-        changed[name] = mutated([changed[name]], draw)
+        name = draw.choice(list(members))
+        changed = members | {name: mutated([members[name]], draw)}
         packed = io.BytesIO()
-        kind = draw.choice(
-            (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-        )
-        with zipfile.ZipFile(packed, "w", kind) as archive:
+        kinds = (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+        with zipfile.ZipFile(packed, "w", draw.choice(kinds)) as archive:
             for each, data in changed.items():
                 archive.writestr(each, data)
         return packed.getvalue()
@@ -294,20 +274,16 @@ def _npz(folder: Path) -> Opened:
 # ------------------------------------------------------------------------------------------------------- configuration
 
 
-def _config(folder: Path) -> Opened:
-    def read(path: Path) -> None:
-        experiments.save(experiments.load(path), folder / "again.yaml")
-
-    return Opened([CONFIG.encode(), FULL.encode()], _of_file(folder / "config.yaml", read))
+def _read_config(path: Path) -> None:
+    experiments.save(experiments.load(path), path.with_name("again.yaml"))
 
 
-def _override(folder: Path) -> Opened:
-    def read(data: bytes) -> None:
-        validate(Experiment, parse_document(CONFIG, "config.yaml", [data.decode("utf-8", "surrogateescape")]))
+SETTINGS = [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"]
 
-    return Opened(
-        [b"seed=3", b"model.encoder.layers=2", b"data.train=[{pairs: a}]", b"training.feed=teacher_forcing"], read
-    )
+
+def _read_override(path: Path) -> None:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    validate(Experiment, parse_document(CONFIG, "config.yaml", [text]))
 
 
 # ------------------------------------------------------------------------------------------------- subwords and store
@@ -357,19 +333,11 @@ def _subwords(folder: Path) -> Opened:
 
 
 def _field(number: int, data: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(data)) + data
+    return bytes([number << 3 | 2]) + varint(len(data)) + data
 
 
 def _varint_field(number: int, value: int) -> bytes:
-    return bytes([number << 3]) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value >> 7:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(written) + bytes([value])
+    return bytes([number << 3]) + varint(value)
 
 
 def _score(draw: random.Random) -> bytes:
@@ -421,9 +389,7 @@ def _read_store(folder: Path) -> None:
 def _store(part: str) -> Callable[[Path], Opened]:
     def open_(folder: Path) -> Opened:
         make_store(folder / "store")
-        file = folder / "store" / part
-        seeds = [file.read_bytes()]
-        return Opened(seeds, _of_file(file, lambda path: _read_store(path.parent)))
+        return _written(folder / "store" / part, lambda path: _read_store(path.parent))
 
     return open_
 
@@ -432,8 +398,7 @@ def _prepared(part: str) -> Callable[[Path], Opened]:
     def open_(folder: Path) -> Opened:
         config = _corpus_and_config(folder)
         prepare(config.data, seed=1, run=folder / "run")
-        file = folder / "run" / "prepared" / part
-        return Opened([file.read_bytes()], _of_file(file, lambda path: opened(config.data, run=folder / "run")))
+        return _written(folder / "run" / "prepared" / part, lambda path: opened(config.data, run=folder / "run"))
 
     return open_
 
@@ -496,8 +461,10 @@ def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
     pair.save(run)
     model = build(experiment.model, source_tokens=pair.source.size, target_tokens=pair.target.size, pad=PAD, bos=BOS)
     saved = checkpoint.save(run, 2, model, {}, {"vocabulary": pair.fingerprint, "update": 2})
-    (saved / folders.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
-    (saved / folders.STATE).write_text(json.dumps({"vocabulary": pair.fingerprint, "update": 2}))  # or hides its format
+    (saved / run_directory.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
+    (saved / run_directory.STATE).write_text(
+        json.dumps({"vocabulary": pair.fingerprint, "update": 2})
+    )  # or hides its format
     (run / "lengths.json").write_text('{"usual": 5, "longest": 9}\n')
     return load_trained(run, device="cpu", precision="float32")
 
@@ -506,10 +473,8 @@ def _run_file(part: str) -> Callable[[Path], Opened]:
     def open_(folder: Path) -> Opened:
         run = folder / "run"
         make_run(run)
-        file = run / part
-        seed = file.read_bytes()
-        read = _of_file(file, lambda path: load_trained(run, device="cpu", precision="float32"))
-        return Opened([seed], read, _shaped(seed) if part.endswith(".safetensors") else None)
+        read = lambda path: load_trained(run, device="cpu", precision="float32")  # noqa: E731
+        return _written(run / part, read, shaped=part.endswith(".safetensors"))
 
     return open_
 
@@ -530,137 +495,121 @@ def _info(part: str, seed: bytes | None = None) -> Callable[[Path], Opened]:
     def open_(folder: Path) -> Opened:
         run = folder / "run"
         make_run(run)
-        (run / part).parent.mkdir(parents=True, exist_ok=True)
-        data = (run / part).read_bytes() if seed is None else seed
-        read = _of_file(run / part, lambda path: info_text(inspect(str(run))))
-        return Opened([data], read, _shaped(data) if seed is None else None)
+        if seed is not None:
+            (run / part).parent.mkdir(parents=True, exist_ok=True)
+            (run / part).write_bytes(seed)
+        return _written(run / part, lambda path: info_text(inspect(str(run))), shaped=seed is None)
 
     return open_
 
 
 def _weights(folder: Path) -> Opened:
-    run = folder / "run"
-    trained = make_run(run)
-    file = run / "latest" / folders.MODEL
-    seed = file.read_bytes()
+    trained = make_run(folder / "run")
 
     def read(path: Path) -> None:
         checkpoint.check_weights(path.parent, trained.model)
         checkpoint.load_weights(path.parent, trained.model)
         assert all(bool(each.isfinite().all()) for each in trained.model.parameters())
 
-    return Opened([seed], _of_file(file, read), _shaped(seed))
+    return _written(folder / "run" / "latest" / run_directory.MODEL, read, shaped=True)
 
 
-def _state(folder: Path) -> Opened:
-    file = folder / folders.STATE
-    seed = json.dumps({"vocabulary": "0a", "update": 7, "measured": {"bleu": 1.5}}, indent=1).encode()
-    return Opened([seed], _of_file(file, lambda path: folders.read_state(path.parent)))
+STATE = json.dumps({"vocabulary": "0a", "update": 7, "measured": {"bleu": 1.5}}, indent=1).encode()
 
 
-def _lengths(folder: Path) -> Opened:
-    def read(path: Path) -> None:
-        found = folders.read_lengths(path.parent)
-        assert found is not None
-        assert found.usual > 0
-        assert found.longest > 0
-
-    return Opened([b'{"usual": 5, "longest": 9}\n'], _of_file(folder / folders.LENGTHS, read))
+def _read_lengths(path: Path) -> None:
+    found = run_directory.read_lengths(path.parent)
+    assert found is not None
+    assert found.usual > 0
+    assert found.longest > 0
 
 
 def _source_counts(folder: Path) -> Opened:
     trained = make_run(folder / "run")
     counts = {"": [number % 7 for number in range(trained.tokenizers.source.size)]}
-    seed = f"{json.dumps(counts)}\n".encode()
-    return Opened(
-        [seed], _of_file(folder / "run" / COUNTS, lambda path: SourceLanguageCheck.of(trained).warning(["Hund"] * 40))
-    )
+    (folder / "run" / COUNTS).write_text(f"{json.dumps(counts)}\n")
+    return _written(folder / "run" / COUNTS, lambda path: SourceLanguageCheck.of(trained).warning(["Hund"] * 40))
 
 
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
-    save_aligner(learn_aligner(Sentences(sources), Sentences(targets), shares=(0.4,), iterations=(3, 1)), file)
-    seed = file.read_bytes()
+    save_aligner(
+        learn_aligner(IndexedSentences(sources), IndexedSentences(targets), shares=(0.4,), iterations=(3, 1)), file
+    )
 
     def read(path: Path) -> None:
         for matrices in load_aligner(path).matrices(sources, targets):
             assert all(np.isfinite(each).all() for each in matrices)
 
-    return Opened([seed], _of_file(file, read), _shaped(seed))
+    return _written(file, read, shaped=True)
 
 
 def _layer(folder: Path) -> Opened:
     file = folder / "layer.safetensors"
     save_layer(AlignmentLayer(4, 5, width=6), file, model="me")
-    seed = file.read_bytes()
-    return Opened([seed], _of_file(file, lambda path: load_layer(path, model="me", remedy="make it")), _shaped(seed))
+    return _written(file, lambda path: load_layer(path, model="me", remedy="make it"), shaped=True)
+
+
+def write_pair_filter(file: Path, pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> None:
+    """Writes a pair filter that has learnt nothing."""
+    tokenizer = train_tokenizers(pairs, config).source
+    encoded = list(zip(*(tokenizer.encode_arrays(side) for side in zip(*pairs, strict=True)), strict=True))
+    lexicons = tuple(learn_lexicon(encoded, tokenizer.size) for _ in range(FOLDS))
+    models = [PairClassifier(torch.zeros(INPUTS), torch.ones(INPUTS), len(KINDS), SIZE) for _ in range(2)]
+    classifiers = tuple(model.requires_grad_(False) for model in models)
+    save_pair_filter(PairFilter(tokenizer, lexicons, classifiers, np.zeros(2, np.float32)), file)
 
 
 def _pair_filter(folder: Path) -> Opened:
-    tokenizer = train_tokenizers(SENTENCES, SubwordsConfig(size=40)).source
-    file = folder / "pair.filter"
-    encoded = list(zip(*(tokenizer.encode_arrays(side) for side in zip(*SENTENCES, strict=True)), strict=True))
-    lexicons = [learn_lexicon(encoded, tokenizer.size) for _ in range(FOLDS)]
-    zero_X = torch.zeros(INPUTS)
-    models = [PairClassifier(zero_X, zero_X, len(KINDS), SIZE).requires_grad_(False) for _ in (0, 1)]
-    save_pair_filter(PairFilter(tokenizer, tuple(lexicons), tuple(models), np.zeros(2, np.float32)), file)
-    seed = file.read_bytes()
+    write_pair_filter(folder / "pair.filter", SENTENCES, SubwordsConfig(size=40))
 
     def read(path: Path) -> None:
         found = load_pair_filter(path)
         assert len(found.scores(*zip(*SENTENCES, strict=True))) == len(SENTENCES)
         found.threshold(0.01)
 
-    return Opened([seed], _of_file(file, read), _shaped(seed))
+    return _written(folder / "pair.filter", read, shaped=True)
 
 
 def _augment_record(folder: Path) -> Opened:
     def run(folder: Path) -> None:
-        Step("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
+        PipelineStep("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
 
     run(folder)
-    seed = (folder / "augment.json").read_bytes()
-    return Opened([seed], _of_file(folder / "augment.json", lambda path: run(path.parent)))
+    return _written(folder / "augment.json", lambda path: run(path.parent))
 
 
-def _augment_translations(folder: Path) -> Opened:
-    seed = b'{"source": "a b", "translations": [{"text": "c", "score": -1.5, "log_prob": -3.0, "tokens": ["c"]}]}\n'
-
-    def read(path: Path) -> None:
-        assert all(isinstance(row.line + row.text, str) for row in read_translations(path.parent))
-
-    return Opened([seed], _of_file(folder / "00000.txt", read))
+TRANSLATIONS = b'{"source": "a b", "translations": [{"text": "c", "score": -1.5, "log_prob": -3.0, "tokens": ["c"]}]}\n'
+ABOUT = b'{"format": "ctranslate2", "checkpoint": "step-2", "vocabulary": "0a"}\n'
 
 
-def _about(folder: Path) -> Opened:
-    seed = b'{"format": "ctranslate2", "checkpoint": "step-2", "vocabulary": "0a"}\n'
-    return Opened([seed], _of_file(folder / "nmt.json", lambda path: exported_about(path.parent, remedy="make it")))
+def _read_translations(path: Path) -> None:
+    assert all(isinstance(row.line + row.text, str) for row in read_translations(path.parent))
 
 
 def _manifest(folder: Path) -> Opened:
     made_with = {"model": "0a", "search": {"beam": 4, "none": None}}
-    Manifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
-    file = folder / ".manifest.json"
+    ShardManifest(made_with, {"a.txt": {"size": 4, "mtime_ns": 5}}).save(folder)
 
     def read(path: Path) -> None:
-        found = Manifest.load(folder)
+        found = ShardManifest.load(folder)
         assert found is not None
         found.has_any(folder)
         found.check(made_with, folder)
         found.remaining([], folder)
 
-    return Opened([file.read_bytes()], _of_file(file, read))
+    return _written(folder / ".manifest.json", read)
 
 
-def _records(folder: Path) -> Opened:
-    def read(data: bytes) -> None:
-        for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
-            object_text(Line(number, line), "text", "translation")
-            if line.strip():
-                json.loads(with_value(line, "translation", "x"))
+RECORDS = [b'{"id": 1, "text": "Ein Hund", "more": [1.5, null]}\n', b'{"text": ""}']
 
-    return Opened([b'{"id": 1, "text": "Ein Hund", "more": [1.5, null]}\n', b'{"text": ""}'], read)
+
+def _read_records(path: Path) -> None:
+    for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").split("\n"), 1):
+        object_text(Line(number, line), "text", "translation")
+        if line.strip():
+            json.loads(with_value(line, "translation", "x"))
 
 
 # ---------------------------------------------------------------------------------------------------------------- HTTP
@@ -681,7 +630,7 @@ def _http(folder: Path) -> Opened:
     # kept open until the process ends
     keep = batching(Gated())
     batcher = keep.__enter__()
-    app = create_app(batcher, Limits(timeout_s=5.0), Metrics())
+    app = create_app(batcher, Limits(timeout_s=5.0), ServerMetrics())
     loop = asyncio.new_event_loop()
 
     def read(data: bytes) -> None:
@@ -741,18 +690,25 @@ READERS = (
     Reader("corpus gz", lambda folder: _lines(folder, _gz)),
     Reader("corpus xz", lambda folder: _lines(folder, _xz)),
     Reader("corpus of two files", _two_files),
-    Reader("corpus of pairs", _pairs),
-    Reader("corpus of a document", _documents),
-    Reader("pharaoh", _pharaoh),
-    Reader("gold", _gold),
-    Reader("word vectors", _vectors),
-    Reader("glossary", _glossary),
-    Reader("links", _links),
-    Reader("links tsv", _tsv),
-    Reader("links jsonl", _jsonl),
+    Reader("corpus of pairs", _given("text", [PAIRS, _gz(PAIRS)], _read_pairs)),
+    Reader("corpus of a document", _given("text", _documents(), _read_pairs)),
+    Reader(
+        "pharaoh",
+        _given("links", [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
+    ),
+    Reader("gold", _given("links", [b"0-0 1p1\n\n3-4 4p3\n"], lambda path: read_gold(path, [(2, 2), (0, 0), (5, 5)]))),
+    Reader(
+        "word vectors", _given("vectors", [b"3 2\nHund 0.1 -2e-3\nund 1 2 \nHund 3\t4", b"und 5 6\n"], _read_vectors)
+    ),
+    Reader("glossary", _given("terms", [GLOSSARY, b"a\tb\na\tb\n"], _read_glossary)),
+    Reader("links", _given("links", [b"0-0 1p1\n\n3-4 4p3\n"], _use_links)),
+    Reader("links tsv", _given("links", [_alignments(TsvWriter)], _use_links)),
+    Reader(
+        "links jsonl", _given("links", ["".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()], _use_links)
+    ),
     Reader("links npz", _npz),
-    Reader("config", _config, cost=3),
-    Reader("--set", _override, cost=3),
+    Reader("config", _given("config.yaml", [CONFIG.encode(), FULL.encode()], _read_config), cost=3),
+    Reader("--set", _given("setting", SETTINGS, _read_override), cost=3),
     Reader("subword model", _subwords, cost=2),
     Reader("store.json", _store("store.json")),
     Reader("store offsets", _store("source.offsets.bin")),
@@ -765,8 +721,8 @@ READERS = (
     Reader("info state.json", _info("latest/state.json", _TRAINED), cost=8),
     Reader("info export", _info("exported/onnx/nmt.json", _MADE), cost=8),
     Reader("weights", _weights),
-    Reader("state.json", _state),
-    Reader("lengths.json", _lengths),
+    Reader("state.json", _given(run_directory.STATE, [STATE], lambda path: run_directory.read_state(path.parent))),
+    Reader("lengths.json", _given(run_directory.LENGTHS, [b'{"usual": 5, "longest": 9}\n'], _read_lengths)),
     Reader("source-counts.json", _source_counts),
     Reader("run config", _run_file("config.yaml"), cost=10),
     Reader("run weights", _run_file("latest/model.safetensors"), cost=10),
@@ -774,11 +730,11 @@ READERS = (
     Reader("aligner", _aligner, cost=5),
     Reader("alignment layer", _layer, cost=2),
     Reader("pair filter", _pair_filter, cost=3),
-    Reader("export manifest", _about),
+    Reader("export manifest", _given("nmt.json", [ABOUT], lambda path: exported_about(path.parent, remedy="make it"))),
     Reader("shards manifest", _manifest),
     Reader("augment record", _augment_record),
-    Reader("augment translations", _augment_translations),
-    Reader("records jsonl", _records),
+    Reader("augment translations", _given("00000.txt", [TRANSLATIONS], _read_translations)),
+    Reader("records jsonl", _given("records", RECORDS, _read_records)),
     Reader("HTTP", _http, cost=3),
 )
 

@@ -29,11 +29,12 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.extras.aligner.aligner import Sentences, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
-from nmt.extras.cluster.manifest import Manifest
+from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.exchange.export.export_model import exported_about
-from nmt.training import checkpoint, folders
+from nmt.training import checkpoint
+from nmt.training.run_directory import read_lengths, read_state
 from nmt.translator.loading import load_trained
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store
 
@@ -56,11 +57,11 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match="nested"):
         read_json(tmp_path / "state.json")
     readers: list[Callable[[], object]] = [
-        lambda: folders.read_state(tmp_path),
-        lambda: folders.read_lengths(tmp_path),
+        lambda: read_state(tmp_path),
+        lambda: read_lengths(tmp_path),
         lambda: Store.open(tmp_path),
         lambda: exported_about(tmp_path, remedy="x"),
-        lambda: Manifest.load(tmp_path),
+        lambda: ShardManifest.load(tmp_path),
         lambda: parse_json(text, place="links:1"),
     ]
     for read in readers:
@@ -74,7 +75,7 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
 def test_lengths_that_are_none(tmp_path: Path, lengths: str) -> None:
     (tmp_path / "lengths.json").write_text(lengths)
     with pytest.raises(InputError, match="damaged"):
-        folders.read_lengths(tmp_path)
+        read_lengths(tmp_path)
 
 
 def _json(**changed: object) -> str:
@@ -322,7 +323,7 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
 
 
 def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
-    words = Sentences(source.split() for source, _ in SENTENCES)
+    words = IndexedSentences(source.split() for source, _ in SENTENCES)
     file = tmp_path / "aligner.safetensors"
     save_aligner(learn_aligner(words, words, shares=(), iterations=(3, 1)), file)
     arrays = safetensors.numpy.load_file(file)
@@ -344,9 +345,9 @@ def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "../x", "a\0b", "a/b"])
 def test_a_manifest_of_shards_that_can_be_no_files(tmp_path: Path, name: str) -> None:
-    Manifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
+    ShardManifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
     with pytest.raises(InputError, match="is damaged, or of another version"):
-        Manifest.load(tmp_path)
+        ShardManifest.load(tmp_path)
 
 
 def test_a_subword_model_that_writes_no_utf8(tmp_path: Path) -> None:

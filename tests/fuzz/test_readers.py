@@ -1,4 +1,4 @@
-"""Each reader keeps the law, on a few hundred damaged files; ``make fuzz`` tries 100,000."""
+"""Each reader keeps the law, on two hundred damaged files; ``make fuzz`` tries 100,000."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ def test_what_is_damaged_is_refused_in_one_line(reader: Reader) -> None:
     verdict = attempt(reader, CASES // reader.cost, seed=1)
     assert not verdict.faults, [fault["what"] for fault in verdict.faults]
     assert verdict.cases >= CASES // reader.cost
-
-
-@forks
-@pytest.mark.slow
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_what_is_damaged_is_refused_in_one_line_often(reader: Reader) -> None:
-    cases = int(os.environ.get("FUZZ_CASES", "100000"))
-    verdict = attempt(reader, cases, seed=2)
-    assert not verdict.faults, [fault["what"] for fault in verdict.faults]
 
 
 def _raising(error: BaseException) -> Reader:
@@ -90,8 +81,8 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
     assert found == {
         "extras/aligner/aligner.py", "extras/corpus/pair_filter/pair_filter.py", "core/installation.py",
         "alignment/formats.py", "extras/aligner/layer.py", "core/files.py", "data/store.py",
-        "extras/service/messages.py", "training/more/averaging.py", "training/checkpoint.py",
-        "training/more/distributed.py", "training/folders.py", "training/metrics.py",
+        "extras/service/messages.py", "training/averaging.py", "training/checkpoint.py",
+        "training/distributed.py", "training/run_directory.py", "training/metrics.py",
         "extras/exchange/export/export_model.py", "workflows/info.py", "extras/cluster/manifest.py",
         "data/prepared.py", "extras/cluster/records.py",
         "extras/corpus/augment/steps.py", "extras/corpus/augment/text.py", "data/imported.py",

@@ -14,7 +14,7 @@ from nmt.extras.decoding.constrained_search import ConstrainedBeamSearch
 from nmt.nn import output
 from nmt.search.beam import BeamSearch
 from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessors, Suppress
 from nmt.search.sampling import Sampling
@@ -38,7 +38,7 @@ def test_decode_keeps_the_order_whatever_the_batches() -> None:
     sources = [[4] * length for length in (3, 1, 7, 2, 9, 1)]
     for tokens in (1, 8, 1000):
         config = SearchConfig(beam=2, max_length_ratio=1.0, batch_tokens=tokens, length_penalty=9.0)
-        found = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(sources, config)
+        found = TorchEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(sources, config)
         # the limit is the source's length, end included, and ten more; the end is the last
         assert [len(best.tokens) for best, *_ in found] == [len(source) + 1 + 10 - 1 for source in sources]
 
@@ -55,7 +55,7 @@ SEARCH_CONFIGS = {
 @pytest.mark.parametrize("search", list(SEARCH_CONFIGS))
 def test_a_search_may_be_interrupted_by_another_or_ended_before_any_step(kind: str, search: str) -> None:
     config, sources = SEARCH_CONFIGS[search], [[4, 5, 4], [5]]
-    engine = OwnEngine(make(MODELS[kind]), Compute(torch.device("cpu"), "float32"))
+    engine = TorchEngine(make(MODELS[kind]), Compute(torch.device("cpu"), "float32"))
     expected, others = engine.translate_ids(sources, config), engine.translate_ids([[5, 5]], config)
     within: list[object] = []
     interrupted = replace(engine, on_step=lambda: within.append(engine.translate_ids([[5, 5]], config)))
@@ -98,7 +98,7 @@ def test_suppressed_padding_is_never_chosen_and_its_probability_stays_or_is_shar
     scores = {}
     for kind in (None, "plain", "renormalized"):
         config = SearchConfig(beam=beam, suppress_padding=kind, length_penalty=0.0, max_length=3)
-        ((best, *_),) = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids([[4]], config)
+        ((best, *_),) = TorchEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids([[4]], config)
         assert (0 in best.tokens) == (kind is None)
         scores[kind] = best.log_prob
     assert math.exp(scores["plain"]) == pytest.approx(0.4 * 0.5)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,48 +13,23 @@ import torch
 from torch import nn
 
 from nmt.core.errors import InputError
-from nmt.data import whole_folder
-from nmt.training import checkpoint, folders
-from nmt.training.metrics import Metrics, read
-from nmt.training.more import damaged
+from nmt.data import atomic_folder
+from nmt.training import checkpoint
+from nmt.training.run_directory import (
+    CHECKSUMS,
+    MODEL,
+    STATE,
+    TRAINING,
+    Damaged,
+    checkpoint_paths,
+    latest_checkpoint,
+    prune,
+    read_state,
+)
 
 
 def model(width: int = 3) -> nn.Module:
     return nn.Linear(width, 2)
-
-
-def test_latest_best_and_prune(tmp_path: Path) -> None:
-    saved = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (1, 2, 3, 4)]
-    assert (tmp_path / "latest").resolve() == saved[3]
-    assert (tmp_path / "latest").readlink() == Path("checkpoints/step-00000004")
-    folders.point(tmp_path, "best", saved[0])
-    (tmp_path / "checkpoints" / ".step-00000005.unfinished").mkdir()
-    folders.prune(tmp_path, keep=2)
-    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    assert names == ["step-00000001", "step-00000003", "step-00000004"]
-
-
-def test_averages_are_neither_gone_on_from_nor_deleted(tmp_path: Path) -> None:
-    saved = [checkpoint.save(tmp_path, update, model(), {}, {"update": update}) for update in (8, 9, 10, 11, 12)]
-    average = folders.average(tmp_path, ["step-00000010", "step-00000012"])
-    checkpoint.write(average, {"model.safetensors": {}}, {})
-    assert folders.averages(tmp_path) == [average]
-    assert folders.steps(tmp_path) == saved
-    assert folders.latest(tmp_path) == saved[-1]
-    assert (tmp_path / "latest").resolve() == saved[-1]
-    folders.prune(tmp_path, keep=1, retain=[saved[1]])
-    assert folders.steps(tmp_path) == [saved[1], saved[4]]
-    assert average.exists()
-
-
-def test_averages_of_other_checkpoints_stand_elsewhere(tmp_path: Path) -> None:
-    one, two, three = "step-01", "step-02", "step-03"
-    groups = [[one, three], [two, three], [one, two, three], ["/runs/a/checkpoints/step-01", three]]
-    places = [folders.average(tmp_path, group) for group in groups]
-    assert len(set(places)) == len(groups)
-    assert [place.name.rpartition("-")[0].removeprefix("average-03-of-") for place in places] == ["2", "2", "3", "2"]
-    many = folders.average(tmp_path, [f"step-{update:08d}" for update in range(100)])
-    assert len(f".{many.name}.partial-12345678") < 255  # what a file system takes
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "state.json"])
@@ -67,26 +40,19 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
         if path.name == file:
             raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(whole_folder, "sync_entry", fail)
+    monkeypatch.setattr(atomic_folder, "sync_entry", fail)
     with pytest.raises(InputError, match=r"step-00000002: cannot be written: the disk is full; what was saved before"):
         checkpoint.save(tmp_path, 2, model(), {}, {"update": 2})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [old.name]
-    assert folders.latest(tmp_path) == old
+    assert latest_checkpoint(tmp_path) == old
     assert (tmp_path / "latest").resolve() == old
 
 
 def test_a_whole_checkpoint_counts_even_before_it_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint.save(tmp_path, 1, model(), {}, {})
-    monkeypatch.setattr(checkpoint, "point", lambda *_: None)
+    monkeypatch.setattr(checkpoint, "set_link", lambda *_: None)
     new = checkpoint.save(tmp_path, 2, model(), {}, {})
-    assert folders.latest(tmp_path) == new
-
-
-def test_only_numbered_folders_are_checkpoints_the_newest_last(tmp_path: Path) -> None:
-    saved = [checkpoint.save(tmp_path, update, model(), {}, {}) for update in (9, 99_999_999, 100_000_000)]
-    shutil.copytree(saved[0], saved[0].with_name("step-00000009.backup"))
-    shutil.copytree(saved[0], saved[0].with_name("damaged-step-00000009"))
-    assert folders.steps(tmp_path) == saved
+    assert latest_checkpoint(tmp_path) == new
 
 
 def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
@@ -103,23 +69,11 @@ def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            folders.prune(tmp_path, keep=1)
-    for folder in folders.steps(tmp_path):
-        damaged.check(folder)
-    folders.prune(tmp_path, keep=1)
+            prune(tmp_path, keep=1)
+    for folder in checkpoint_paths(tmp_path):
+        checkpoint.check_resumable(folder)
+    prune(tmp_path, keep=1)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
-
-
-def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
-    folder = checkpoint.save(tmp_path, 1, model(), {}, {})
-    done = subprocess.run(
-        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["model.safetensors: OK", "training.safetensors: OK", "state.json: OK"]
-    (folder / "SHA256SUMS").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"SHA256SUMS: unreadable checkpoint, .*: tells nothing of model.safetensors"):
-        folders.verify(folder, ["model.safetensors"])
 
 
 def test_damage_is_named(tmp_path: Path) -> None:
@@ -133,7 +87,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         checkpoint.load_weights(folder, model())
     (folder / "state.json").write_text("{")
     with pytest.raises(InputError, match=r"state.json: unreadable checkpoint"):
-        folders.read_state(folder)
+        read_state(folder)
 
 
 def test_shared_weights_are_saved_once_and_stay_shared(tmp_path: Path) -> None:
@@ -147,32 +101,20 @@ def test_shared_weights_are_saved_once_and_stay_shared(tmp_path: Path) -> None:
     assert torch.equal(loaded[1].weight, one.weight)
 
 
-def test_metrics_of_updates_that_will_be_made_again_are_dropped(tmp_path: Path) -> None:
-    with Metrics(tmp_path, after=0, tensorboard=False) as metrics:
-        for update in (1, 2, 3):
-            metrics.write("train", update, {"loss": 1.0 / update})
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"kind": "train", "upd')  # killed while writing
-    with Metrics(tmp_path, after=2, tensorboard=False) as metrics:
-        metrics.write("train", 3, {"loss": 9.0})
-    assert [(line["update"], line["loss"]) for line in read(tmp_path)] == [(1, 1.0), (2, 0.5), (3, 9.0)]
-    assert all(json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
-
-
-@pytest.mark.parametrize("name", [folders.MODEL, folders.TRAINING, folders.STATE])
+@pytest.mark.parametrize("name", [MODEL, TRAINING, STATE])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_checkpoint_without_checksums_is_known_to_be_damaged_by_its_files(
     tmp_path: Path, name: str, damage: str
 ) -> None:
     folder = checkpoint.save(tmp_path, 1, model(), {"a": torch.ones(3)}, {"update": 1})
-    (folder / folders.CHECKSUMS).unlink()
-    with pytest.raises(folders.Damaged, match="this checkpoint was written with one, and it is missing"):
-        damaged.check(folder)
-    (folder / folders.STATE).write_text('{"update": 1}', encoding="utf-8")  # as before formats were noted
-    damaged.check(folder)
+    (folder / CHECKSUMS).unlink()
+    with pytest.raises(Damaged, match="this checkpoint was written with one, and it is missing"):
+        checkpoint.check_resumable(folder)
+    (folder / STATE).write_text('{"update": 1}', encoding="utf-8")  # as before formats were noted
+    checkpoint.check_resumable(folder)
     (folder / name).unlink() if damage == "gone" else (folder / name).write_bytes((folder / name).read_bytes()[:-3])
-    with pytest.raises(folders.Damaged, match=name):
-        damaged.check(folder)
+    with pytest.raises(Damaged, match=name):
+        checkpoint.check_resumable(folder)
 
 
 def test_weights_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:

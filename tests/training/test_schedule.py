@@ -6,10 +6,7 @@ import math
 
 import pytest
 
-from nmt.config.structure import parse_document, validate
-from nmt.core.errors import InputError
-from nmt.training.config import StoppingConfig, TrainingConfig
-from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau, Schedule
+from nmt.training.schedule import Constant, CosineDecay, InverseSqrt, Linear, Plateau, Schedule
 
 
 @pytest.mark.parametrize(
@@ -21,10 +18,10 @@ from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau
         (InverseSqrt(warmup=100), 50, 0.5),
         (InverseSqrt(warmup=100), 100, 1.0),
         (InverseSqrt(warmup=100), 400, 0.5),
-        (Cosine(warmup=100), 100, 1.0),
-        (Cosine(warmup=100), 600, 0.5),
-        (Cosine(warmup=100, final=0.2), 1100, 0.2),
-        (Cosine(warmup=100), 350, 0.5 * (1 + math.cos(math.pi / 4))),
+        (CosineDecay(warmup=100), 100, 1.0),
+        (CosineDecay(warmup=100), 600, 0.5),
+        (CosineDecay(warmup=100, final=0.2), 1100, 0.2),
+        (CosineDecay(warmup=100), 350, 0.5 * (1 + math.cos(math.pi / 4))),
         (Linear(warmup=10), 1100, 0.0),
         (Linear(warmup=10, hold=0.5), 550, 1.0),
         (Linear(warmup=10, hold=0.5, final=0.02), 825, 0.51),
@@ -34,10 +31,3 @@ from nmt.training.schedule import Constant, Cosine, InverseSqrt, Linear, Plateau
 )
 def test_factor(schedule: Schedule, update: int, expected: float) -> None:
     assert schedule.factor(update, last=1100, plateaus=2) == pytest.approx(expected)
-
-
-def test_a_run_must_end_and_a_falling_schedule_must_know_when() -> None:
-    with pytest.raises(ValueError, match="one of updates, epochs, minutes or patience"):
-        StoppingConfig()
-    with pytest.raises(InputError, match=r"^c.yaml:1: schedule: cosine falls until the last update: set stopping"):
-        validate(TrainingConfig, parse_document("schedule: cosine\nstopping: {epochs: 3}", "c.yaml"))

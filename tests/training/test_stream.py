@@ -14,7 +14,7 @@ from nmt.core.device import compute
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig
 from nmt.data.config import CorpusConfig, DataConfig, SubwordsConfig, TrainingCorpusConfig
-from nmt.training.more.distributed import shares
+from nmt.training.distributed import shares
 from nmt.training.processes import Processes
 from nmt.training.stream import Position, PreparedUpdate, Stream, TrainingData, prefetched
 from nmt.workflows.prepare import prepare

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.experiment import load
-from nmt.training import folders
+from nmt.training.run_directory import MODEL, STATE, TRAINING, checkpoint_path, read_state, write_checksums
 from nmt.translator.validation import Validation
 from nmt.workflows.average import Selection, average
 from nmt.workflows.train import train
@@ -51,11 +51,11 @@ def test_where_bleu_is_0_chrf_finds_the_best_and_ends_the_training(
         "best       chrf 39.00 at update 3",
     ]
     assert (run / "best").readlink().name == "step-00000003"
-    assert folders.read_state(run / "latest")["standing"] == {
+    assert read_state(run / "latest")["standing"] == {
         "best": 0, "best_update": 3, "without_gain": 2, "plateaus": 0, "since_plateau": 2
     }  # fmt: skip
     average([run], selection=Selection(best=2))
-    assert folders.read_state(run / "averaged")["averaged"] == ["step-00000003", "step-00000004"]
+    assert read_state(run / "averaged")["averaged"] == ["step-00000003", "step-00000004"]
 
 
 def test_a_plateau_is_one_of_chrf_too(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,13 +81,13 @@ def test_an_average_is_the_best_by_the_same_rule(
 def test_a_run_of_an_older_release_keeps_its_best(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its state has the best BLEU, and no other figures of that validation."""
     start([(20, 30, 5), (10, 40, 4)], monkeypatch, "training.stopping.updates=2")
-    newest = folders.step(run, 2)
-    state = folders.read_state(newest)
+    newest = checkpoint_path(run, 2)
+    state = read_state(newest)
     assert state.pop("best_figures") == {"bleu": 20, "chrf": 30, "loss": 5}
-    (newest / folders.STATE).write_text(json.dumps(state), encoding="utf-8")
-    folders.write_checksums(newest, (folders.MODEL, folders.TRAINING, folders.STATE))
+    (newest / STATE).write_text(json.dumps(state), encoding="utf-8")
+    write_checksums(newest, (MODEL, TRAINING, STATE))
     start([(15, 50, 3)], monkeypatch, "training.stopping.updates=3")
     assert (run / "best").readlink().name == "step-00000001"
-    assert folders.read_state(run / "latest")["standing"]["without_gain"] == 2
+    assert read_state(run / "latest")["standing"]["without_gain"] == 2
     start([(20, 50, 3)], monkeypatch, "training.stopping.updates=4")
     assert (run / "best").readlink().name == "step-00000004"

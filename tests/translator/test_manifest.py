@@ -11,7 +11,7 @@ import pytest
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.training import folders
+from nmt.training.run_directory import CHECKSUMS, LENGTHS, MODEL, STATE, read_state, write_checksums
 from nmt.translator.loading import load_trained
 from nmt.workflows.average import average
 from nmt.workflows.train import train
@@ -99,7 +99,7 @@ def test_what_may_be_edited(run: Path) -> None:
 
 
 def test_the_lengths_belong_to_the_weights(run: Path) -> None:
-    lengths = run / folders.LENGTHS
+    lengths = run / LENGTHS
     usual = json.loads(lengths.read_text("utf-8"))["usual"]
     ending = f"but {(run / 'best').resolve().name} was trained with {usual}; {ENDING}"
     lengths.write_text('{"usual": 3, "longest": 99}', encoding="utf-8")
@@ -112,15 +112,15 @@ def test_the_lengths_belong_to_the_weights(run: Path) -> None:
 def test_without_checksums_nothing_is_taken_on_trust(run: Path, link: str) -> None:
     """Unless it is of a release that wrote none, which did not note a format either."""
     folder = run / link
-    weights, state = folder / folders.MODEL, folder / folders.STATE
+    weights, state = folder / MODEL, folder / STATE
     draw, data = random.Random(1), bytearray(weights.read_bytes())
     for _ in range(20):  # in the numbers, which are behind the header
         data[draw.randrange(len(data) // 2, len(data))] ^= 1 << draw.randrange(8)
     weights.write_bytes(data)
     assert "it is not what was written" in refusal(folder)
-    (folder / folders.CHECKSUMS).unlink()
+    (folder / CHECKSUMS).unlink()
     message = "unreadable checkpoint, delete its folder or restore it: this checkpoint was written with one, and it is"
-    assert refusal(folder) == f"{folder / folders.CHECKSUMS}: {message} missing"
+    assert refusal(folder) == f"{folder / CHECKSUMS}: {message} missing"
     old = {key: value for key, value in json.loads(state.read_text("utf-8")).items() if key not in ("format", "nmt")}
     state.write_text(json.dumps(old), encoding="utf-8")
     load_trained(folder, device="cpu", precision="float32")
@@ -142,14 +142,12 @@ def test_training_goes_on_with_its_own_configuration_only(run: Path) -> None:
     edit(run, "heads: 4", "heads: 2")
     train(experiments.load(Path("config.yaml"), settings[:2]), device="cpu", precision="float32")
     average([run])
-    manifests = [
-        folders.read_state(run / name)["manifest"] for name in ("latest", "averaged", f"checkpoints/{names[0]}")
-    ]
+    manifests = [read_state(run / name)["manifest"] for name in ("latest", "averaged", f"checkpoints/{names[0]}")]
     assert manifests[0] == manifests[1] == manifests[2]
 
 
 def test_damaged_weights_are_not_fine_tuned(run: Path) -> None:
-    weights = run / "best" / folders.MODEL
+    weights = run / "best" / MODEL
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match="it is not what was written"):
         train(experiments.load(Path("config.yaml"), ("run=other", "training.start_from=run")), device="cpu")
@@ -157,18 +155,18 @@ def test_damaged_weights_are_not_fine_tuned(run: Path) -> None:
 
 def test_a_share_that_an_earlier_version_did_not_count_may_be_counted_since(run: Path) -> None:
     folder = (run / "best").resolve()
-    state = folders.read_state(folder)
+    state = read_state(folder)
     state["manifest"]["lengths"]["several"] = None
-    (folder / folders.STATE).write_text(json.dumps(state), encoding="utf-8")
-    folders.write_checksums(folder, (folders.MODEL, folders.STATE))
+    (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
+    write_checksums(folder, (MODEL, STATE))
     assert load_trained(run, device="cpu", precision="float32").lengths.several == 0.0
 
 
 @pytest.mark.parametrize("manifest", [[], {"model": 3}, {"model": {}, "data": {}, "lengths": None, "more": 1}])
 def test_a_manifest_that_is_none_is_refused_in_words(run: Path, manifest: object) -> None:
     folder = (run / "best").resolve()
-    state = folders.read_state(folder)
-    (folder / folders.STATE).write_text(json.dumps({**state, "manifest": manifest}), encoding="utf-8")
-    folders.write_checksums(folder, (folders.MODEL, folders.STATE))
-    with pytest.raises(InputError, match=str(run / "best" / folders.STATE)):
+    state = read_state(folder)
+    (folder / STATE).write_text(json.dumps({**state, "manifest": manifest}), encoding="utf-8")
+    write_checksums(folder, (MODEL, STATE))
+    with pytest.raises(InputError, match=str(run / "best" / STATE)):
         load_trained(run, device="cpu", precision="float32")

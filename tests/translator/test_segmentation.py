@@ -16,11 +16,11 @@ import pytest
 
 import nmt as package
 from nmt.data.context import Sentence
-from nmt.data.pieces import Lengths
+from nmt.data.segments import SourceLengths
 from nmt.data.sentences import sentence_spans
 from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
-from nmt.training import folders
+from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
 from nmt.translator.aligner import Aligner
 from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
@@ -38,7 +38,7 @@ Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
 """
 
 
-def loaded(folder: Path, *overrides: str, lengths: Lengths | None = None) -> Translator:
+def loaded(folder: Path, *overrides: str, lengths: SourceLengths | None = None) -> Translator:
     translator = package.load(folder / "run", device="cpu", precision="float32", overrides=overrides)
     if lengths is not None:
         translator = replace(translator, trained=replace(translator.trained, lengths=lengths))
@@ -102,7 +102,7 @@ def test_capitals_are_put_back(trained: Path) -> None:
 
 
 def test_lines_with_a_prefix_keep_their_case_and_are_whole(trained: Path) -> None:
-    translator = loaded(trained, "search.markup=true", "search.document=true", lengths=Lengths(1, 30))
+    translator = loaded(trained, "search.markup=true", "search.document=true", lengths=SourceLengths(1, 30))
     (found,) = translator.translate(["EINS <b>ZWEI</b>. DREI."], prefixes=["the"])
     assert [given for given, _ in found.parts] == ["EINS ZWEI. DREI."]
     assert found.parts[0][1].startswith("the")
@@ -170,7 +170,7 @@ def test_documents_in_other_formats_have_a_line_for_each_line(trained: Path) -> 
 
 
 def test_a_long_sentence_of_a_document_is_split_too(trained: Path) -> None:
-    translator = loaded(trained, "search.document=true", lengths=Lengths(1, 12))
+    translator = loaded(trained, "search.document=true", lengths=SourceLengths(1, 12))
     (found,) = translator.translate(["eins, zwei, drei, Hund, Katze und Hund. Ja."])
     count = translator.trained.tokenizers.source.encode
     assert len(found.parts) > 2
@@ -196,9 +196,9 @@ LONG = "eins zwei drei. Hund und Katze. Drei eins."
 
 def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> None:
     tokens = len(loaded(trained).trained.tokenizers.source.encode(LONG))
-    whole = loaded(trained, lengths=Lengths(tokens, tokens, several=1.0))
+    whole = loaded(trained, lengths=SourceLengths(tokens, tokens, several=1.0))
     assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.translate_sentences([LONG])[0][0].text),)
-    split = loaded(trained, lengths=Lengths(tokens - 1, tokens - 1, several=1.0))
+    split = loaded(trained, lengths=SourceLengths(tokens - 1, tokens - 1, several=1.0))
     (found,) = split.translate([LONG])
     parts = [text_of(split, LONG[begin:end]) for begin, end in sentence_spans(LONG)]
     assert found.text == " ".join(parts)
@@ -206,7 +206,7 @@ def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> N
     assert found.log_prob == pytest.approx(sum(each.log_prob for each in singles))
     assert found.score == pytest.approx(sum(each.score for each in singles) / len(singles))
     assert found.tokens == tuple(token for each in singles for token in each.tokens)
-    never = loaded(trained, "search.split_longer_than=null", lengths=Lengths(1, 1, several=0.0))
+    never = loaded(trained, "search.split_longer_than=null", lengths=SourceLengths(1, 1, several=0.0))
     assert never.translate([LONG]) == whole.translate([LONG])
     by_number = loaded(trained, f"search.split_longer_than={tokens - 1}")
     assert by_number.translate([LONG])[0].text == found.text
@@ -214,7 +214,7 @@ def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> N
 
 def test_n_best_lists_of_pieces_are_joined_rank_by_rank(trained: Path) -> None:
     tokens = len(loaded(trained).trained.tokenizers.source.encode("Hund und Katze. Drei eins."))
-    translator = loaded(trained, "search.n_best=3", lengths=Lengths(tokens - 1, tokens))
+    translator = loaded(trained, "search.n_best=3", lengths=SourceLengths(tokens - 1, tokens))
     (found,) = translator.candidates(["Hund und Katze. Drei eins."])
     one, other = translator.candidates(["Hund und Katze.", "Drei eins."])
     assert [each.text for each in found] == [f"{a.text} {b.text}" for a, b in zip(one, other, strict=True)]
@@ -252,7 +252,7 @@ def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
 def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expected: str) -> None:
     data = SimpleNamespace(source_language=None)
     trained = SimpleNamespace(
-        lengths=Lengths(5, 5), reads_single_sentences=False, copies=False, experiment=SimpleNamespace(data=data)
+        lengths=SourceLengths(5, 5), reads_single_sentences=False, copies=False, experiment=SimpleNamespace(data=data)
     )
     segmentation = Segmentation(SearchConfig(), cast(TrainedModel, trained), len, None, [word], [False])
     translations = [(Translation(f"<{text}>", 0.0, 0.0),) for text in segmentation.texts]
@@ -262,31 +262,31 @@ def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expecte
 
 def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
     report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
-    lengths = Lengths(report["99%"], report["most"], several=0.0, letterless=0.0)
-    assert folders.read_lengths(trained / "run") == lengths
+    lengths = SourceLengths(report["99%"], report["most"], several=0.0, letterless=0.0)
+    assert read_lengths(trained / "run") == lengths
     assert loaded(trained).trained.lengths == lengths
-    assert folders.read_lengths(tmp_path) is None
+    assert read_lengths(tmp_path) is None
     for damaged in ("{}", '{"usual": 1, "longest": 2, "several": 1.5}', '{"usual": 1, "longest": 2, "letterless": ""}'):
         (tmp_path / "lengths.json").write_text(damaged)
         with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
-            folders.read_lengths(tmp_path)
+            read_lengths(tmp_path)
     (tmp_path / "lengths.json").write_text('{"usual": 1, "longest": 2}')  # as earlier versions wrote it
-    assert folders.read_lengths(tmp_path) == Lengths(1, 2)
+    assert read_lengths(tmp_path) == SourceLengths(1, 2)
 
 
 def forget_lengths(run: Path) -> None:
     """Makes a run one of earlier versions, which kept no lengths, and no manifest that names them."""
     (run / "lengths.json").unlink()
     for checkpoint in {(run / link).resolve() for link in ("best", "latest")}:
-        state = json.loads((checkpoint / folders.STATE).read_text())
-        (checkpoint / folders.STATE).write_text(json.dumps({**state, "manifest": None}))
-        folders.write_checksums(checkpoint, (folders.MODEL, folders.TRAINING, folders.STATE))
+        state = json.loads((checkpoint / STATE).read_text())
+        (checkpoint / STATE).write_text(json.dumps({**state, "manifest": None}))
+        write_checksums(checkpoint, (MODEL, TRAINING, STATE))
 
 
 def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
     forget_lengths(tmp_path / "run")
-    assert loaded(tmp_path).trained.lengths == Lengths(200, 200)
+    assert loaded(tmp_path).trained.lengths == SourceLengths(200, 200)
 
 
 # -------------------------------------------------------------------------------------- several sentences in a line
@@ -301,13 +301,13 @@ def test_sentences_are_translated_apart_by_a_model_of_single_ones(trained: Path)
     (found,) = translator.translate_sentences([TWO])[0]  # what `nmt align` aligns
     assert [given for given, _ in found.parts] == TWO.split("  ")
     for several, parts in ((None, 2), (0.02, 2), (0.2, 1)):  # None: a run of an earlier version
-        translator = loaded(trained, lengths=Lengths(99, 99, several=several))
+        translator = loaded(trained, lengths=SourceLengths(99, 99, several=several))
         assert len(translator.translate([TWO])[0].parts) == parts
     assert len(loaded(trained, "search.split_longer_than=null").translate([TWO])[0].parts) == 1
 
 
 def test_a_line_feed_ends_a_line_whatever_the_model_has_learnt(trained: Path) -> None:
-    translator = loaded(trained, lengths=Lengths(99, 99, several=1.0))
+    translator = loaded(trained, lengths=SourceLengths(99, 99, several=1.0))
     text = translator.translate("eins zwei\n\r\nHund und Katze").text
     assert text == f"{text_of(translator, 'eins zwei')}\n\r\n{text_of(translator, 'Hund und Katze')}"
 
@@ -370,7 +370,7 @@ def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
 def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
     """Such a model is recognised by the share of its training lines or, if an earlier version has not counted it, by
     its corpus or its vocabulary."""
-    lengths = Lengths(99, 99, several=0.0, letterless=0.3)
+    lengths = SourceLengths(99, 99, several=0.0, letterless=0.3)
     assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
     for name, words in (("source", "1 2 3 4 5 6 7"), ("target", "one two three four five six seven")):
         for part, count in (("train", 40), ("valid", 5)):
@@ -383,7 +383,7 @@ def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> No
     )
     done = nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
-    assert folders.read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
+    assert read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
     forget_lengths(tmp_path / "run")
     for missing in (None, "source-counts.json", "prepared/train/store.json"):
         if missing is not None:

@@ -15,8 +15,8 @@ from nmt.data.config import DataConfig
 from nmt.data.store import Ragged, Store, StoredCorpus
 from nmt.data.store_writer import StoreWriter
 from nmt.data.tokenizer import TokenizerPair
-from nmt.extras.service.engine import RequestOptions
-from nmt.extras.service.translation_engine import TranslatorEngine
+from nmt.extras.service.batcher import RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck, count_sources
 from tests.workflows.runs import nmt
 

@@ -18,7 +18,7 @@ from nmt import plugins
 from nmt.alignment.directions import join
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translation import Translation

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window, WindowTranslation
-from nmt.translator.workers import LoadOptions, Workers
+from nmt.translator.workers import Workers
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
 
@@ -30,7 +31,7 @@ def windows(count: int, size: int) -> list[Window]:
 def workers(trained: Path, *, count: int, full: int, after: int, threads: bool = False) -> Workers:
     run = str(trained / "run")
     translator = package.load(run, precision="float32")
-    loading = None if threads else LoadOptions(package.load, run, [], "auto", "float32", [])
+    loading = None if threads else partial(package.load, run, precision="float32")
     return Workers(translator, OutputOptions("tsv"), loading, count=count, full=full, after=after)
 
 

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
 from nmt.cli import app
+from nmt.training import metrics
 from tests.workflows.forking import Forks
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
@@ -52,6 +53,41 @@ training:
   log_every: 1
 search: {max_length_ratio: 1.5}
 """
+
+
+def place(folder: Path, config: str = CONFIG) -> Path:
+    """Writes the corpus and config.yaml into a folder, which is made where there is none."""
+    folder.mkdir(exist_ok=True)
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the corpus and config.yaml."""
+    monkeypatch.chdir(tmp_path)
+    return place(tmp_path)
+
+
+def measured(run: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl, without those figures that depend on the clock."""
+    lines = metrics.read(Path(run))
+    return [
+        {name: value for name, value in line.items() if name not in ("tokens_per_second", "peak_memory")}
+        for line in lines
+        if kind in (None, line["kind"])
+    ]
+
+
+def assert_same_bits(one: Path, other: Path, *files: str) -> None:
+    """Two folders have safetensors files of the same tensors, by default those of a checkpoint."""
+    from nmt.training.checkpoint import read_tensors
+
+    for name in files or ("model.safetensors", "training.safetensors"):
+        left, right = read_tensors(one / name), read_tensors(other / name)
+        assert left.keys() == right.keys()
+        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
 
 
 def nmt(
@@ -119,3 +155,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
     assert done.returncode == 0, done.stderr.decode()
     return folder
+
+
+@pytest.fixture(scope="session")
+def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that translates the other way, with other subwords and two layers of two heads."""
+    folder = tmp_path_factory.mktemp("reverse")
+    write_corpus(folder)
+    config = CONFIG.replace(".de", ".x").replace(".en", ".de").replace(".x", ".en").replace("size: 60", "size: 52")
+    config = config.replace("rnn, size: 12", "transformer, layers: 1, size: 16, heads: 2")
+    config = config.replace("{kind: rnn, size: 20}", "{kind: transformer, layers: 2, size: 16, heads: 2}")
+    config = config.replace("16, heads: 2}\nt", "16, heads: 2}\n  attention: {score: scaled_dot}\nt")
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "run"

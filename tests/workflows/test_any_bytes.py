@@ -55,19 +55,15 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
     patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink, isatty=lambda: False))
     workflow.translate(
         None,
-        [],
+        lambda **_: translator,
         input=None,
         output=None,
         prefix=None,
         constraints=None,
-        ensemble=[],
         format=format,
         alignment=False,
         engine="nmt",
         workers=1,
-        device="cpu",
-        precision="float32",
-        load=lambda *_, **__: translator,
     )
     return sink.getvalue()
 

@@ -90,7 +90,7 @@ def loaded(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return backwards
 
     monkeypatch.setattr(package, "load", once)
-    monkeypatch.setattr(find_run, "check", lambda model, overrides, **_: None)
+    monkeypatch.setattr(find_run, "validate_model", lambda model, overrides, **_: None)
 
 
 class Files:

@@ -89,15 +89,15 @@ def align_all(folder: Path) -> None:
     computing = ("--device", "cpu", "--precision", "float32")
     assert run("align", model, *pair, *computing, "--output", out) == 0
     check_links(folder, out, text=False)
-    assert run("align", "--links", out, *pair, "--format", "tsv", "--output", folder / "table") == 0
-    assert run("align", "--links", folder / "table", *pair, "--output", folder / "again") == 0
+    assert run("links", out, *pair, "--format", "tsv", "--output", folder / "table") == 0
+    assert run("links", folder / "table", *pair, "--output", folder / "again") == 0
     assert (folder / "again").read_bytes() == out.read_bytes()
     assert run("align", model, *pair, *computing, "--text", "--output", out) == 0
     check_links(folder, out, text=True)
     for kind in ("jsonl", "npz", "html"):
         assert run("align", model, *pair, *computing, "--format", kind, "--output", folder / kind) == 0
         if kind != "html":
-            assert run("align", "--links", folder / kind, *pair, "--output", folder / "again") == 0
+            assert run("links", folder / kind, *pair, "--output", folder / "again") == 0
             check_links(folder, folder / "again", text=False)
     assert run("align", *pair, "--learn", "--output", out) == 0
     check_links(folder, out, text=False)

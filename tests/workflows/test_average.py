@@ -23,8 +23,19 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import load
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.training.interruption import Interruption
+from nmt.training.run_directory import (
+    MODEL,
+    STATE,
+    TRAINING,
+    average_paths,
+    checkpoint_path,
+    checkpoint_paths,
+    read_state,
+    set_link,
+    write_checksums,
+)
 from nmt.translator.loading import build_model, load_trained
 from nmt.workflows.average import Selection, average
 from nmt.workflows.prepare import prepare
@@ -102,7 +113,7 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
         "averaged 3 checkpoints: step-00000004, step-00000006, step-00000008",
         "model: run/averaged; use it with nmt translate run/averaged",
     ]
-    members = [folders.step(run, update) for update in (4, 6, 8)]
+    members = [checkpoint_path(run, update) for update in (4, 6, 8)]
     assert same(weights(run / "averaged"), mean(members))
     assert not (run / "averaged" / "training.safetensors").exists()
     translated = nmt("translate", "run/averaged", "--precision", "float32", folder=tmp_path, stdin=b"eins zwei.\n")
@@ -114,7 +125,7 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
     kept["output.bias_V"] = np.where(loaded["output.bias_V"].numpy() == 0.0, 0.0, kept["output.bias_V"])
     assert all(np.array_equal(loaded[name].numpy(), each) for name, each in kept.items())
     averaged = (run / "averaged").resolve()
-    assert folders.latest(run) == run / "checkpoints" / "step-00000008"
+    assert run_directory.latest_checkpoint(run) == run / "checkpoints" / "step-00000008"
     more = nmt(
         "train", "config.yaml", "--precision", "float32", *(part for each in FAST for part in ("--set", each)),
         "--set", "training.stopping.updates=10", "--set", "training.keep=1", folder=tmp_path,
@@ -126,8 +137,8 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
 
 def test_all_that_are_kept_are_averaged_where_nothing_else_is_said(run: Path) -> None:
     assert average([run]) == run / "averaged"
-    assert folders.read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in (2, 4, 6, 8)]
-    assert same(weights(run / "averaged"), mean(folders.steps(run)))
+    assert read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in (2, 4, 6, 8)]
+    assert same(weights(run / "averaged"), mean(checkpoint_paths(run)))
     shutil.copytree(run, "runs/other", symlinks=True)
     assert average() == Path("runs/other/averaged")  # that which trained last under runs/
     assert average(["config.yaml"]) == run / "averaged"
@@ -144,13 +155,13 @@ def test_the_best_go_by_a_metric(metric: Any, chosen: list[int], run: Path) -> N
     )
     (run / "metrics.jsonl").write_text(text)
     average([run], selection=Selection(best=2, metric=metric))
-    assert folders.read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in chosen]
+    assert read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in chosen]
 
 
 def test_checkpoints_by_name_in_any_order(run: Path) -> None:
     average([run / "latest", run / "checkpoints" / "step-00000002"])
     first = (run / "averaged").resolve()
-    assert same(weights(first), mean([folders.step(run, 2), folders.step(run, 8)]))
+    assert same(weights(first), mean([checkpoint_path(run, 2), checkpoint_path(run, 8)]))
     before = (first / "model.safetensors").stat().st_mtime_ns
     average([run / "checkpoints" / "step-00000002", run / "latest"])
     assert (run / "averaged").resolve() == first
@@ -163,19 +174,19 @@ def test_checkpoints_by_name_in_any_order(run: Path) -> None:
 def test_checkpoints_of_two_runs(run: Path) -> None:
     """The runs are, for example, a run and one fine-tuned from it; the average is written to the run of the first."""
     start("run=tuned", "training.start_from=run", "model.dropout.layers=0.0")
-    average([folders.step(Path("tuned"), 2), folders.step(run, 8)])
+    average([checkpoint_path(Path("tuned"), 2), checkpoint_path(run, 8)])
     assert not (run / "averaged").exists()
-    assert same(weights(Path("tuned/averaged")), mean([folders.step(Path("tuned"), 2), folders.step(run, 8)]))
+    assert same(weights(Path("tuned/averaged")), mean([checkpoint_path(Path("tuned"), 2), checkpoint_path(run, 8)]))
 
 
 def test_an_average_that_no_longer_holds_is_made_again(run: Path) -> None:
     average([run], selection=Selection(last=2))
     made = weights(run / "averaged")
-    shutil.copy(folders.step(run, 2) / folders.MODEL, folders.step(run, 8) / folders.MODEL)
-    folders.write_checksums(folders.step(run, 8), (folders.MODEL, folders.TRAINING, folders.STATE))
+    shutil.copy(checkpoint_path(run, 2) / MODEL, checkpoint_path(run, 8) / MODEL)
+    write_checksums(checkpoint_path(run, 8), (MODEL, TRAINING, STATE))
     average([run], selection=Selection(last=2))
     assert not same(made, weights(run / "averaged"))
-    assert same(weights(run / "averaged"), mean([folders.step(run, 6), folders.step(run, 2)]))
+    assert same(weights(run / "averaged"), mean([checkpoint_path(run, 6), checkpoint_path(run, 2)]))
 
 
 def test_what_cannot_be_averaged(run: Path) -> None:
@@ -186,7 +197,7 @@ def test_what_cannot_be_averaged(run: Path) -> None:
         assert str(error.value) == message
         assert sorted(path.name for path in (run / "checkpoints").iterdir()) == before
 
-    two, eight = folders.step(run, 2), folders.step(run, 8)
+    two, eight = checkpoint_path(run, 2), checkpoint_path(run, 8)
     refused("nowhere: no such run directory, checkpoint or config", ["nowhere"])
     refused("run: checkpoints: 4, fewer than --last 5; training.keep says how many stay", ["run"], last=5)
     refused("run: checkpoints with a validation's loss: 4, fewer than --best 5; training.keep says how many stay",
@@ -208,13 +219,13 @@ def test_what_cannot_be_averaged(run: Path) -> None:
     unreadable = "unreadable checkpoint, delete its folder or restore it: no position"
     refused(f"{eight.resolve()}/state.json: {unreadable}", [two, eight])
     for update in (4, 6, 8):
-        shutil.rmtree(folders.step(run, update))
+        shutil.rmtree(checkpoint_path(run, update))
     refused("run: an average needs two or more checkpoints, and there are 1", ["run"])
 
 
 def test_checkpoints_of_other_models_are_refused(run: Path) -> None:
     start("run=other", "model.encoder.size=14", "training.stopping.updates=1")
-    one, other = folders.step(run, 2).resolve(), folders.step(Path("other"), 1).resolve()
+    one, other = (checkpoint_path(run, 2).resolve(), checkpoint_path(Path("other"), 1).resolve())
     with pytest.raises(InputError) as error:
         average([one, other])
     assert str(error.value) == f"{one}: is of another model.encoder.size than {other}"
@@ -228,10 +239,10 @@ AVERAGED = ("training.average=3", "training.validation.every=4", "training.stopp
 
 def test_training_ends_with_the_average_of_its_last_validations(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     start(*AVERAGED, "training.save_every=3")  # 9 is newer than 8, but no validation's
-    members = [folders.step(Path("run"), update) for update in (8, 12, 14)]
+    members = [checkpoint_path(Path("run"), update) for update in (8, 12, 14)]
     assert same(weights(Path("run/averaged")), mean(members))
     (line,) = lines("average")
-    state = folders.read_state(Path("run/averaged"))
+    state = read_state(Path("run/averaged"))
     assert (line["update"], line["checkpoints"]) == (14, 3)
     assert line["loss"] == pytest.approx(state["measured"]["loss"], rel=1e-5)
     translator = package.load("run/averaged", device="cpu", precision="float32")
@@ -290,7 +301,7 @@ def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: py
     before, text = weights(made), (run / "metrics.jsonl").read_text()
     if lost in ("links", "all"):
         (run / "averaged").unlink()
-        folders.point(run, "best", folders.step(run, 4 if (run / "checkpoints/step-00000004").exists() else 8))
+        set_link(run, "best", checkpoint_path(run, 4 if (run / "checkpoints/step-00000004").exists() else 8))
     if lost in ("line", "links", "all"):
         (run / "metrics.jsonl").write_text("".join(f"{line}\n" for line in text.splitlines() if "average" not in line))
     if lost in ("folder", "all"):
@@ -347,9 +358,9 @@ def test_an_interruption_changes_no_bit(ema: str, here: Path, monkeypatch: pytes
 def test_an_average_of_updates_that_are_made_again_is_dropped(here: Path) -> None:
     start(*AVERAGED)
     average([Path("run")], selection=Selection(last=2))  # by hand: it stays
-    by_hand, made = Path("run/averaged").resolve(), folders.averages(Path("run"))
+    by_hand, made = Path("run/averaged").resolve(), average_paths(Path("run"))
     (automatic,) = (folder for folder in made if folder.resolve() != by_hand)
-    shutil.rmtree(folders.step(Path("run"), 14))
+    shutil.rmtree(checkpoint_path(Path("run"), 14))
     start(*AVERAGED, "training.stopping.updates=12", "training.average=2")
     assert not automatic.exists()
     assert by_hand.exists()
@@ -364,7 +375,7 @@ def test_too_few_checkpoints_are_told(here: Path, capfd: pytest.CaptureFixture[s
     assert not Path("run/averaged").exists()
     start("training.average=3", "training.stopping.updates=4")
     assert "training.average: 3: of so many last validations only 2 have a checkpoint\n" in capfd.readouterr().err
-    assert same(weights(Path("run/averaged")), mean([folders.step(Path("run"), update) for update in (2, 4)]))
+    assert same(weights(Path("run/averaged")), mean([checkpoint_path(Path("run"), update) for update in (2, 4)]))
 
 
 def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
@@ -373,7 +384,7 @@ def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
     Path("config.yaml").write_text(CONFIG.replace("  valid: {source: valid.de, target: valid.en}\n", ""))
     for _ in range(2):
         start("training.average=2", "training.stopping.updates=4")
-        assert same(weights(Path("run/averaged")), mean([folders.step(Path("run"), update) for update in (2, 4)]))
+        assert same(weights(Path("run/averaged")), mean([checkpoint_path(Path("run"), update) for update in (2, 4)]))
         assert not Path("run/best").exists()
     assert "average of updates 2, 4: not measured: data.valid is not set" in (said := capfd.readouterr().err)
     assert said.count("average of") == 1
@@ -381,7 +392,7 @@ def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
 
 def test_a_finished_run_can_be_averaged_later(run: Path) -> None:
     start("training.stopping.updates=8", "training.average=4", "training.keep=4")
-    assert same(weights(run / "averaged"), mean(folders.steps(run)))
+    assert same(weights(run / "averaged"), mean(checkpoint_paths(run)))
     assert len(lines("average")) == 1
 
 
@@ -395,20 +406,20 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
     run, raw = Path("run"), Path("raw")
     experiment = load(run / "config.yaml")
     seed_everything(experiment.seed)
-    model = build_model(experiment, TokenizerPair.load(run))
+    model = build_model(experiment.model, TokenizerPair.load(run))
     expected = {name: weight.detach().numpy().astype(np.float64) for name, weight in model.named_parameters()}
     for update in range(1, 13):
         kept = min(0.6, (1 + update) / (10 + update))
         in_training = {
             name.removeprefix("weights/"): each
-            for name, each in weights(folders.step(run, update), "training.safetensors").items()
+            for name, each in weights(checkpoint_path(run, update), "training.safetensors").items()
             if name.startswith("weights/")
         }
-        assert same(in_training, weights(folders.step(raw, update))), "the average has changed the training"
+        assert same(in_training, weights(checkpoint_path(raw, update))), "the average has changed the training"
         expected = {name: kept * each + (1 - kept) * in_training[name] for name, each in expected.items()}
-        for name, each in weights(folders.step(run, update)).items():
+        for name, each in weights(checkpoint_path(run, update)).items():
             np.testing.assert_allclose(each, expected[name], atol=1e-6, rtol=1e-5)
-    translator = package.load(folders.step(run, 12), device="cpu", precision="float32")
+    translator = package.load(checkpoint_path(run, 12), device="cpu", precision="float32")
     source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
     assert lines("valid")[-1]["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
     assert lines("valid")[-1]["loss"] != lines("valid", "raw")[-1]["loss"]

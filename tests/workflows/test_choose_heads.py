@@ -57,6 +57,16 @@ def test_heads_of_the_least_error_rate_are_chosen(folder: Path) -> None:
     assert max(rates.values()) > min(rates.values())
 
 
+def test_gold_of_the_first_pairs_chooses_on_these(folder: Path) -> None:
+    gold = (folder / "gold").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "short").write_text("".join(gold[:2]), encoding="utf-8")
+    _, said = _align(folder, "--choose-heads", "gold", "--gold", "short")
+    chosen = re.search(r"heads: .* AER ([\d.]+) % on (\d+) pairs", said)
+    assert chosen is not None
+    assert chosen[2] == "2"
+    assert f"AER {chosen[1]} " in said.splitlines()[-1], "the rate of the same two pairs"
+
+
 def test_heads_of_the_least_entropy_are_chosen(folder: Path, model: Translator) -> None:
     _, said = _align(folder, "--choose-heads", "entropy")
     sides = [(folder / f"valid.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en")]
@@ -84,31 +94,3 @@ def test_both_models_choose_for_themselves(folder: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
     _, said = _align(folder, "--reverse", "back", "--choose-heads", "gold", "--gold", "gold")
     assert len(re.findall(r"heads: \S+ of (?:run|back)/", said)) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--choose-heads", "gold"), "--choose-heads gold goes by gold links; give --gold as well"),
-        (
-            ("--choose-heads", "entropy", "--heads", "*"),
-            "--heads names the heads, and --choose-heads looks for them; leave one out",
-        ),
-        (
-            ("--choose-heads", "entropy", "--method", "gradient"),
-            "--choose-heads is of attention, which --method gradient does not look at; leave it out",
-        ),
-        (
-            ("--choose-heads", "entropy", "--compare"),
-            "--compare prints a report on all methods, between words; leave out --choose-heads",
-        ),
-        (
-            ("--choose-heads", "entropy", "--learn"),
-            "--learn aligns both directions together, without a model; leave out MODEL, --choose-heads",
-        ),
-    ],
-)
-def test_what_does_not_go_together(folder: Path, options: tuple[str, ...], message: str) -> None:
-    done = nmt("align", "run", "--source", "valid.de", "--target", "valid.en", *options, folder=folder)
-    assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[-1] == f"error: {message}"

@@ -22,7 +22,7 @@ from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.device import compute
 from nmt.evaluation.by_length import as_tree, by_length
 from nmt.evaluation.translation import scores
-from nmt.translator.find_run import note_training
+from nmt.translator.find_run import record_last_run
 from tests.workflows.runs import CONFIG, nmt, write_corpus
 
 if TYPE_CHECKING:
@@ -319,11 +319,11 @@ def test_without_a_name_the_last_run_is_taken_and_named(trained: Path, tmp_path:
     shutil.copytree(trained / "run", tmp_path / "runs" / "new", symlinks=True)
     both = "runs/: cannot be told which of runs/new, runs/old was trained last; name one"
     assert both in error(nmt("translate", folder=tmp_path))
-    note_training(tmp_path / "runs" / "new")
+    record_last_run(tmp_path / "runs" / "new")
     done = nmt("translate", folder=tmp_path, stdin=b"eins zwei.\n")
     assert done.returncode == 0, done.stderr.decode()
     assert "runs/new" in done.stderr.decode()
-    note_training(tmp_path / "runs" / "old")
+    record_last_run(tmp_path / "runs" / "old")
     os.utime(tmp_path / "runs" / "old" / "latest", (0, 0), follow_symlinks=False)  # by a clock that was set back
     assert "runs/old" in nmt("translate", folder=tmp_path, stdin=b"eins zwei.\n").stderr.decode()
     (tmp_path / "empty").mkdir()
@@ -586,7 +586,7 @@ def test_perplexity_reading_its_own_guesses_is_that_of_plain_loops(trained: Path
 def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(trained: Path) -> None:
     import torch
 
-    from nmt.evaluation.feeds import FEEDS
+    from nmt.evaluation.perplexity import FEEDS
 
     feed = FEEDS["scheduled_sampling"]
     translator = package.load(trained / "run", precision="float32")

@@ -22,29 +22,28 @@ from nmt.alignment import Magnitude
 from nmt.alignment.extract import Extraction
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.data.context import Sentence
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer
-from nmt.extras.aligner.learn_text import learn_word_aligner
 from nmt.extras.aligner.model_aligner import ModelAligner
 from nmt.extras.cluster import records
 from nmt.extras.cluster.shards import Shard
 from nmt.extras.decoding.wait_k import waiting
 from nmt.extras.pages.states.trace import trace
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import RequestOptions
+from nmt.extras.service.batcher import Batcher, Batching, RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
-from nmt.extras.service.translation_engine import TranslatorEngine
-from nmt.training import folders
+from nmt.extras.service.metrics import ServerMetrics
 from nmt.training.checkpoint import read_tensors
+from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
-from nmt.translator.segmentation import PieceTranslation, PlainLine, Segmentation
+from nmt.translator.segmentation import PlainLine, Segmentation, SegmentTranslation
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
@@ -169,7 +168,7 @@ def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> N
     [("attention", "relative"), ("shifted-attention", "relative"), ("gradient", "raw"), ("gradient", "relative")],
 )
 def test_alignments_have_no_columns_for_context(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    trained, view = translator.trained, View(method, magnitude=magnitude)
+    trained, request = translator.trained, AlignmentRequest(method, magnitude=magnitude)
     texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
     targets = ["dog and cat."] * len(texts)
     ids = read_by_the_model(translator, TEXT)
@@ -182,9 +181,9 @@ def test_alignments_have_no_columns_for_context(method: Any, magnitude: Magnitud
             )
         ]
     else:
-        found = gradient_weights(trained.model, ids, target_ids, trained.compute, views=[view], batch_tokens=1000)
+        found = gradient_weights(trained.model, ids, target_ids, trained.compute, requests=[request], batch_tokens=1000)
         whole = [of_pair[0] for of_pair in found]
-    alignments = translator.aligner.align([view], texts, targets, level="subword")[view]
+    alignments = translator.aligner.align([request], texts, targets, level="subword")[request]
     pieces = translator.aligner.piece_weights(texts, targets)
     for text, alignment, piece, whole_TS in zip(texts, alignments, pieces, whole, strict=True):
         length = len(trained.tokenizers.source.encode(text)) + 1
@@ -209,8 +208,8 @@ def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: 
     seen: list[Any] = []
 
     class Recorded(PlainLine):
-        def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-            seen.append(pieces[0].weights)
+        def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
+            seen.append(segments[0].weights)
             return translation
 
     search = translator.search.model_copy(update={"markup": True})
@@ -294,7 +293,7 @@ def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Tr
     batcher = Batcher(lambda: TranslatorEngine(translator), Batching(sentences=2), on_ready=ready.set)
 
     async def talk() -> list[httpx.Response]:
-        client = Client(create_app(batcher, Limits(), Metrics()))
+        client = Client(create_app(batcher, Limits(), ServerMetrics()))
         requests = [(TEXT, True), (TEXT[::-1], True), (TEXT, False)]
         return await asyncio.gather(*(client.translate(texts, context=context) for texts, context in requests))
 
@@ -302,7 +301,8 @@ def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Tr
     assert ready.wait(20)
     responses = asyncio.run(talk())
     batcher.close()
-    assert batcher.join(20)
+    batcher.join(20)
+    assert not batcher.is_alive()
     expected = [
         translator.translate(lines)
         for lines in (translator.document().sentences(TEXT), translator.document().sentences(TEXT[::-1]), TEXT)
@@ -402,7 +402,7 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     ids = [data.valid.source(row).tolist() for row in rows]
     read = loaded.trained.prefixed(ids, [data.valid.source_texts()[row] for row in rows])
     assert read == [[*data.valid.prefix(row), *source] for row, source in zip(rows, ids, strict=True)]
-    (*_, (_, snapshot)) = folders.snapshots(Path("run"))
+    (*_, (_, snapshot)) = snapshot_paths(Path("run"))
     assert not any("<break>" in token for line in snapshot.read_text().splitlines() for token in line)
     tree = json.loads(nmt("evaluate", "run", "--json", "--precision", "float32")[1])
     test_sources = Path("test.de").read_text().splitlines()

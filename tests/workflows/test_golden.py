@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from nmt.training import folders
+from nmt.training.run_directory import FORMAT, Damaged, checkpoint_paths, read_state
 from scripts.make_golden_run import copy, measure, resume
 from tests.workflows.runs import in_process, nmt
 
@@ -46,9 +46,7 @@ def assert_same(found: Any, expected: Any, place: str = "") -> None:
 
 
 def test_there_is_one_of_each_kind_for_each_format() -> None:
-    names = [
-        f"format-{format}/{kind}" for format in range(1, folders.FORMAT + 1) for kind in ("recurrent", "transformer")
-    ]
+    names = [f"format-{format}/{kind}" for format in range(1, FORMAT + 1) for kind in ("recurrent", "transformer")]
     assert [str(path.relative_to(GOLDEN)) for path in RUNS] == names
 
 
@@ -113,19 +111,19 @@ def test_a_run_of_a_newer_release_is_refused(
     folder = tmp_path / "copy"
     copy(RUNS[0], folder)
     monkeypatch.chdir(folder)
-    newer = folders.FORMAT + 1
+    newer = FORMAT + 1
     _change_state(folder, lambda state: state.update(format=newer, nmt="9.1.0", position=None), mend=False)
     with Path("run/config.yaml").open("a", encoding="utf-8") as file:
         file.write("telepathy: true\n")
     error = in_process(capsys)(*arguments).error
     assert "state.json: is of format " in error
     assert error.endswith(f"reads formats up to {newer - 1}; install nmt 9.1.0, which wrote it, or a newer one")
-    assert folders.steps(folder / "run")  # and nothing was set aside
+    assert checkpoint_paths(folder / "run")  # and nothing was set aside
 
 
 def test_without_a_version_the_advice_is_without_one(tmp_path: Path) -> None:
     copy(RUNS[0], tmp_path / "copy")
-    _change_state(tmp_path / "copy", lambda state: state.update(format=folders.FORMAT + 1, nmt=None))
+    _change_state(tmp_path / "copy", lambda state: state.update(format=FORMAT + 1, nmt=None))
     done = nmt("translate", "run", folder=tmp_path / "copy")
     assert done.returncode == 2
     assert done.stderr.decode().endswith("; install the nmt that wrote it or a newer one\n")
@@ -134,8 +132,8 @@ def test_without_a_version_the_advice_is_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", [0, -1, "1", 1.5, True, None, []])
 def test_a_format_that_is_none_is_damage(tmp_path: Path, format: object) -> None:
     (tmp_path / "state.json").write_text(json.dumps({"format": format}), encoding="utf-8")
-    with pytest.raises(folders.Damaged, match=r"its format is .*, which is not a number from 1"):
-        folders.read_state(tmp_path)
+    with pytest.raises(Damaged, match=r"its format is .*, which is not a number from 1"):
+        read_state(tmp_path)
 
 
 def test_a_run_that_was_unpacked_without_links(

@@ -195,22 +195,6 @@ def test_text_without_spaces_gets_no_word_links(here: Path, init: Command) -> No
     assert not Path("data/a/train.links").exists()
 
 
-def test_an_example_is_written_with_a_configuration(here: Path, init: Command) -> None:
-    assert init("--example", "--device", "cpu").code == 0
-    loaded = experiments.load(here / "example.yaml", with_corpora=True)
-    assert [sum(1 for _ in file.open()) for file in loaded.data.train_corpora[0].files] == [4000, 4000]
-    shipped = (Path(__file__).parents[2] / "data" / "de-en" / "train.de").read_text(encoding="utf-8")
-    assert shipped.startswith((here / "data" / "example" / "train.de").read_text(encoding="utf-8"))
-    validation, updates = loaded.training.validation, loaded.training.stopping.updates
-    assert (validation.first, validation.metric) == (50, "chrf")
-    assert updates is not None
-    assert validation.every <= updates // 10
-    assert init("--example", "--tsv", "pairs.tsv").error.startswith("--example has a corpus of its own")
-    assert init("--example", "--valid-pairs", "9").error.startswith("--example has a corpus of its own, in parts")
-    assert init("--example").error == "example.yaml: is there already; give another NAME, or delete it"
-    assert init("--tsv", "pairs.tsv").error.startswith("NAME is missing; give one such as de-en")
-
-
 def test_without_valid_it_still_trains(here: Path, init: Command) -> None:
     assert init("a", "--tsv", "pairs.tsv", "--valid-pairs", "0", "--test-pairs", "0", "--device", "cpu").code == 0
     assert experiments.load(Path("a.yaml")).data.valid is None

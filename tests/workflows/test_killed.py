@@ -13,14 +13,17 @@ from typing import Any
 
 import pytest
 
-from nmt.training.checkpoint import read_tensors
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import assert_same_bits, measured, nmt, place
 
 ROOT = Path(__file__).parents[2]
 
+# Several epochs, dropout, subword sampling, accumulation, schedules of learning rate and feed, and an epoch that ends
+# inside an update.
+FEED = "{kind: scheduled_sampling, guess: sample, schedule: {kind: linear, warmup: 3, end: 0.0, updates: 30}}"
 SETTINGS = (
-    "training.save_every=4", "training.validation.every=6", "training.keep=2",
-    "training.average=2", "training.ema=0.9", "training.schedule={kind: plateau, warmup: 4, patience: 1, decay: 0.7}",
+    f"training.feed={FEED}", "training.accumulate=2", "training.save_every=4", "training.validation.every=6",
+    "training.keep=2", "training.average=2", "training.ema=0.9",
+    "training.schedule={kind: plateau, warmup: 4, patience: 1, decay: 0.7}",
     "data.subwords.sampling=0.2", "data.subwords.kind=unigram", "data.subwords.size=36",
     "training.validation.bleu=false",
 )  # fmt: skip
@@ -29,13 +32,6 @@ SETTINGS = (
 def command(updates: int) -> list[str]:
     settings = [part for each in (*SETTINGS, f"training.stopping.updates={updates}") for part in ("--set", each)]
     return ["train", "config.yaml", "--precision", "float32", *settings]
-
-
-def prepare(folder: Path) -> Path:
-    folder.mkdir()
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG)
-    return folder
 
 
 def kill(folder: Path, moments: list[int | float], seed: int, updates: int) -> list[dict[str, Any]]:
@@ -64,10 +60,8 @@ def same_run(one: Path, other: Path) -> None:
     run, whole = one / "run", other / "run"
     for link in ("best", "latest", "averaged"):
         assert (run / link).readlink() == (whole / link).readlink()
-    for name in ("latest/model.safetensors", "latest/training.safetensors", "averaged/model.safetensors"):
-        left, right = read_tensors(run / name), read_tensors(whole / name)
-        assert left.keys() == right.keys()
-        assert [key for key in left if left[key].numpy().tobytes() != right[key].numpy().tobytes()] == []
+    assert_same_bits(run / "latest", whole / "latest")
+    assert_same_bits(run / "averaged", whole / "averaged", "model.safetensors")
     assert measured(run) == measured(whole)
     assert contents(run) == contents(whole)
 
@@ -75,14 +69,15 @@ def same_run(one: Path, other: Path) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 updates that nothing has disturbed."""
-    folder = prepare(tmp_path_factory.mktemp("killed") / "whole")
+    folder = place(tmp_path_factory.mktemp("killed") / "whole")
     done = nmt(*command(24), folder=folder)
     assert done.returncode == 0, done.stderr.decode()
+    assert all(0.0 < line["gold_probability"] < 1.0 for line in measured(folder / "run", "train")[4:])
     return folder
 
 
 def test_killed_again_and_again_it_ends_in_the_same_bits(whole: Path, tmp_path: Path) -> None:
-    killed = prepare(tmp_path / "killed")
+    killed = place(tmp_path / "killed")
     told = kill(killed, [30, 150, 25, 20, 0.1, 15, 25], seed=194, updates=24)
     assert len(told) >= 5, "the training had ended before"
     assert any(each["going_on"] for each in told), "it was never taken up"
@@ -91,7 +86,7 @@ def test_killed_again_and_again_it_ends_in_the_same_bits(whole: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_killed_at_40_random_moments_it_ends_in_the_same_bits(tmp_path: Path) -> None:
-    undisturbed, killed = prepare(tmp_path / "undisturbed"), prepare(tmp_path / "killed")
+    undisturbed, killed = place(tmp_path / "undisturbed"), place(tmp_path / "killed")
     assert nmt(*command(240), folder=undisturbed).returncode == 0
     draw = random.Random(1)
     moments = [draw.uniform(0.1, 0.8) if number % 4 == 3 else draw.randint(0, 60) for number in range(40)]
@@ -106,7 +101,7 @@ def test_killed_at_40_random_moments_it_ends_in_the_same_bits(tmp_path: Path) ->
 def test_killed_before_each_of_its_steps_it_ends_in_the_same_bits(share: int, whole: Path, tmp_path: Path) -> None:
     count = 0
     while True:
-        killed = prepare(tmp_path / f"before-{4 * count + share}")
+        killed = place(tmp_path / f"before-{4 * count + share}")
         told = kill(killed, [4 * count + share], seed=count, updates=24)
         same_run(killed, whole)
         if not told:
@@ -114,14 +109,6 @@ def test_killed_before_each_of_its_steps_it_ends_in_the_same_bits(share: int, wh
         shutil.rmtree(killed)
         count += 1
     assert count > 60, "a training takes more steps than this"
-
-
-def measured(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name not in CLOCK} for line in lines]
-
-
-CLOCK = ("tokens_per_second", "peak_memory")
 
 
 def contents(run: Path) -> list[str]:

@@ -19,23 +19,22 @@ from nmt.alignment import Magnitude
 from nmt.alignment.directions import join
 from nmt.alignment.forced import forced_weights
 from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.evaluation.translation import scores
+from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, weights
-from nmt.extras.aligner.learn import _linked_pairs, _training_text
-from nmt.extras.aligner.learn_text import learn_word_aligner
-from nmt.extras.aligner.model_aligner import ModelAligner
+from nmt.extras.aligner.model_aligner import ModelAligner, _linked_pairs, _training_text
 from nmt.extras.decoding.wait_k import waiting
 from nmt.extras.documents.glossary import Glossary, Term
 from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
-from nmt.extras.service.engine import RequestOptions
-from nmt.extras.service.translation_engine import TranslatorEngine
-from nmt.training import folders
+from nmt.extras.service.batcher import RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
+from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
@@ -227,9 +226,13 @@ def test_the_model_reads_the_token_first(translator: Translator) -> None:
     ],
 )  # fmt: skip
 def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    own, trained, view = translator.to(target_language="en"), translator.trained, View(method, magnitude=magnitude)
+    own, trained, request = (
+        translator.to(target_language="en"),
+        translator.trained,
+        AlignmentRequest(method, magnitude=magnitude),
+    )
     source, target = "Hund und Katze.", "dog and cat."
-    (alignment,) = own.aligner.align([view], [source], [target], level="subword")[view]
+    (alignment,) = own.aligner.align([request], [source], [target], level="subword")[request]
     ids = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
     assert alignment.weights_TS.shape == (len(ids[1][0]) + 1, len(ids[0][0]) + 1)
     assert len(alignment.source_tokens) == alignment.weights_TS.shape[1]
@@ -240,14 +243,14 @@ def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitu
         )
     else:
         ((whole_TS,),) = gradient_weights(
-            trained.model, with_token, ids[1], trained.compute, views=[view], batch_tokens=1000
+            trained.model, with_token, ids[1], trained.compute, requests=[request], batch_tokens=1000
         )
     expected_TS = whole_TS[:, 1:].astype(np.float64)
     if magnitude == "relative":
         expected_TS /= expected_TS.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(alignment.weights_TS, expected_TS, rtol=1e-5, atol=1e-7)
-    (words,) = own.aligner.align([view], [source], [target])[view]
+    (words,) = own.aligner.align([request], [source], [target])[request]
     assert words.weights_TS.shape == (3, 3)
     (pieces,) = own.aligner.piece_weights([source], [target])
     np.testing.assert_allclose(pieces.weights_TS.sum(axis=1), 1, atol=1e-6)
@@ -329,7 +332,7 @@ def test_validation_measures_each_direction(here: Path) -> None:
     ]
     tokens = sum(each.tokens for each in predictions)
     assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
-    (*_, (_, snapshot)) = folders.snapshots(Path("run"))
+    (*_, (_, snapshot)) = snapshot_paths(Path("run"))
     noted = [json.loads(line) for line in snapshot.read_text().splitlines()]
     assert len(noted) == 12
     assert not any("<2" in token for line in noted for token in line["source_tokens"])

@@ -15,9 +15,17 @@ import nmt
 from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
-from nmt.data.whole_folder import remove
+from nmt.data.atomic_folder import remove
 from nmt.extras.pages.report.build import _snapshots as snapshots_of
-from nmt.training import folders
+from nmt.training.run_directory import (
+    MODEL,
+    STATE,
+    TRAINING,
+    checkpoint_path,
+    snapshot_path,
+    snapshot_paths,
+    write_checksums,
+)
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 
@@ -53,12 +61,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_each_validation_notes_the_attention_of_that_model(whole: Path) -> None:
     run = whole / "run"
-    assert [update for update, _ in folders.snapshots(run)] == [2, 4, 6, 8]
+    assert [update for update, _ in snapshot_paths(run)] == [2, 4, 6, 8]
     sources, references = ((whole / f"valid.{side}").read_text().splitlines()[:3] for side in ("de", "en"))
     matrices = []
-    for update, path in folders.snapshots(run):
+    for update, path in snapshot_paths(run):
         found = list(read_jsonl(path))
-        translator = nmt.load(folders.step(run, update), device="cpu", precision="float32")
+        translator = nmt.load(checkpoint_path(run, update), device="cpu", precision="float32")
         expected = translator.align(sources, references, level="subword")
         assert [(each.source_tokens, each.target_tokens) for each in found] == [
             (each.source_tokens, each.target_tokens) for each in expected
@@ -75,15 +83,15 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
     shutil.copytree(whole, folder, symlinks=True)
     run = folder / "run"
     for update in (6, 8):
-        remove(folders.step(run, update))
+        remove(checkpoint_path(run, update))
     if owes:
-        state = folders.step(run, 4) / folders.STATE
+        state = checkpoint_path(run, 4) / STATE
         tree: dict[str, Any] = json.loads(state.read_text())
         state.write_text(json.dumps(tree | {"owes_validation": True}))
-        folders.write_checksums(folders.step(run, 4), (folders.MODEL, folders.TRAINING, folders.STATE))
+        write_checksums(checkpoint_path(run, 4), (MODEL, TRAINING, STATE))
     for update in (4, 6, 8) if owes else (6, 8):
-        folders.snapshot(run, update).write_text("of a training that is not a more\n")
-    folders.snapshot(run, 11).write_text("as well\n")
+        snapshot_path(run, update).write_text("of a training that is not a more\n")
+    snapshot_path(run, 11).write_text("as well\n")
     (run / "snapshots" / ".00000006.jsonl.partial-1-x").write_text("half")
     start(folder)
     assert contents(folder) == contents(whole)
@@ -112,7 +120,7 @@ def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: 
 
 
 def _first(folder: Path) -> Path:
-    return folders.snapshot(folder / "run", 2)
+    return snapshot_path(folder / "run", 2)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +144,7 @@ def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
     assert found is not None
     assert found.updates == (2, 4, 6, 8)
     assert [[each.level for each in pair] for pair in found.pairs] == [["subword"] * 4] * 3
-    path = run / "snapshots" / folders.snapshots(run)[1][1].name
+    path = run / "snapshots" / snapshot_paths(run)[1][1].name
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     for line in lines:
         words = {f"{side}_words": line[f"{side}_tokens"] for side in ("source", "target")}

@@ -173,7 +173,7 @@ class Terminal(io.StringIO):
 def test_alignments_are_pictures_on_a_terminal_and_lines_in_a_pipe(tmp_path: Path) -> None:
     for name, text in (("s", "der Hund\n"), ("t", "the dog\n"), ("links", "0-0 1-1\n")):
         (tmp_path / name).write_text(text)
-    arguments = ("align", "--source", "s", "--target", "t", "--links", "links")
+    arguments = ("links", "links", "--source", "s", "--target", "t")
     picture = ["1", "      H", "    d u", "    e n", "    r d", "the █•", "dog   █•"]
     lines = final(on_terminal(tmp_path, *arguments))
     assert [each for each in lines if each.strip()] == picture
@@ -220,7 +220,7 @@ SHOWN = {
     "config": ("config", f"c{NAME}.yaml"),
     "explain": ("config", f"c{NAME}.yaml", "--explain", "run"),
     "doctor": ("doctor",),
-    "heatmap": ("align", "--source", f"valid{NAME}.de", "--target", f"valid{NAME}.en", "--links", "links"),
+    "heatmap": ("links", "links", "--source", f"valid{NAME}.de", "--target", f"valid{NAME}.en"),
     "words": ("align", f"runs/{NAME}", "--source", "text", "--format", "tsv"),
     "init": ("init", "mine", "--source", f"train{NAME}.de", "--target", f"train{NAME}.en"),
     "no run": ("translate", f"no{NAME}"),

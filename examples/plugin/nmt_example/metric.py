@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmt.evaluation.translation import Score
+from nmt.evaluation.translation import MetricScore
 
 
-def exact(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def exact(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> MetricScore:
     """Percentage of hypotheses that are equal to one of their references, each set of which has a line for each."""
     equal = [line in lines for line, *lines in zip(hypotheses, *references, strict=True)]
-    return Score("exact", 100 * sum(equal) / len(equal), "version:1.0")
+    return MetricScore("exact", 100 * sum(equal) / len(equal), "version:1.0")

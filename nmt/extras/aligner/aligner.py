@@ -32,10 +32,9 @@ from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
-from nmt.data.pieces import Span, left_blank
-from nmt.data.words import Run
-from nmt.extras.aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, learn
-from nmt.extras.aligner.threads import in_order
+from nmt.data.segments import left_blank
+from nmt.data.words import Run, Span
+from nmt.extras.aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, in_order, learn
 from nmt.extras.aligner.word_units import Beginnings, Subwords, WordUnits
 
 Hashes: TypeAlias = NDArray[np.uint32]
@@ -71,7 +70,7 @@ one with fewer than `SMALL` words on both sides together, for which two sizes ma
 time."""
 
 
-class Sentences:
+class IndexedSentences:
     """Sentences in which words are replaced by numbers, because a text has few different words."""
 
     def __init__(self, sentences: Iterable[Words] = ()) -> None:
@@ -127,7 +126,7 @@ class TokenIndex:
     word_units: WordUnits
     number: dict[str, int]
 
-    def numbered(self, sentences: Sentences) -> NumberedSentences:
+    def numbered(self, sentences: IndexedSentences) -> NumberedSentences:
         """Converts the tokens of each sentence to numbers; unknown tokens get the next numbers."""
         number = dict(self.number)
         tokens, counts = self.word_units.tokens(sentences.number)
@@ -139,7 +138,7 @@ class TokenIndex:
         )
 
 
-def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: Sentences) -> list[Tokens]:
+def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: IndexedSentences) -> list[Tokens]:
     """Collects the values of each sentence from those of its different words, which are concatenated, with ``count_M``
     values for each word."""
     word_N, length_R = sentences.word_N, sentences.length_R
@@ -166,7 +165,7 @@ class Member:
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
     def cells(
-        self, sources: Sentences, targets: Sentences, is_learnt_R: NDArray[np.bool_]
+        self, sources: IndexedSentences, targets: IndexedSentences, is_learnt_R: NDArray[np.bool_]
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Computes the cells of the forward and of the backward matrices, (2, N), pair after pair, which are 0 for a
         pair that does not fit; also returns which pairs fit. See ``HmmPair.in_batches``."""
@@ -223,7 +222,7 @@ class WordAligner:
         is_long_R = length_R2.max(axis=1) > LONGEST  # their cells alone would fill the memory
         length_R2[is_long_R] = 0
         cut = [[() if is_long_R[row] else words for row, words in enumerate(side)] for side in (sources, targets)]
-        source, target = map(Sentences, cut)
+        source, target = map(IndexedSentences, cut)
         hash_R = pair_hashes(source, target)
         # sorted, so a hash that occurs has a last index after its first one
         first_R, end_R = (np.searchsorted(self.learnt_P, hash_R, side) for side in ("left", "right"))
@@ -243,7 +242,7 @@ class WordAligner:
         return [empty if is_long else pair for pair, is_long in zip(pairs, is_long_R, strict=True)]
 
 
-def pair_hashes(sources: Sentences, targets: Sentences) -> Hashes:
+def pair_hashes(sources: IndexedSentences, targets: IndexedSentences) -> Hashes:
     """Computes a hash of 32 bits for each pair; by chance, about one pair in four thousand million has a given hash."""
     # an odd factor distinguishes a pair from the one with its sides exchanged, and from others with the same sum
     return sources.hash_R * np.uint32(0x9E3779B1) + targets.hash_R
@@ -263,8 +262,8 @@ def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
 
 
 def learn_aligner(
-    sources: Sentences,
-    targets: Sentences,
+    sources: IndexedSentences,
+    targets: IndexedSentences,
     *,
     shares: Sequence[float] | None = None,
     iterations: tuple[int, int] | None = None,
@@ -305,7 +304,7 @@ def learn_aligner(
     return WordAligner(members, np.unique(hash_P if before is None else np.append(hash_P, before.learnt_P)))
 
 
-def _untaught(sources: Sentences, targets: Sentences, shares: Sequence[float]) -> list[Member]:
+def _untaught(sources: IndexedSentences, targets: IndexedSentences, shares: Sequence[float]) -> list[Member]:
     """Creates members that know no tokens yet."""
     source_words, target_words = sources.counts(), targets.counts()
     cuts: list[tuple[WordUnits, WordUnits]] = [(Beginnings(LETTERS), Beginnings(LETTERS))]

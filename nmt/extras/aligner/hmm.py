@@ -32,17 +32,21 @@ pairs of one batch.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.core.memory import malloc_trim
-from nmt.extras.aligner.threads import in_order
 from nmt.extras.speed.compiled import compiled
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 Tokens = npt.NDArray[np.signedinteger[Any]]
 """Numbers of the tokens of a sentence."""
@@ -646,3 +650,22 @@ def _indices(pair_E: Tokens, pair_D: Tokens) -> npt.NDArray[np.int32]:
 
 def _within(length_B: Tokens, width: int) -> npt.NDArray[np.bool_]:
     return np.arange(width) < length_B[:, None]
+
+
+def thread_count() -> int:
+    """Returns OMP_NUM_THREADS if it is set, otherwise the number of cores that this process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isascii() and given.isdigit() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(call: Callable[[A], B], arguments: Sequence[A]) -> Iterator[B]:
+    """Yields the results of calls in the order of the arguments; at most one result for each thread waits."""
+    threads = thread_count()
+    if threads == 1:
+        yield from map(call, arguments)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, len(arguments), threads):
+            yield from pool.map(call, arguments[first : first + threads])

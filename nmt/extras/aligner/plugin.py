@@ -6,7 +6,7 @@ from nmt.plugins import AlignmentMethod, Command, Plugin
 
 PLUGIN = Plugin(
     commands={"aligner": Command("nmt.extras.aligner.command:aligner", "Train", 30)},
-    options={"align": ["nmt.extras.aligner.options:AlignByText"]},
+    options={"align": ["nmt.extras.aligner.command:AlignByText"]},
     methods={
         "trained": AlignmentMethod(
             "nmt.extras.aligner.model_aligner:load_model_aligner",

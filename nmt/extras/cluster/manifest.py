@@ -25,7 +25,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ShardManifest:
     """The manifest of an output folder."""
 
     made_with: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Manifest:
     """Size and time of each shard at the start of its translation, by its name."""
 
     @classmethod
-    def load(cls, folder: Path) -> Manifest | None:
+    def load(cls, folder: Path) -> ShardManifest | None:
         """Reads the manifest of a folder in which translations have started; returns None if there is none. Raises
         InputError if it is damaged."""
         path = folder / FILE
@@ -67,9 +67,11 @@ class Manifest:
         before, now = ({dotted(place): value for place, value in leaves(dict(tree))} for tree in trees)
         for key in [*now, *before]:
             if before.get(key) != now.get(key):
-                what = f"with {key} {_shown(before.get(key))}, not {_shown(now.get(key))}"
-                if key in _LONG:
-                    what = f"with another {_LONG[key]}"
+                old, new = (
+                    "unset" if value is None else json.dumps(value, ensure_ascii=False)
+                    for value in (before.get(key), now.get(key))
+                )
+                what = f"with another {_LONG[key]}" if key in _LONG else f"with {key} {old}, not {new}"
                 raise InputError(f"--output {folder}: was begun {what}; keep its settings, or name another folder")
 
     def remaining(self, shards: Sequence[Shard], folder: Path) -> list[Shard]:
@@ -88,9 +90,9 @@ class Manifest:
                 )
         return remaining
 
-    def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> Manifest:
+    def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> ShardManifest:
         """Returns the manifest with shards added that are about to be translated."""
-        return Manifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
+        return ShardManifest(made_with, {**self.shards, **{shard.name: _about(shard) for shard in shards}})
 
 
 def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
@@ -113,7 +115,3 @@ def _is_name(name: str) -> bool:
 
 def _about(shard: Shard) -> dict[str, int]:
     return {"size": shard.size, "mtime_ns": shard.mtime_ns}
-
-
-def _shown(value: Any) -> str:
-    return "unset" if value is None else json.dumps(value, ensure_ascii=False)

@@ -69,20 +69,10 @@ class TranslateOnCluster(TranslateOptions):
         if self.ray is None or self.input_ is None or self.output is None:
             super().run(load)
             return
-        from nmt.extras.cluster.translate_shards import translate_shards
+        from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
+        from nmt.translator.windows import OutputOptions
 
-        translate_shards(
-            self.model,
-            self.changes,
-            input=self.input_,
-            output=self.output,
-            field=self.field,
-            ensemble=self.ensemble or [],
-            format=self.format_,
-            alignment=self.alignment,
-            engine=self.engine,
-            device=self.device,
-            precision=self.precision,
-            context=self.context,
-            ray=self.ray,
-        )
+        wanted = OutputOptions(self.format_, self.alignment)
+        settings = self.field, self.engine, self.device, self.precision, self.context
+        job = ShardJob(self.output, tuple(self.changes), wanted, *settings)
+        translate_shards(job, [self.model, *(self.ensemble or [])], self.input_, self.ray)

@@ -17,11 +17,10 @@ from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.extras.cluster.shards import Kind, Shard
-from nmt.translator.records import translate_records
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputOptions, Window
+from nmt.translator.windows import OutputOptions, Window, translate_records
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
@@ -48,9 +47,8 @@ class Tally:
         """Counts the lines and the warnings of a window."""
         self.lines += lines
         self.subwords += subwords
-        said = list(warnings)[: WARNINGS - len(self.warnings)]
-        self.warnings += said
-        self.unsaid += len(warnings) - len(said)
+        self.unsaid += max(len(self.warnings) + len(warnings) - WARNINGS, 0)
+        self.warnings = [*self.warnings, *warnings][:WARNINGS]
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class ShardOptions:
 
     output: OutputOptions
     field: str
-    document: Document | None = None
+    document: DocumentContext | None = None
     """Reader of the lines with those before them; None means that each line is read separately."""
 
 
@@ -102,7 +100,11 @@ def _parquet(translator: Translator, options: ShardOptions, source: Path, target
     try:
         with pq.ParquetFile(source) as file:
             schema = file.schema_arrow
-            _check_columns(schema.names, field, name)
+            if field not in schema.names:
+                columns = ", ".join(schema.names)
+                raise InputError(f"has no column {field!r}, but {columns}; say with --field where the text is")
+            if name in schema.names:
+                raise InputError(f"has a column {name!r} already; rename it")
             added = schema.append(pa.field(name, pa.string()))
             with pq.ParquetWriter(target, added) as writer:
                 for number in range(file.num_row_groups):
@@ -168,19 +170,10 @@ def _bounded(text: str, line: Line, field: str) -> Line:
     return Line(line.number, text, "; ".join(warnings) or None)
 
 
-def _check_columns(names: Sequence[str], field: str, name: str) -> None:
-    if field not in names:
-        raise InputError(f"has no column {field!r}, but {', '.join(names)}; say with --field where the text is")
-    if name in names:
-        raise InputError(f"has a column {name!r} already; rename it")
-
-
 def _column(table: Any, field: str, before: int) -> list[Line]:
     """Reads a column of text as lines; ``before`` is the number of rows of the file before those of the table."""
-    column = table.column(field)
-    texts = column.to_pylist()
     lines = []
-    for row, text in enumerate(texts, before + 1):
+    for row, text in enumerate(table.column(field).to_pylist(), before + 1):
         if not isinstance(text, str):
             raise InputError(f"row {row}: column {field!r} is not a text, but {_kind_of(text)}")
         lines.append(_bounded(text, Line(row, text), field))

@@ -16,86 +16,73 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, make_folder
-from nmt.data.whole_folder import locked
+from nmt.data.atomic_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
-from nmt.extras.cluster.manifest import FILE, Manifest, remove_leftovers
+from nmt.extras.cluster.manifest import FILE, ShardManifest, remove_leftovers
 from nmt.extras.cluster.records import ShardOptions, Tally, translate_shard
 from nmt.extras.cluster.shards import Shard, check_output, check_wanted, find_shards
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputFormat, OutputOptions
+from nmt.translator.windows import OutputOptions
 
 FIELD = "text"
 """Default name of the field with a record's text."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """Settings that all shards share. Paths are absolute, and the same on all machines."""
+class ShardJob:
+    """Settings that all shards share; see ``nmt.workflows.translate``. ``translate_shards`` makes all paths absolute,
+    and the same on all machines."""
 
-    checkpoints: tuple[Path, ...]
-    """The model, and the models of an ensemble with it."""
-    weights: tuple[str, ...]
-    """A hash of the weights of each checkpoint."""
-    overrides: tuple[str, ...]
-    engine: str
-    device: str
-    precision: str
-    wanted: OutputOptions
-    context: bool
-    field: str
     output: Path
-    version: str
+    """The folder of the translations."""
+    overrides: tuple[str, ...]
+    wanted: OutputOptions
+    field: str | None = None
+    """Name of the field with a record's text."""
+    engine: str = "nmt"
+    device: str = "auto"
+    precision: str = "auto"
+    context: bool = False
+    checkpoints: tuple[Path, ...] = ()
+    """The model, and the models of an ensemble with it."""
+    weights: tuple[str, ...] = ()
+    """A hash of the weights of each checkpoint."""
+    version: str = nmt.__version__
     """The version of nmt."""
 
 
-def translate_shards(
-    model: str | None,
-    overrides: Sequence[str],
-    *,
-    input: Path,
-    output: Path,
-    field: str | None,
-    ensemble: Sequence[str],
-    format: OutputFormat,
-    alignment: bool,
-    engine: str,
-    device: str,
-    precision: str,
-    ray: str,
-    context: bool = False,
-) -> None:
-    """Writes for each shard that ``input`` stands for a file of the same name into the folder ``output``: the lines
-    that ``translate`` writes, or the records with the translation of their ``field`` in one more. With
-    ``context`` the lines or records of a shard are read with those before them, as ``translate`` does. ``ray`` is an
-    address; see ``nmt.extras.cluster.cluster.connected``.
+def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, ray: str) -> None:
+    """Writes for each shard that ``input`` stands for a file of the same name into the output folder: the lines that
+    ``translate`` writes, or the records with the translation of their field in one more. The first model is that of the
+    configuration, and the others are an ensemble with it. With ``context`` the lines or records of a shard are read
+    with those before them, as ``translate`` does. ``ray`` is an address; see ``nmt.extras.cluster.cluster.connected``.
 
     A shard whose translation is there is not translated again; see ``nmt.extras.cluster.manifest``. One that cannot be
     translated does not keep others from it. Raises InputError for it at the end, and at once for a fault of a machine.
     """
     check_installed()
-    shards = find_shards(input)
-    check_wanted(shards, format, field)
+    shards, output = find_shards(input), job.output
+    check_wanted(shards, job.wanted.format, job.field)
     check_output(shards, output)
-    if engine != "nmt" and precision == "auto":
-        raise InputError(f"--precision auto: with --ray and --engine {engine} name one, the same for all machines")
-    checkpoints = [find_checkpoint(model, overrides), *(find_checkpoint(name) for name in ensemble)]
-    experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, overrides)
-    wanted = OutputOptions(format, alignment)
-    wanted.check(experiment.search.n_best)
+    if job.engine != "nmt" and job.precision == "auto":
+        raise InputError(f"--precision auto: with --ray and --engine {job.engine} name one, the same for all machines")
+    checkpoints = [find_checkpoint(models[0], job.overrides), *(find_checkpoint(name) for name in models[1:])]
+    experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, job.overrides)
+    job.wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
-    job = Job(
-        tuple(checkpoint.resolve() for checkpoint in checkpoints), tuple(map(_weights, checkpoints)), tuple(overrides),
-        engine, device, precision, wanted, context, field or FIELD, output.absolute(), nmt.__version__,
+    job = replace(
+        job, output=output.absolute(), field=job.field or FIELD, weights=tuple(map(_weights, checkpoints)),
+        checkpoints=tuple(checkpoint.resolve() for checkpoint in checkpoints),
     )  # fmt: skip
     make_folder(output)
-    with locked(output.absolute()):
-        manifest = Manifest.load(output)
+    with locked(job.output):
+        manifest = ShardManifest.load(output)
         if manifest is None or not manifest.has_any(output):
-            manifest = Manifest()
-        if precision == "auto":  # the precision with which the folder was started, on any machine
+            manifest = ShardManifest()
+        if job.precision == "auto":  # the precision with which the folder was started, on any machine
             job = replace(job, precision=manifest.made_with.get("--precision", "auto"))
         if manifest.shards:
             manifest.check(_made_with(job, experiment), output)
@@ -116,13 +103,13 @@ def translate_shards(
                 )
 
 
-def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: int) -> list[Shard]:
+def _share_out(cluster: Cluster, job: ShardJob, shards: Sequence[Shard], *, total: int) -> list[Shard]:
     """Has the shards translated and logs the progress. Returns the shards that could not be translated."""
     failed: list[Shard] = []
     lines = 0
     with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
         tasks = [(job, shard) for shard in shards]
-        with closing(cluster.unordered(translate_one, tasks, gpus=_gpus(job))) as results:
+        with closing(cluster.unordered(translate_one, tasks, gpus=int(job.device == "cuda"))) as results:
             for (_, shard), found in results:
                 if isinstance(found, NodeFault):
                     raise found
@@ -141,7 +128,7 @@ def _share_out(cluster: Cluster, job: Job, shards: Sequence[Shard], *, total: in
     return failed
 
 
-def translate_one(task: tuple[Job, Shard]) -> Tally:
+def translate_one(task: tuple[ShardJob, Shard]) -> Tally:
     """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
     machine and InputError for a fault of the shard."""
     job, shard = task
@@ -155,13 +142,13 @@ def translate_one(task: tuple[Job, Shard]) -> Tally:
     if here != shard:
         raise InputError("has changed since this run began; run it again")
     try:
-        options = ShardOptions(job.wanted, job.field, translator.document() if job.context else None)
+        options = ShardOptions(job.wanted, job.field or FIELD, translator.document() if job.context else None)
         return translate_shard(translator, options, shard, job.output / shard.name)
     except OSError as error:
         raise InputError(f"{error.filename or job.output}: {error.strerror or error}") from None
 
 
-def settle(job: Job) -> str:
+def settle(job: ShardJob) -> str:
     """Returns the precision of a job's model on this machine, which the job may leave open. Raises InputError."""
     translator = _translator(job)
     if job.context:
@@ -173,11 +160,11 @@ def settle(job: Job) -> str:
 
 _SHARED = "--ray needs a file system that all nodes share"
 
-_here: tuple[Job, str, Translator] | None = None
-"""Job, device and translator that this process has loaded, or None."""
+_here: tuple[ShardJob, str, Translator] | None = None
+"""ShardJob, device and translator that this process has loaded, or None."""
 
 
-def _translator(job: Job) -> Translator:
+def _translator(job: ShardJob) -> Translator:
     """Returns the translator of this process, which is loaded unless the last job was the same."""
     global _here
     device = _device(job)
@@ -187,9 +174,8 @@ def _translator(job: Job) -> Translator:
         log.set_verbosity(log.Verbosity.SILENT)
         torch.set_num_threads(1)
         model, *others = map(str, job.checkpoints)
-        precision, overrides = job.precision, job.overrides
         translator = nmt.load_translator(
-            model, device=device, precision=precision, overrides=overrides, ensemble=others, engine=job.engine
+            model, device=device, precision=job.precision, overrides=job.overrides, ensemble=others, engine=job.engine
         )
         if job.engine == "nmt":  # the precision for the next shards, if this job has left it open
             job = replace(job, precision=translator.trained.compute.precision)
@@ -197,7 +183,7 @@ def _translator(job: Job) -> Translator:
     return _here[2]
 
 
-def _check_node(job: Job) -> None:
+def _check_node(job: ShardJob) -> None:
     """Raises NodeFault if this machine lacks a version or file of the machine that started the job."""
     if nmt.__version__ != job.version:
         raise on_this_node(f"has nmt {nmt.__version__}, not {job.version}: install the same on all")
@@ -209,7 +195,7 @@ def _check_node(job: Job) -> None:
             raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
 
 
-def _settled(cluster: Cluster, job: Job) -> Job:
+def _settled(cluster: Cluster, job: ShardJob) -> ShardJob:
     """Returns the job with a device and a precision that are the same everywhere."""
     kind = job.device.partition(":")[0]
     if kind not in ("auto", "cpu", "cuda"):
@@ -221,15 +207,11 @@ def _settled(cluster: Cluster, job: Job) -> Job:
     job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
     if cluster.cores < 1:
         log.info("no node of the cluster has a core; waiting for one")
-    found = cluster.call(settle, job, gpus=_gpus(job))
+    found = cluster.call(settle, job, gpus=int(job.device == "cuda"))
     return replace(job, precision=found) if job.engine == "nmt" else job
 
 
-def _gpus(job: Job) -> int:
-    return int(job.device == "cuda")
-
-
-def _device(job: Job) -> str:
+def _device(job: ShardJob) -> str:
     """Returns the name of the job's device for this process, which is the GPU that Ray has given this call."""
     if job.device != "cuda":
         return job.device
@@ -244,14 +226,14 @@ def place_of(gpu: str, visible: str | None) -> int:
     return visible.split(",").index(gpu) if visible else int(gpu)
 
 
-def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
+def _made_with(job: ShardJob, experiment: Experiment) -> dict[str, Any]:
     """Collects everything that the translation of a shard is a function of. ``batch_tokens`` does not belong to it,
     because a translation does not depend on its batch."""
     run = run_of(job.checkpoints[0])
-    lengths = folders.read_lengths(run)
+    lengths = run_directory.read_lengths(run)
     made_with: dict[str, Any] = {
         "model": list(job.weights),
-        "vocabulary": folders.read_state(job.checkpoints[0]).get("vocabulary"),
+        "vocabulary": run_directory.read_state(job.checkpoints[0]).get("vocabulary"),
         "nmt": job.version,
         "--engine": job.engine,
         "--precision": job.precision,
@@ -270,7 +252,7 @@ def _made_with(job: Job, experiment: Experiment) -> dict[str, Any]:
 
 
 def _weights(checkpoint: Path) -> str:
-    return _hash(checkpoint / folders.MODEL)
+    return _hash(checkpoint / run_directory.MODEL)
 
 
 def _hash(path: Path) -> str:

@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
     from nmt.cli.init import InitOptions
-    from nmt.workflows.init_config import Parts
+    from nmt.workflows.init_config import CorpusParts
 else:
     InitOptions = object
 
@@ -30,21 +30,21 @@ class InitExample(InitOptions):
             "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"),
     )  # fmt: skip
 
-    def parts(self) -> tuple[str, Callable[[], Parts]]:
+    def parts(self) -> tuple[str, Callable[[], CorpusParts]]:
         if not self.example:
             return super().parts()
         files = (self.source, self.target, self.valid_source, self.valid_target, self.test_source, self.test_target)
         if any(option is not None for option in (*files, self.valid_pairs, self.test_pairs)):
             raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.corpus.example import write_example
-        from nmt.workflows.init_config import Parts, places, size_of_run
+        from nmt.workflows.init_config import CorpusParts, places, size_of_run
 
         name = self.name or "example"
         if self.start_from is not None:
             size_of_run(self.start_from)  # before the corpus is written
 
-        def write() -> Parts:
+        def write() -> CorpusParts:
             written = write_example(places(name)[2])
-            return Parts(written["train"], written["valid"], written["test"])
+            return CorpusParts(written["train"], written["valid"], written["test"])
 
         return name, write

@@ -144,16 +144,17 @@ class PhraseAutomaton:
         self._after: dict[int, tuple[dict[int, int], int, int]] = {}  # after each next token and after any other
         self.starts = []
         """The first state of each sentence."""
-        limit = MAX_STATES
-        if follows_word_V is not None:
-            # on a CPU there is nothing to wait for, so the many states of alternatives are computed when they are
-            # reached
-            limit = MAX_STATES if follows_word_V.device.type != "cpu" else 0
-            follows_word_V = follows_word_V.cpu()
+        # on a CPU there is nothing to wait for, so the many states of alternatives are computed when they are reached
+        limit = 0 if follows_word_V is not None and follows_word_V.device.type == "cpu" else MAX_STATES
+        follows_V = None if follows_word_V is None else follows_word_V.cpu()
         for of_sentence in phrases:
             tokens = {token for constraint in of_sentence for phrase in constraint for token in phrase} - {WORD_END}
-            following = () if follows_word_V is None else (token for token in tokens if follows_word_V[token])
-            self.starts.append(self._explore(Progress.start(of_sentence, frozenset(following)), limit))
+            following = frozenset(token for token in tokens if follows_V is not None and follows_V[token])
+            first = len(self.states)
+            self.starts.append(self._number(Progress.start(of_sentence, following)))
+            for number in range(first, first + limit):
+                if number < len(self.states):
+                    self._compute([number])
         self._transitions: Transitions | None = None
 
     @property
@@ -186,15 +187,6 @@ class PhraseAutomaton:
         if not reached:
             self._transitions = transitions
         return transitions
-
-    def _explore(self, start: Progress, limit: int) -> int:
-        """Computes the transitions of up to ``limit`` states from a first one, whose number is returned."""
-        first = len(self.states)
-        number = self._number(start)
-        for following in range(first, first + limit):
-            if following < len(self.states):
-                self._compute([following])
-        return number
 
     def _compute(self, numbers: Sequence[int]) -> None:
         for number in set(numbers) - self._after.keys():

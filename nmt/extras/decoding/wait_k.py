@@ -32,7 +32,7 @@ from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import top_tokens_in_parts
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.translator.translator import Translator
 
 REFUSED = "n_best groups sampling consensus coverage_penalty replace_unknown markup document"
@@ -139,7 +139,7 @@ def waiting(translator: Translator, wait: int) -> Translator:
             raise InputError(f"search.{key}: cannot be had together with --wait; leave it at its default")
     if translator.terminology is not None:
         raise InputError("--wait: cannot be had together with --glossary; leave one of them out")
-    if not isinstance(engine, OwnEngine) or wait < 1:
+    if not isinstance(engine, TorchEngine) or wait < 1:
         raise InputError("--wait: needs a number of at least 1, and --engine nmt")
     source_V, target_V = (
         torch.tensor(list(word_starts(each).values()), device=trained.compute.device)

@@ -21,8 +21,7 @@ from typing import NamedTuple, Self
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import read_whole
-from nmt.data.pieces import Span
-from nmt.data.words import text_words
+from nmt.data.words import Span, text_words
 from nmt.evaluation.report import TermRecall
 
 MAX_BYTES = 64 << 20
@@ -62,16 +61,14 @@ class Words:
         """Returns True if no word has a capital."""
         return all(word == word.lower() for word in self.written)
 
-    def stands_in(self, text: Words, first: int) -> bool:
+    def match_at(self, text: Words, first: int) -> bool:
         """Returns True if these words are those of a text from its word ``first`` on."""
         part = slice(first, first + len(self))
         return self.folded == text.folded[part] and (self.is_lower or self.written == text.written[part])
 
 
-@lru_cache(maxsize=1 << 16)
-def _words(text: str) -> Words:
-    """Finds the words of a term."""
-    return Words.of(text)
+_words = lru_cache(maxsize=1 << 16)(Words.of)
+"""Finds the words of a term."""
 
 
 @dataclass(frozen=True)
@@ -104,29 +101,24 @@ class Glossary:
     def find(self, text: str) -> list[Occurrence]:
         """Finds the terms in a source text, from left to right. If terms overlap, it takes the one that begins first;
         of those the one with the most words, and of equal ones the one with capitals."""
-        words, found, at = Words.of(text), list[Occurrence](), 0
-        while at < len(words):
-            candidates = self._by_first_word.get(words.folded[at], ())
-            term = next((term for term in candidates if _words(term.source).stands_in(words, at)), None)
-            if term is None:
-                at += 1
-                continue
-            last = at + len(_words(term.source)) - 1
-            found.append(Occurrence(term, (words.spans[at][0], words.spans[last][1])))
-            at = last + 1
+        words, found, end = Words.of(text), list[Occurrence](), 0
+        for at, folded in enumerate(words.folded):
+            candidates = self._by_first_word.get(folded, ()) if at >= end else ()
+            term = next((term for term in candidates if _words(term.source).match_at(words, at)), None)
+            if term is not None:
+                end = at + len(_words(term.source))
+                found.append(Occurrence(term, (words.spans[at][0], words.spans[end - 1][1])))
         return found
 
     @cached_property
     def _by_first_word(self) -> dict[str, list[Term]]:
-        terms: defaultdict[str, list[Term]] = defaultdict(list)
-        for term in self.terms:
+        terms = defaultdict[str, list[Term]](list)
+        for term in sorted(self.terms, key=lambda term: (-len(_words(term.source)), _words(term.source).is_lower)):
             terms[_words(term.source).folded[0]].append(term)
-        for of_word in terms.values():
-            of_word.sort(key=lambda term: (-len(_words(term.source)), _words(term.source).is_lower))
-        return dict(terms)
+        return terms
 
 
-def standing(translation: str, terms: Sequence[Term]) -> list[Span | None]:
+def find_variants(translation: str, terms: Sequence[Term]) -> list[Span | None]:
     """Finds the span of a variant of each term in a translation, without overlap; None for a term that is missing.
     Terms with the fewest spans choose first."""
     words = Words.of(translation)
@@ -144,7 +136,7 @@ def standing(translation: str, terms: Sequence[Term]) -> list[Span | None]:
 def _places(text: Words, term: Term) -> list[Span]:
     """Finds the first word of each variant in a text and the one after its last, the longest first."""
     variants = [_words(target) for target in term.targets]
-    spans = {(at, at + len(each)) for each in variants for at in range(len(text)) if each.stands_in(text, at)}
+    spans = {(at, at + len(each)) for each in variants for at in range(len(text)) if each.match_at(text, at)}
     return sorted(spans, key=lambda span: (span[0] - span[1], span))
 
 
@@ -155,7 +147,7 @@ def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterab
     for source, translation in zip(sources, translations, strict=True):
         terms = [occurrence.term for occurrence in glossary.find(source)]
         total += len(terms)
-        found += sum(span is not None for span in standing(translation, terms)) if terms else 0
+        found += sum(span is not None for span in find_variants(translation, terms)) if terms else 0
     return TermRecall(found, total)
 
 
@@ -167,7 +159,7 @@ def read_glossary(path: Path) -> Glossary:
         data = read_whole(path, most=MAX_BYTES)
     except OSError as error:
         raise InputError(f"--glossary {path}: cannot be read: {error.strerror}") from None
-    terms: dict[tuple[str, ...], tuple[int, Term]] = {}
+    terms: dict[tuple[str, ...], tuple[int, Term]] = {}  # with the numbers of their lines
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
             text = line.decode().removesuffix("\r")
@@ -179,10 +171,8 @@ def read_glossary(path: Path) -> Glossary:
             raise InputError(f"{path}:{number}: {fault}") from None
         first, other = terms.setdefault(_words(term.source).written, (number, term))
         if set(other.targets) != set(term.targets):
-            raise InputError(
-                f"{path}:{number}: {term.source!r} has other targets than in line {first}; put all in one line, with | "
-                "between"
-            )
+            what = f"{term.source!r} has other targets than in line {first}; put all in one line, with | between"
+            raise InputError(f"{path}:{number}: {what}")
     if not terms:
         log.warning(f"{path}: has no terms")
     return Glossary(tuple(term for _, term in terms.values()))

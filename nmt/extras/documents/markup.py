@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Literal
 
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 
 Kind = Literal["open", "close", "alone", "word"]
 """Kinds of items: a tag of a pair, a tag without a partner, a part of the text that the model reads."""
@@ -111,12 +111,8 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     The model reads ``stand_in`` in place of a URL, an e-mail address or a placeholder, and of items adjacent to them;
     in place of numbers except 1 it reads 2, 3 and so on to 9, in turn. Items beside a letter or digit, and all items if
     ``stand_in`` is None, do not change."""
-    plain = _Plain()
-    items: list[Item] = []
-    borders: list[int] = []
-    matches = _matches(text)
-    digits = cycle("23456789")
-    last = 0
+    plain, items, borders = _Plain(), list[Item](), list[int]()
+    matches, digits, last = _matches(text), cycle("23456789"), 0
     for match in matches:
         plain.add(text[last : match.begin])
         last = match.end

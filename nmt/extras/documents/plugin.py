@@ -11,6 +11,6 @@ PLUGIN = Plugin(
     },
     parts={
         "glossary": "nmt.extras.documents.terminology:with_glossary",
-        "markup": "nmt.extras.documents.transfer:transferred_line",
+        "markup": "nmt.extras.documents.transfer:transfer_markup",
     },
 )

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nmt.alignment.formats import Alignment
-from nmt.data.pieces import Span
-from nmt.data.words import is_punctuation
-from nmt.extras.documents.glossary import Occurrence, standing
+from nmt.data.words import Span, is_punctuation
+from nmt.extras.documents.glossary import Occurrence, find_variants
 
 NEARLY = 0.8
 """Share of the largest weight on a term from which on neighbours are replaced, too. With a smaller share, an article or
@@ -26,10 +25,10 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
     terms = [occurrence.term for occurrence in occurrences]
     weights_KJ = np.array([_weights(occurrence, alignment) for occurrence in occurrences])
     spans = alignment.target_spans or ()
-    standing_spans = standing(translation, terms)
-    taken = [span for span in standing_spans if span is not None]
+    variant_spans = find_variants(translation, terms)
+    taken = [span for span in variant_spans if span is not None]
     missing = set(range(len(terms)))
-    for term, span in zip(terms, standing_spans, strict=True):
+    for term, span in zip(terms, variant_spans, strict=True):
         if span is not None:
             over = [number for number, word in enumerate(spans) if _overlap(word, span)]
             same = [number for number in sorted(missing) if terms[number] == term]
@@ -51,7 +50,7 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
         replacements.append((span, text))
     for (begin, end), text in sorted(replacements, reverse=True):
         translation = translation[:begin] + text + translation[end:]
-    return translation if all(span is not None for span in standing(translation, terms)) else None
+    return translation if all(span is not None for span in find_variants(translation, terms)) else None
 
 
 def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:

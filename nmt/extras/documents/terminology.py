@@ -17,6 +17,7 @@ left out.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -25,18 +26,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.alignment.views import View
+from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
-from nmt.extras.documents.glossary import Glossary, Occurrence, Words, read_glossary, standing
+from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.replacement import with_terms
-from nmt.search.engine import OwnEngine, constrains, ranking_of
+from nmt.search.engine import TorchEngine, constrains, ranking_of
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
-from nmt.translator.translator import Candidate, Sentences, Translator
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
@@ -53,7 +54,7 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
     """Returns the translator with the terms of a glossary, or of a file with a glossary; ``max_loss`` is in nats per
     token. Raises InputError for an engine or a search that does not support constraints."""
     engine = translator.engine
-    if not isinstance(engine, OwnEngine):
+    if not isinstance(engine, TorchEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
     if (key := constrains(translator.search)) is not None:
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
@@ -80,7 +81,7 @@ class GlossaryTerminology:
     max_loss: float = MAX_LOSS
 
     def revised(
-        self, translator: Translator, sentences: Sentences, found: Sequence[list[Candidate]]
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
         with replaced words, best first."""
@@ -100,9 +101,7 @@ class GlossaryTerminology:
             for candidate in found[row]
             if not _has_all(candidate[0], terms) and not any(len(words[row]) for words in given)
         ]
-        replaced: dict[int, list[Candidate]] = {row: [] for row in lacking}
-        for (row, _), candidate in zip(rejected, _replaced(translator, sentences, rejected, occurrences), strict=True):
-            replaced[row] += [] if candidate is None else [candidate]
+        replaced = _replaced(translator, sentences, rejected, occurrences)
         for row, terms in lacking.items():
             found[row] = self._best(found[row], constrained[row], replaced[row], terms)[: translator.search.n_best]
             if found[row][0] in replaced[row]:
@@ -112,11 +111,11 @@ class GlossaryTerminology:
         return found
 
     def _constrained(
-        self, translator: Translator, sentences: Sentences, occurrences: Mapping[int, Sequence[Occurrence]]
+        self, translator: Translator, sentences: EncodedSentences, occurrences: Mapping[int, Sequence[Occurrence]]
     ) -> dict[int, list[Candidate]]:
         """Finds translations with the terms that the vocabulary can spell, and with the constraints of the sentences,
         by the indices of the sentences; as many as there are beams."""
-        assert isinstance(translator.engine, OwnEngine)
+        assert isinstance(translator.engine, TorchEngine)
         engine = replace(translator.engine, on_batch=None)
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
@@ -158,7 +157,7 @@ def _constraints(
     spelt = [[tuple(encode(text)) for text in occurrence.term.spellings] for occurrence in occurrences]
     known = (tuple(dict.fromkeys(ids for ids in of_term if ids and UNK not in ids)) for of_term in spelt)
     constraints = tuple(constraint for constraint in known if constraint)
-    assert isinstance(translator.engine, OwnEngine)
+    assert isinstance(translator.engine, TorchEngine)
     follows_word_V = translator.engine.follows_word_V
     assert follows_word_V is not None
     begins = [phrase[0] for constraint in (*constraints, *others) for phrase in constraint]
@@ -180,7 +179,7 @@ def _per_token(hypothesis: Hypothesis) -> float:
 
 def _count(text: str, occurrences: Sequence[Occurrence]) -> int:
     """Counts the terms that a translation contains."""
-    return sum(span is not None for span in standing(text, [occurrence.term for occurrence in occurrences]))
+    return sum(span is not None for span in find_variants(text, [occurrence.term for occurrence in occurrences]))
 
 
 def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
@@ -189,42 +188,37 @@ def _has_all(text: str, occurrences: Sequence[Occurrence]) -> bool:
 
 def _replaced(
     translator: Translator,
-    sentences: Sentences,
+    sentences: EncodedSentences,
     rejected: Sequence[tuple[int, Candidate]],
     occurrences: Sequence[Sequence[Occurrence]],
-) -> list[Candidate | None]:
+) -> dict[int, list[Candidate]]:
     """Replaces the words aligned with a term by the term in free translations of sentences, which are given by their
-    indices. Returns the results with their scores under the model, or the first model of an ensemble; None if a term is
-    aligned with no word."""
+    indices. Returns the results by these indices, with their scores under the model, or the first model of an ensemble;
+    none for a translation in which a term is aligned with no word."""
     trained, limit = translator.trained, translator.search.max_source_tokens
     encode = trained.tokenizers.target.encode
     aligned = [
-        (number, row, text)
-        for number, (row, (text, hypothesis)) in enumerate(rejected)
+        (row, text)
+        for row, (text, hypothesis) in rejected
         if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # not cut
     ]
-    replaced: list[Candidate | None] = [None] * len(rejected)
+    replaced = defaultdict[int, list[Candidate]](list)
     if not aligned:
         return replaced
-    view = View(translator.aligner.methods[0])
-    sources, targets = [sentences.texts[row] for _, row, _ in aligned], [text for _, _, text in aligned]
-    alignments = translator.aligner.align([view], sources, targets, text=True)[view]
-    texts = {
-        number: (row, changed)
-        for (number, row, text), alignment in zip(aligned, alignments, strict=True)
+    request = AlignmentRequest(translator.aligner.methods[0])
+    sources, targets = [sentences.texts[row] for row, _ in aligned], [text for _, text in aligned]
+    alignments = translator.aligner.align([request], sources, targets, text=True)[request]
+    texts = [
+        (row, changed)
+        for (row, text), alignment in zip(aligned, alignments, strict=True)
         if (changed := with_terms(text, occurrences[row], alignment)) is not None
-    }
-    ids = [encode(text) for _, text in texts.values()]
-    log_probs = token_log_probs(
-        trained.model,
-        [sentences.ids[row] for row, _ in texts.values()],
-        ids,
-        trained.compute,
-        batch_tokens=translator.search.batch_tokens,
-    )
+    ]
+    source_ids, ids = [sentences.ids[row] for row, _ in texts], [encode(text) for _, text in texts]
+    batch_tokens = translator.search.batch_tokens
+    log_probs = token_log_probs(trained.model, source_ids, ids, trained.compute, batch_tokens=batch_tokens)
     ranking = ranking_of(translator.search)
-    for (number, (_, text)), tokens, log_p_T in zip(texts.items(), ids, log_probs, strict=True):
+    for (row, text), tokens, log_p_T in zip(texts, ids, log_probs, strict=True):
         log_prob = float(log_p_T.sum(dtype=np.float64))
         assert math.isfinite(log_prob)
-        replaced[number] = text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
+        replaced[row].append((text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))))
     return replaced

@@ -3,16 +3,16 @@ moves with a word leaves the comma after it."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Links
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 from nmt.extras.documents.markup import Marked
 from nmt.translator.aligner import PieceWeights
 
@@ -20,47 +20,31 @@ from nmt.translator.aligner import PieceWeights
 def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
     """Finds the units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In
     the text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
-    cuts: list[int] = []
-    if marked is not None:
-        cuts = sorted({offset for item in marked.items for offset in (item.begin, item.end)})
+    borders = () if marked is None else {offset for item in marked.items for offset in (item.begin, item.end)}
+    kept = set() if marked is None else set(marked.kept)
+    sorts = text.translate(_SORTS)
     spans: list[Span] = []
-    offsets = [begin, *(cut for cut in cuts if begin < cut < end), end]
-    kept = set(marked.kept) if marked is not None else set()
-    for first, last in pairwise(offsets):
-        if (first, last) in kept:
-            spans.append((first, last))
-        else:
-            spans += _words(text, first, last)
+    for first, last in pairwise([begin, *sorted(cut for cut in borders if begin < cut < end), end]):
+        found = _UNIT.finditer(sorts, first, last)
+        spans += [(first, last)] if (first, last) in kept else [match.span() for match in found]
     return spans
 
 
-def _words(text: str, begin: int, end: int) -> list[Span]:
-    spans: list[Span] = []
-    offset = begin
-    while offset < end:
-        sort = _sort(text[offset])
-        last = offset + 1
-        if sort == "word":
-            while last < end and (_sort(text[last]) == "word" or _joins(text, last, end)):
-                last += 1
-        if sort != "space":
-            spans.append((offset, last))
-        offset = last
-    return spans
+class _UnitSorts(dict[int, str]):
+    """A letter for the class of each code point: w, a character of words; j, a mark that may join the parts of a word;
+    s, a punctuation mark, a symbol or an ideograph; or a space."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if character.isspace():
+            return " "
+        ideograph = 0x2E80 <= code <= 0xA4CF or 0xF900 <= code <= 0xFAFF or 0xFF66 <= code <= 0xFF9F or code >= 0x20000
+        is_word = not (ideograph or unicodedata.category(character)[0] in "PS")
+        return "j" if character in "-'’.·" else "w" if is_word else "s"
 
 
-def _sort(character: str) -> Literal["space", "single", "word"]:
-    if character.isspace():
-        return "space"
-    code = ord(character)
-    ideograph = 0x2E80 <= code <= 0xA4CF or 0xF900 <= code <= 0xFAFF or 0xFF66 <= code <= 0xFF9F or code >= 0x20000
-    return "single" if ideograph or unicodedata.category(character)[0] in "PS" else "word"
-
-
-def _joins(text: str, offset: int, end: int) -> bool:
-    """Returns True for a mark inside a word: a hyphen, an apostrophe, a full stop between letters."""
-    return text[offset] in "-'’.·" and offset + 1 < end and _sort(text[offset + 1]) == "word"
-
+_SORTS = _UnitSorts()
+_UNIT = re.compile(r"w+(?:jw+)*|[js]")
 
 SOFT = 0.3
 """Weight of the soft alignment relative to links. On hand-aligned sentences this value puts the most tags in the right
@@ -95,8 +79,7 @@ def with_links(weights_JI: NDArray[np.float64], links: Links) -> NDArray[np.floa
 
 def _covered(units: Sequence[Span], pieces: Sequence[Span]) -> NDArray[np.float64]:
     """Counts the characters of each unit that each piece covers."""
-    unit_begins, unit_ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
-    piece_begins, piece_ends = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
+    (unit_begins, unit_ends), (piece_begins, piece_ends) = (np.array(of).reshape(-1, 2).T for of in (units, pieces))
     ends, begins = np.minimum.outer(unit_ends, piece_ends), np.maximum.outer(unit_begins, piece_begins)
-    covered: NDArray[np.float64] = np.maximum(ends - begins, 0).astype(np.float64)
+    covered: NDArray[np.float64] = np.maximum(ends - begins, 0.0)
     return covered

@@ -18,18 +18,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extract import Extraction
-from nmt.data.pieces import Span
+from nmt.data.words import Span
 from nmt.extras.documents.markup import Item, Marked, extract
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
-from nmt.translator.segmentation import PieceTranslation
+from nmt.translator.segmentation import SegmentTranslation
 
 _NEARLY = 0.8
 """Share of the largest weight on an item from which on neighbours are replaced, too. With 0.5 or less, articles and
@@ -89,35 +91,35 @@ class TransferredLine(Marked):
         """Returns True if markup was removed or is kept."""
         return bool(self.items)
 
-    def restore(self, translation: str, pieces: Sequence[PieceTranslation], extraction: Extraction) -> str:
-        """Puts all items into the translation, which consists of ``pieces``; ``extraction`` finds links between
+    def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
+        """Puts all items into the translation, which consists of ``segments``; ``extraction`` finds links between
         units."""
         if not self.items:
             return translation
         source = units(self.text, 0, len(self.text), self)
-        target = [unit for piece in pieces for unit in _units(piece, source, extraction)]
+        target = [unit for segment in segments for unit in _units(segment, source, extraction)]
         return restore(self, source, translation, target)
 
 
-def transferred_line(line: str, stand_in: str | None) -> TransferredLine:
+def transfer_markup(line: str, stand_in: str | None) -> TransferredLine:
     """A line without its markup; see ``nmt.extras.documents.markup.extract``."""
     return TransferredLine(**vars(extract(line, stand_in)))
 
 
-def _units(piece: PieceTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
-    """Finds the units of a piece's translation, at their offsets in the translation of the line."""
-    first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in piece.span)
-    own = [(begin - piece.span[0], end - piece.span[0]) for begin, end in source[first_unit:last_unit]]
-    if not piece.is_translated:
+def _units(segment: SegmentTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:
+    """Finds the units of a segment's translation, at their offsets in the translation of the line."""
+    first_unit, last_unit = (bisect_left(source, (offset, 0)) for offset in segment.span)
+    own = [(begin - segment.span[0], end - segment.span[0]) for begin, end in source[first_unit:last_unit]]
+    if not segment.is_translated:
         spans, weights_JI = own, np.eye(len(own))
     else:
-        spans = units(piece.text, 0, len(piece.text))
+        spans = units(segment.text, 0, len(segment.text))
         weights_JI = np.zeros((len(spans), len(own)))
-        if piece.weights is not None:
-            weights_JI = to_units(piece.weights, spans, own)
+        if segment.weights is not None:
+            weights_JI = to_units(segment.weights, spans, own)
             weights_JI = with_links(weights_JI, extraction.links(weights_JI))
     return [
-        Unit(piece.begin + begin, piece.begin + end, UnitWeights(first_unit, row_I))
+        Unit(segment.begin + begin, segment.begin + end, UnitWeights(first_unit, row_I))
         for (begin, end), row_I in zip(spans, weights_JI, strict=True)
     ]
 
@@ -204,9 +206,9 @@ def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
     ]
     runs: dict[int, tuple[float, Span]] = {}
     for begin, end in _runs(near):
-        weight = sum(weights[begin:end])
-        if (index := near[begin]) >= 0 and (index not in runs or weight > runs[index][0]):
-            runs[index] = (weight, (begin, end))
+        run = (sum(weights[begin:end]), (begin, end))
+        if (index := near[begin]) >= 0 and run[0] > runs.get(index, (-1.0, run))[0]:
+            runs[index] = run
     holder = {row: index for index, (_, span) in runs.items() for row in range(*span)}
     return [replace(unit, held_by=holder.get(row, unit.held_by)) for row, unit in enumerate(units)]
 
@@ -228,11 +230,10 @@ def _merged(units: Sequence[Unit], words: Mapping[int, int]) -> list[Unit]:
 
 def _runs(values: Sequence[int]) -> Iterator[Span]:
     """Yields begin and end of each run of equal values."""
-    begin = 0
-    for index in range(1, len(values) + 1):
-        if index == len(values) or values[index] != values[begin]:
-            yield begin, index
-            begin = index
+    end = 0
+    for _, run in groupby(values):
+        begin, end = end, end + len(list(run))
+        yield begin, end
 
 
 # ---------------------------------------------------------------------------------------------- where tags stand
@@ -279,13 +280,13 @@ class _Writer:
         self._source_begins = [begin for begin, _ in source_units]
         self._target = target
         self._units = units
-        self._aligned_to: dict[int, list[int]] = {}
+        self._aligned_to = defaultdict[int, list[int]](list)
         """The target units with most of their weight on each source unit, without punctuation on a word."""
         for number, unit in enumerate(units):
             best, is_mark = unit.weights.best, unit.held_by < 0 and _sort(target[unit.begin]) != "word"
             if best >= 0 and not (is_mark and _sort(marked.text[source_units[best][0]]) == "word"):
-                self._aligned_to.setdefault(best, []).append(number)
-        self._placed: dict[int, list[Item]] = {}
+                self._aligned_to[best].append(number)
+        self._placed = defaultdict[int, list[Item]](list)
         """The items before each unit, and at the end, in order."""
 
     def write(self, element: _Element, begin: int, end: int) -> None:
@@ -293,25 +294,22 @@ class _Writer:
         intervals = self._intervals(element, begin, end)
         positions: list[tuple[Span, int]] = []
         for order, child in enumerate(element.children):
-            if order not in intervals:
-                gap = self._gap(element, child, begin, end)
-                gap = _outside(gap, order, intervals)
-                positions.append(((gap, gap), order))
-            else:
-                positions.append((intervals[order], order))
+            gap = begin if order in intervals else self._gap(element, child, begin, end)
+            for other, (first, last) in intervals.items():
+                if first < gap < last:  # out of the interval, to the side where it is in the source
+                    gap = last if other < order else first
+                    break
+            positions.append((intervals.get(order, (gap, gap)), order))
         for (first, last), order in sorted(positions):
             child = element.children[order]
             if isinstance(child, int):
-                self._place(first, self._items[child])
+                self._placed[first].append(self._items[child])
             elif first == last and not any(map(self._has_word, child.children)):
-                self._place(first, self._collapsed(child))
+                self._placed[first].append(self._collapsed(child))
             else:
-                self._place(first, self._items[child.item])
+                self._placed[first].append(self._items[child.item])
                 self.write(child, first, last)
-                self._place(last, self._items[self._items[child.item].partner])
-
-    def _place(self, unit: int, item: Item) -> None:
-        self._placed.setdefault(unit, []).append(item)
+                self._placed[last].append(self._items[self._items[child.item].partner])
 
     def _has_word(self, child: _Element | int) -> bool:
         """Returns True if a kept word must be placed in a child."""
@@ -389,7 +387,7 @@ class _Writer:
         """Finds the run of neighbouring target units with most of their weight on a source unit; if there are several,
         the one with the largest weight."""
         runs: list[Span] = []
-        for unit in self._aligned_to.get(source_unit, []):
+        for unit in self._aligned_to[source_unit]:
             if runs and runs[-1][1] == unit < end:
                 runs[-1] = (runs[-1][0], unit + 1)
             elif begin <= unit < end:
@@ -409,23 +407,20 @@ class _Writer:
 
     def spelt(self) -> str:
         """Writes the text; white space at its ends stays outside of all items."""
-        texts: list[str] = []
-        gaps: list[str] = []  # the white space before each text
-        kept: list[int] = []
+        texts, gaps, kept = list[str](), list[str](), list[int]()  # gaps: the white space before each text
         last = len(self._units)
         for index in range(last + 1):
-            items = self._placed.get(index, [])
+            items = self._placed[index]
             space = self._white_space(index) if 0 < index < last else ""
             spaced = _spaced(items, bool(space), is_first=index == 0, is_last=index == last)
             gaps += [(space or " ") if is_spaced else "" for is_spaced in spaced]
             kept += [len(texts) + offset for offset, item in enumerate(items) if item.kind == "word"]
             texts += [item.text for item in items]
-            if index < last:
-                unit = self._units[index]
-                kept += [len(texts)] if unit.held_by >= 0 else []
-                texts.append(
-                    self._items[unit.held_by].text if unit.held_by >= 0 else self._target[unit.begin : unit.end]
-                )
+            if index < last and (unit := self._units[index]).held_by >= 0:
+                kept.append(len(texts))
+                texts.append(self._items[unit.held_by].text)
+            elif index < last:
+                texts.append(self._target[unit.begin : unit.end])
         _set_apart(texts, gaps, kept)
         body = "".join(gap + text for gap, text in zip(gaps, texts, strict=False))
         return self._white_space(0) + body + (self._white_space(last) if last else "")
@@ -462,14 +457,6 @@ def _leaning_of(opening: Item, closing: Item) -> Literal["left", "right", "not"]
     if opening is closing or opening.leans == "left":
         return opening.leans
     return "right" if closing.leans == "right" else "not"
-
-
-def _outside(gap: int, order: int, intervals: Mapping[int, Span]) -> int:
-    """Moves a gap out of the interval of another element, to the side where it is in the source."""
-    for other, (begin, end) in intervals.items():
-        if begin < gap < end:
-            return end if other < order else begin
-    return gap
 
 
 def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: bool) -> list[bool]:

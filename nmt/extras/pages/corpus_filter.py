@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
 
 
 @dataclass(frozen=True)
-class Lengths:
+class UsualLengths:
     """The usual lengths of a corpus."""
 
     ratio: float
@@ -64,16 +64,16 @@ class Lengths:
         return (l_t - self.ratio * l_s) / math.sqrt(self.variance * m) if m else 0.0
 
 
-def usual_lengths(pairs: Iterable[tuple[int, int]]) -> Lengths:
+def usual_lengths(pairs: Iterable[tuple[int, int]]) -> UsualLengths:
     """Estimates the usual lengths from all pairs, except those with two blank sides."""
     counts = Counter((l_s, l_t) for l_s, l_t in pairs if l_s or l_t)
     source_total = sum(l_s * count for (l_s, _), count in counts.items())
     target_total = sum(l_t * count for (_, l_t), count in counts.items())
     if source_total == 0 or target_total == 0:
-        return Lengths(0.0, 0.0)
+        return UsualLengths(0.0, 0.0)
     c = target_total / source_total
     squares = sum(count * 2 * (l_t - c * l_s) ** 2 / (l_s + l_t / c) for (l_s, l_t), count in counts.items())
-    return Lengths(c, squares / counts.total())
+    return UsualLengths(c, squares / counts.total())
 
 
 def length(text: str) -> int:
@@ -106,7 +106,7 @@ def suspect(
     alignment: Alignment,
     *,
     nll: float,
-    lengths: Lengths,
+    lengths: UsualLengths,
     min_score: float = MIN_SCORE,
 ) -> Suspect | None:
     """Searches for faults of a sentence pair; returns None if there are none, for two blank sides, and if ``nll`` is

@@ -4,12 +4,12 @@ translations of each other."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from nmt.alignment.formats import Alignment, json_line
 from nmt.core import log
@@ -20,7 +20,7 @@ from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.extras.pages.corpus_filter import MIN_SCORE, Suspect, length, suspect, usual_lengths
 from nmt.workflows.align import AlignmentReport, Nlls
 
-Row = Mapping[str, object]
+Row: TypeAlias = Sequence[object]
 
 MIN_VARIANT = 0.2
 """Smallest p(target | source) and p(source | target) of a variant of a term: words that are linked with everything,
@@ -30,7 +30,7 @@ MIN_KNOWN = 0.5
 """Smallest sum of p(target | source) over the variants of a term."""
 
 
-class _Table(AlignmentReport):
+class _TableReport(AlignmentReport):
     """A report of rows, written at the end."""
 
     columns: ClassVar[Sequence[str]]
@@ -39,7 +39,7 @@ class _Table(AlignmentReport):
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
-        """Lists the rows of the finished table."""
+        """Lists the rows of the finished table, with a cell for each column."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +52,22 @@ class LexiconOptions:
     examples: int = 3
     option: ClassVar[str] = "--lexicon"
 
-    @contextmanager
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
         """Collects the lexicon; leaving the block without an error writes it."""
-        with _table_file(self.path, self.option, _Lexicon(self)) as table:
-            yield table
+        return _table_file(self.path, self.option, _Lexicon(self))
 
 
 @dataclass(frozen=True)
-class TermsOptions:
+class TermsOptions(LexiconOptions):
     """The glossary of a corpus, and its file, which `nmt.extras.documents.glossary.read_glossary` reads."""
 
-    path: Path
     min_count: int = 5
-    lowercase: bool = False
+    examples: int = 0
     option: ClassVar[str] = "--terms"
 
-    @contextmanager
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
         """Collects the terms; leaving the block without an error writes them."""
-        options = LexiconOptions(self.path, self.min_count, self.lowercase, examples=0)
-        with _table_file(self.path, self.option, _Terms(options)) as table:
-            yield table
+        return _table_file(self.path, self.option, _Terms(self))
 
 
 @dataclass(frozen=True)
@@ -84,24 +78,22 @@ class SuspectsOptions:
     min_score: float = MIN_SCORE
     option: ClassVar[str] = "--suspects"
 
-    @contextmanager
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
         """Collects the suspicious pairs among ``pairs``, which are first read for their lengths; leaving the context
         without an error writes them, worst first."""
         assert nlls is not None
-        with _table_file(self.path, self.option, _Suspects(self, nlls, pairs)) as table:
-            yield table
+        return _table_file(self.path, self.option, _Suspects(self, nlls, pairs))
 
 
-class _Lexicon(_Table):
-    columns: ClassVar[Sequence[str]] = (
+class _Lexicon(_TableReport):
+    columns: ClassVar[Sequence[str]] = [
         "source",
         "target",
         "count",
         "p_target_given_source",
         "p_source_given_target",
         "lines",
-    )
+    ]
     rows_name = "entries"
 
     def __init__(self, options: LexiconOptions) -> None:
@@ -114,14 +106,8 @@ class _Lexicon(_Table):
 
     def rows(self) -> Iterator[Row]:
         for entry in self._lexicon.entries(min_count=self._min_count):
-            yield {
-                "source": entry.source,
-                "target": entry.target,
-                "count": entry.count,
-                "p_target_given_source": _rounded(entry.target_given_source),
-                "p_source_given_target": _rounded(entry.source_given_target),
-                "lines": entry.lines,
-            }
+            shares = _rounded(entry.target_given_source), _rounded(entry.source_given_target)
+            yield entry.source, entry.target, entry.count, *shares, entry.lines
 
 
 class _Terms(_Lexicon):
@@ -141,14 +127,14 @@ class _Terms(_Lexicon):
             spelling = Words.of(source).written
             if spelling not in seen and sum(entry.target_given_source or 0 for entry in variants) >= MIN_KNOWN:
                 seen.add(spelling)
-                yield {"# source": source, "target": "|".join(entry.target for entry in variants)}
+                yield source, "|".join(entry.target for entry in variants)
 
 
 def _is_term(unit: str) -> bool:
     return any(map(str.isalpha, unit)) and not {GAP, "|"} & set(unit) and unit[0] != "#" and len(unit) <= LONGEST
 
 
-class _Suspects(_Table):
+class _Suspects(_TableReport):
     columns = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
     rows_name = "suspicious pairs"
 
@@ -167,21 +153,12 @@ class _Suspects(_Table):
 
     def rows(self) -> Iterator[Row]:
         for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
-            yield {
-                "line": pair.line,
-                "score": _rounded(pair.score),
-                "kinds": pair.kinds,
-                "nll": _rounded(pair.nll),
-                "z": _rounded(pair.z),
-                "source_words": pair.source_words,
-                "target_words": pair.target_words,
-                "source": pair.source,
-                "target": pair.target,
-            }
+            cells = [getattr(pair, name) for name in self.columns]
+            yield [_rounded(cell) if isinstance(cell, float) else cell for cell in cells]
 
 
 @contextmanager
-def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentReport]:
+def _table_file(path: Path, option: str, table: _TableReport) -> Iterator[AlignmentReport]:
     """Writes a table at the end, as JSON lines, or as tab-separated values below the names of the columns."""
     if path.exists() and not path.is_file():
         raise InputError(f"{option} {path}: is not a regular file; give the name of a file to write")
@@ -197,8 +174,8 @@ def _table_file(path: Path, option: str, table: _Table) -> Iterator[AlignmentRep
             if not as_json:
                 file.write("\t".join(table.columns) + "\n")
             for row in table.rows():
-                cells = (_cell(row[name]) for name in table.columns)
-                file.write((json_line(row) if as_json else "\t".join(cells)) + "\n")
+                tree = dict(zip(table.columns, row, strict=True))
+                file.write((json_line(tree) if as_json else "\t".join(map(_cell, row))) + "\n")
                 count += 1
     log.info(f"{count:,} {table.rows_name}: {path}")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
 
+from nmt.alignment.error_rate import Gold
+from nmt.alignment.formats import Alignment, AlignmentWriter
+from nmt.core.errors import InputError
+from nmt.core.files import make_folder
 from nmt.workflows.align import Header, WritePair, file, lines
 
 
@@ -16,19 +20,39 @@ def open_heatmap(path: Path | None, header: Header) -> AbstractContextManager[Wr
     return lines(HeatmapWriter)(path, header)
 
 
-def open_png(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
-    """Opens a folder for pictures of pixels."""
-    return _pictures(path, header, "png")
+def _folder_of(format: str) -> Callable[[Path | None, Header], AbstractContextManager[WritePair]]:
+    return file(lambda folder, header: PictureWriter(folder, header.gold, languages=header.languages, format=format))
 
 
-def open_svg(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
-    """Opens a folder for pictures of lines."""
-    return _pictures(path, header, "svg")
+open_png, open_svg = _folder_of("png"), _folder_of("svg")
+"""Open a folder for pictures of pixels, or of lines."""
 
 
-def _pictures(path: Path | None, header: Header, kind: Literal["png", "svg"]) -> AbstractContextManager[WritePair]:
-    from nmt.extras.pages.plot import PictureWriter
+class PictureWriter(AlignmentWriter):
+    """Writes one picture per alignment into a folder: 000001.png for the first pair, and so on, blank pairs too; or
+    000001.svg.
 
-    return file(lambda path, header: PictureWriter(path, header.gold, languages=header.languages, format=kind))(
-        path, header
-    )
+    The folder is made if it is missing. `gold` holds one record per pair, in order. Links and gold are drawn at word
+    level only, because they are between words. Raises InputError when the folder cannot be made or gold runs out.
+    """
+
+    def __init__(
+        self, folder: Path, gold: Sequence[Gold] | None = None, *, languages: Sequence[str] | None = None,
+        format: str = "png",
+    ) -> None:  # fmt: skip
+        make_folder(folder)
+        self._folder = folder
+        self._gold = gold
+        self._languages = languages
+        self._format = format
+        self._count = 0
+
+    def write(self, alignment: Alignment) -> None:
+        from nmt.extras.pages.draw import plot_alignment
+
+        if self._gold is not None and self._count == len(self._gold):
+            raise InputError(f"more than {len(self._gold)} sentence pairs but {len(self._gold)} gold lines")
+        gold = None if self._gold is None else self._gold[self._count]
+        self._count += 1
+        path = self._folder / f"{self._count:06d}.{self._format}"
+        plot_alignment(alignment, path, languages=self._languages, gold=gold)

@@ -1,4 +1,4 @@
-"""The options of `nmt align` for reports on a corpus, and of `nmt evaluate` for a picture."""
+"""The options of `nmt align` and `nmt links` for reports on a corpus, and of `nmt evaluate` for a picture."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from nmt.cli.conflicts import Excludes, Needs
+from nmt.cli.conflicts import Excludes, Needs, Rule
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
-    from nmt.cli.align_options import AlignOptions
+    from nmt.cli.align_options import AlignmentOptions
     from nmt.cli.evaluate import EvaluateOptions
-    from nmt.workflows.align import ReportOptions
+    from nmt.workflows.align import CorpusTable
     from nmt.workflows.evaluate import Plot
 else:
-    AlignOptions = EvaluateOptions = object
+    AlignmentOptions = EvaluateOptions = object
 
 _reports = partial(typer.Option, rich_help_panel="Corpus reports")
 
 
 @dataclass(frozen=True)
-class AlignReports(AlignOptions):
-    """Has `nmt align` write tables of a corpus."""
+class LinkReports(AlignmentOptions):
+    """Has `nmt links` write tables of a corpus."""
 
     lexicon: Annotated[Path | None, _reports(metavar="FILE")] = None
     """Write which words and phrases were linked, and how often: TSV, or JSON lines as FILE.jsonl."""
@@ -38,18 +38,56 @@ class AlignReports(AlignOptions):
     """Ignore case in --lexicon and --terms."""
     examples: Annotated[int | None, _reports(metavar="N", min=0)] = None
     """Line numbers for each entry of --lexicon. Default: 3."""
+    after: ClassVar[str] = "gold_base"
+    files: ClassVar[str] = "--output, --lexicon and --terms"
+    more_help: ClassVar[dict[str, str]] = {
+        "": " With --lexicon or --terms the links themselves are written only with --output or --format."
+    }
+    conflicts: ClassVar[tuple[Rule, ...]] = (
+        Needs("min_count lowercase", "lexicon terms",
+            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"),
+        Needs("examples", "lexicon", "--examples says what is in a lexicon; give --lexicon as well"),
+        Needs("base", "output format_",
+            "--base is of links, which only reports do not show; add --output or --format", where="lexicon terms"),
+    )  # fmt: skip
+
+    def reports(self) -> list[CorpusTable]:
+        found = [*super().reports(), *self.tables()]
+        paths = [path.resolve() for path in (self.output, *(report.path for report in found)) if path is not None]
+        if len(set(paths)) < len(paths):
+            raise InputError(f"{self.files}: two of them are the same file; give each its own")
+        return found
+
+    def tables(self) -> list[CorpusTable]:
+        """Lists the tables that are asked for."""
+        found: list[CorpusTable] = []
+        if self.lexicon is None and self.terms is None:
+            return found
+        from nmt.extras.pages.corpus_reports import LexiconOptions, TermsOptions
+
+        if self.lexicon is not None:
+            examples = 3 if self.examples is None else self.examples
+            found.append(LexiconOptions(self.lexicon, self.min_count or 1, self.lowercase, examples))
+        if self.terms is not None:
+            found.append(TermsOptions(self.terms, self.min_count or TermsOptions.min_count, self.lowercase))
+        return found
+
+
+@dataclass(frozen=True)
+class AlignReports(LinkReports):
+    """Has `nmt align` write tables of a corpus."""
+
     suspects: Annotated[Path | None, _reports(metavar="FILE")] = None
     """Write which pairs of --target are probably mistranslations, worst first: TSV, or JSON lines as FILE.jsonl. Needs
     a model."""
     min_score: Annotated[float | None, _reports(metavar="X")] = None
     """Score from which a pair is listed as unlikely. Default: 4."""
+    files: ClassVar[str] = "--output, --lexicon, --terms and --suspects"
     more_help: ClassVar[dict[str, str]] = {
         "": " With --lexicon, --terms or --suspects the links themselves are written only with --output or --format."
     }
     conflicts: ClassVar = (
-        Needs("min_count lowercase", "lexicon terms",
-            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"),
-        Needs("examples", "lexicon", "--examples says what is in a lexicon; give --lexicon as well"),
+        *LinkReports.conflicts[:2],
         Needs("min_score", "suspects", "--min-score says which pairs are suspicious; give --suspects as well"),
         Needs("suspects", "target", "--suspects looks for mistranslations in given pairs; give --target as well"),
         Excludes("level=subword", "format_=html",
@@ -57,36 +95,21 @@ class AlignReports(AlignOptions):
         Needs("base level", "output format_",
             "--base and --level are of links, which only reports do not show; add --output or --format",
             where="lexicon terms suspects"),
-        Excludes("links", "suspects",
-            "--suspects asks a model how probable each pair is, and --links are of none; leave one out"),
         Excludes("compare", "lexicon terms suspects",
             "--compare prints a report on all methods, between words; leave out {others}"),
     )  # fmt: skip
 
-    def reports(self) -> list[ReportOptions]:
-        found = super().reports()
-        if self.lexicon is None and self.terms is None and self.suspects is None:
+    def tables(self) -> list[CorpusTable]:
+        found = super().tables()
+        if self.suspects is None:
             return found
-        from nmt.extras.pages import corpus_reports as tables
         from nmt.extras.pages.corpus_filter import MIN_SCORE
+        from nmt.extras.pages.corpus_reports import SuspectsOptions
 
-        if self.lexicon is not None:
-            examples = 3 if self.examples is None else self.examples
-            found.append(tables.LexiconOptions(self.lexicon, self.min_count or 1, self.lowercase, examples))
-        if self.terms is not None:
-            min_count = self.min_count or tables.TermsOptions.min_count
-            found.append(tables.TermsOptions(self.terms, min_count, self.lowercase))
-        if self.suspects is not None:
-            min_score = MIN_SCORE if self.min_score is None else self.min_score
-            if not isfinite(min_score):
-                raise InputError(f"--min-score {min_score}: give a finite number")
-            found.append(tables.SuspectsOptions(self.suspects, min_score))
-        paths = [path.resolve() for path in (self.output, *(report.path for report in found)) if path is not None]
-        if len(set(paths)) < len(paths):
-            raise InputError(
-                "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
-            )
-        return found
+        min_score = MIN_SCORE if self.min_score is None else self.min_score
+        if not isfinite(min_score):
+            raise InputError(f"--min-score {min_score}: give a finite number")
+        return [*found, SuspectsOptions(self.suspects, min_score)]
 
 
 @dataclass(frozen=True)
@@ -104,7 +127,7 @@ class EvaluatePlot(EvaluateOptions):
     def plotter(self) -> Plot | None:
         if self.plot is None:
             return super().plotter()
-        from nmt.extras.pages.score_plot import check_plot, plot_by_length
+        from nmt.extras.pages.draw import check_plot, plot_by_length
 
         check_plot(self.plot)
         return partial(plot_by_length, path=self.plot)

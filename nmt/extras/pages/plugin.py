@@ -11,7 +11,11 @@ PLUGIN = Plugin(
         "report": Command("nmt.extras.pages.report.command:report", "Look", 20),
         "states": Command("nmt.extras.pages.states.command:states", "Look", 30),
     },
-    options={"align": ["nmt.extras.pages.options:AlignReports"], "evaluate": ["nmt.extras.pages.options:EvaluatePlot"]},
+    options={
+        "align": ["nmt.extras.pages.options:AlignReports"],
+        "links": ["nmt.extras.pages.options:LinkReports"],
+        "evaluate": ["nmt.extras.pages.options:EvaluatePlot"],
+    },
     formats={
         "heatmap": AlignmentFormat(f"{_FORMATS}:open_heatmap", "a picture in text", is_soft=False, on_terminal=True),
         "png": AlignmentFormat(f"{_FORMATS}:open_png", "a picture", "folder"),
@@ -20,5 +24,5 @@ PLUGIN = Plugin(
             "nmt.extras.pages.viewer:open_page", "a page to look through all pairs", "file", has_views=True
         ),
     },
-    parts={"plot_alignment": "nmt.extras.pages.plot:plot_alignment"},
+    parts={"plot_alignment": "nmt.extras.pages.draw:plot_alignment"},
 )

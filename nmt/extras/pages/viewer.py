@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,13 @@ from nmt.core.files import whole_file
 from nmt.workflows.align import Header, WritePair
 
 _BLOCK_PAIRS = 200
-_HERE = "<!-- pairs -->\n"
+_BODY = """<body>
+<header id="top">
+  <h1>Word alignments</h1>
+  <p id="facts"></p>
+</header>
+<main>
+$pairs</main>"""
 
 
 @contextmanager
@@ -67,7 +74,8 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
             raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
         # a lone surrogate, which UTF-8 does not have, becomes a question mark
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
-        begin, end = page()
+        body = _BODY.replace("$pairs", page_file("pairs.html"))
+        begin, end = page(title="Word alignments", body=body, missing="Alignments", programs=["common.js", "viewer.js"])
         meta = {
             "views": list(header.views),
             "facts": list(header.facts),
@@ -117,18 +125,18 @@ def pairs_block(records: Sequence[object]) -> str:
     return f'<script type="application/json" class="pairs">{script_json(records)}</script>\n'
 
 
-def page() -> tuple[str, str]:
-    """Reads the page: its text before the data, and after."""
-    html = part("viewer.html").replace("<!-- pairs.html -->\n", part("pairs.html"))
-    html = html.replace("/* viewer.css */\n", part("viewer.css")).replace("/* viewer.js */\n", part("viewer.js"))
-    begin, _, end = html.partition(_HERE)
-    return begin, end
+def page(*, title: str, body: str, missing: str, programs: Sequence[str]) -> tuple[str, str]:
+    """Writes an HTML file without its data: the text before the data, and after. ``missing`` is what needs
+    ``programs``, files of JavaScript."""
+    program = "".join(map(page_file, programs))
+    blocks = {"title": title, "body": body, "missing": missing, "style": page_file("style.css"), "program": program}
+    begin, _, end = page_file("page.html").partition("$data\n")
+    return Template(begin).substitute(blocks), Template(end).substitute(blocks)
 
 
-def part(name: str) -> str:
-    """Reads a file of the page: ``viewer.css``, after the style of every page, ``viewer.js`` or ``pairs.html``."""
-    text = (files("nmt.extras.pages") / "page" / name).read_text(encoding="utf-8")
-    return (files("nmt.extras.pages") / "base.css").read_text(encoding="utf-8") + text if name == "viewer.css" else text
+def page_file(name: str) -> str:
+    """Reads a part of a page: ``style.css``, ``viewer.js``, ``pairs.html`` and so on."""
+    return (files("nmt.extras.pages") / "page" / name).read_text(encoding="utf-8")
 
 
 def script_json(tree: object) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -16,23 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.extras.service.batcher import Batcher, Closed, Failed, Full
-from nmt.extras.service.engine import Answer, Engine, RequestOptions
-from nmt.extras.service.messages import (
-    ErrorAnswer,
-    HealthAnswer,
-    Limits,
-    Refused,
-    TranslateAnswer,
-    TranslateRequest,
-    check,
-    check_head,
-    check_key,
-    check_lengths,
-    parse,
-    read_body,
-)
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.batcher import Answer, Batcher, Closed, Failed, Full
+from nmt.extras.service.messages import ErrorAnswer, HealthAnswer, Limits, Refused, TranslateAnswer, TranslateRequest
+from nmt.extras.service.metrics import ServerMetrics
 
 PAGES = {
     "/": ("index.html", "text/html"),
@@ -70,15 +58,22 @@ _HEADERS = (
 )
 
 
-def create_app(batcher: Batcher, limits: Limits, metrics: Metrics) -> FastAPI:
+def create_app(batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> FastAPI:
     """Creates the application around a batcher, which the caller starts and ends."""
-    app = FastAPI(title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
+    handlers: Any = {HTTPException: _unknown, Exception: _fault}
+    app = FastAPI(
+        title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False,
+        exception_handlers=handlers,
+    )  # fmt: skip
     app.add_middleware(_Watched, limits=limits, metrics=metrics)
-    metrics.watch_queue(lambda: batcher.pending)
+    metrics.queue.set_function(lambda: batcher.pending)
     _add_translate(app, batcher, limits)
     _add_state(app, batcher, limits, metrics)
-    _add_pages(app)
-    _add_errors(app)
+    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "page" / "style.css").read_bytes()
+    for path, (name, kind) in PAGES.items():
+        content = (base if kind == "text/css" else b"") + (folder / name).read_bytes()
+        route = app.api_route(path, methods=["GET", "HEAD"], response_model=None, include_in_schema=False)
+        route(partial(_page, content, kind))
     return app
 
 
@@ -99,18 +94,14 @@ def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
         },
     )
     async def translate(request: Request) -> JSONResponse:
-        check_key(request.headers, limits)
-        try:
-            body = await asyncio.wait_for(read_body(request, limits.body), limits.timeout_s)
-        except TimeoutError:
-            raise Refused(408, f"the body did not come within {limits.timeout_s:g} s") from None
-        message = parse(body)
-        check(message, limits)
+        limits.check_key(request.headers)
+        message = TranslateRequest.parse(await limits.read_body(request))
+        limits.check_texts(message.texts)
         answers = await _answered(request, batcher, message, limits)
         return await asyncio.to_thread(JSONResponse, _tree(answers))  # writing many matrices takes time
 
 
-def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics) -> None:
+def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> None:
     @app.head("/health", include_in_schema=False)
     @app.get(
         "/health",
@@ -135,81 +126,54 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: Metrics)
         response_description="The text format of Prometheus.",
     )
     async def counts(request: Request) -> Response:
-        check_key(request.headers, limits)
+        limits.check_key(request.headers)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _add_pages(app: FastAPI) -> None:
-    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "base.css").read_bytes()
-    for path, (name, kind) in PAGES.items():
-        content = (folder / name).read_bytes()
-        page = _constant(base + content if kind == "text/css" else content, kind)
-        app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(page)
+async def _page(content: bytes, kind: str) -> Response:
+    return Response(content, media_type=kind)
 
 
-def _constant(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
-    async def page() -> Response:
-        return Response(content, media_type=kind)
-
-    return page
+async def _unknown(request: Request, error: HTTPException) -> JSONResponse:
+    what = {404: "there is nothing at this path", 405: "this path does not take this method"}
+    return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
 
 
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
-        return _refusal(error)
-
-    @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        what = {404: "there is nothing at this path", 405: "this path does not take this method"}
-        return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> JSONResponse:
-        return _error(500, "a fault of the server; its log says more", {})
-
-
-def _checked_engine(batcher: Batcher, options: RequestOptions) -> Engine:
-    """Returns the engine. Raises Refused if no model is loaded yet or any longer, and for options that it does not
-    support."""
-    if batcher.engine is None or batcher.state != "ready":
-        what = "loading its model" if batcher.state == "loading" else "shutting down"
-        raise Refused(503, f"the server is {what}; try again", retry_after_s=2)
-    try:
-        batcher.engine.check(options)
-    except InputError as error:
-        raise Refused(422, str(error)) from None
-    return batcher.engine
+async def _fault(request: Request, error: Exception) -> JSONResponse:
+    return _error(500, "a fault of the server; its log says more", {})
 
 
 async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
-    """Waits for the answers to a request. Raises Refused if they do not arrive, and then drops the rest of the job."""
-    engine = _checked_engine(batcher, message.options)
-    subwords = await asyncio.to_thread(engine.subwords, message.texts)
-    check_lengths(subwords, limits.characters, "subwords")
+    """Waits for the answers to a request. Raises Refused if they do not arrive, and then drops the rest of the job; if
+    no model is loaded yet or any longer; and for options that the model does not support."""
     try:
+        if batcher.state == "draining":
+            raise Closed
+        if (engine := batcher.engine) is None:
+            raise Refused(503, "the server is loading its model; try again", retry_after_s=2)
+        engine.check(message.options)
+        subwords = await asyncio.to_thread(engine.subwords, message.texts)
+        limits.check_lengths(subwords, "subwords")
         job = batcher.submit(message.texts, message.options, subwords)
+        answers, gone = asyncio.wrap_future(job.future), asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait((answers, gone), timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if answers.done():
+                return answers.result()
+            if gone.done():
+                raise Refused(499, "the client has gone away")
+        finally:
+            gone.cancel()
+            answers.cancel()
+            batcher.cancel(job)
+    except InputError as error:
+        raise Refused(422, str(error)) from None
     except Full as error:
         raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
-    except Closed:
-        raise Refused(503, "the server is shutting down; try again", retry_after_s=2) from None
-    answers = asyncio.wrap_future(job.future)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait((answers, gone), timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if answers.done():
-            return answers.result()
     except Failed:
         raise Refused(500, "the model failed on this request or one beside it; the server's log says more") from None
     except Closed:
         raise Refused(503, "the server is shutting down; try again", retry_after_s=2) from None
-    finally:
-        gone_first = gone.done()
-        gone.cancel()
-        answers.cancel()
-        batcher.cancel(job)
-    if gone_first:
-        raise Refused(499, "the client has gone away")
     what = f"no answer within {limits.timeout_s:g} s; send less at once, or try again later"
     raise Refused(503, what, retry_after_s=2)
 
@@ -246,7 +210,7 @@ def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
 class _Watched:
     """Middleware around all routes: the check of the head, headers that isolate a page, and counts."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, metrics: ServerMetrics) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -263,7 +227,7 @@ class _Watched:
             await send(message)
 
         try:
-            check_head(Headers(scope=scope), self._limits)
+            self._limits.check_head(Headers(scope=scope))
             await self._app(scope, receive, sent)
         except Refused as error:
             await _refusal(error)(scope, receive, sent)

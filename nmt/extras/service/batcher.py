@@ -20,10 +20,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nmt.core import log
-from nmt.extras.service.engine import Answer, Engine, RequestOptions
+
+if TYPE_CHECKING:
+    from nmt.extras.service.engine import TranslatorEngine
 
 State: TypeAlias = Literal["loading", "ready", "draining"]
 
@@ -41,6 +43,34 @@ PORTIONS = 4
 
 LONGEST_WAIT_S = 60
 """Maximum time before another try, in seconds."""
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """The options of a request. Texts with the same options are translated together."""
+
+    n_best: int | None = None
+    """Number of translations of each text; None means the number in the configuration."""
+    beam: int | None = None
+    """Beam size; None means that of the configuration."""
+    alignment: bool = False
+    """If True, each translation comes with its alignment."""
+    to: str | None = None
+    """Target language; None means the model's only one, or the server's."""
+    context: bool = False
+    """If True, the texts of a request are sentences of a document, in order, each of which knows the preceding ones."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The translations of one text."""
+
+    tree: dict[str, Any]
+    """Tree for JSON: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
+    tokens: int
+    """Number of subwords of all its translations."""
+    warning: str | None = None
+    """A note on the part of the text that was left out, or None."""
 
 
 class Full(Exception):
@@ -122,12 +152,13 @@ Part: TypeAlias = tuple[Job, range]
 """Some of a job's texts, by their indices."""
 
 
-class Batcher:
-    """Translates the texts of any number of threads, in a thread of its own, which loads the model first."""
+class Batcher(threading.Thread):
+    """A thread that loads the model, and then translates the texts of any number of threads. Texts that are submitted
+    before the model is loaded wait."""
 
     def __init__(
         self,
-        load: Callable[[], Engine],
+        load: Callable[[], TranslatorEngine],
         batching: Batching,
         *,
         on_ready: Callable[[], None] = lambda: None,
@@ -136,17 +167,18 @@ class Batcher:
     ) -> None:
         """``on_ready``, ``on_done`` and ``on_end`` are called in the batcher's thread: when the model is loaded, after
         each batch, and when it ends."""
+        super().__init__(name="model", daemon=True)
         self._load, self._batching = load, batching
         self._on_ready, self._on_done, self._on_end = on_ready, on_done, on_end
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
-        self._pending = 0
+        self.pending = 0
+        """Number of sentences in the queue."""
         self._running: list[Part] = []
         self._closed = False
         self._sentence_s = 0.05
         self._portion = max(1, batching.sentences // PORTIONS)
-        self._thread = threading.Thread(target=self._run, name="model", daemon=True)
-        self.engine: Engine | None = None
+        self.engine: TranslatorEngine | None = None
         self.failure: BaseException | None = None
 
     @property
@@ -156,15 +188,6 @@ class Batcher:
             return "draining"
         return "loading" if self.engine is None else "ready"
 
-    @property
-    def pending(self) -> int:
-        """Number of sentences in the queue."""
-        return self._pending
-
-    def start(self) -> None:
-        """Starts the thread. Texts that are submitted before the model is loaded wait."""
-        self._thread.start()
-
     def submit(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int] | None = None) -> Job:
         """Puts texts into the queue, with the numbers of their subwords; None means that they are few. Raises Full and
         Closed. Only a request of a few light texts is accepted into the second half of the queue."""
@@ -173,12 +196,13 @@ class Batcher:
         with self._changed:
             if self._closed:
                 raise Closed
-            is_half_full = self._pending > self._batching.queue // 2
-            if self._pending + len(texts) > self._batching.queue or (is_half_full and not is_small):
-                raise Full(self._clear_after_s())
+            is_half_full = self.pending > self._batching.queue // 2
+            if self.pending + len(texts) > self._batching.queue or (is_half_full and not is_small):
+                ahead = self.pending + sum(len(rows) for _, rows in self._running)
+                raise Full(min(LONGEST_WAIT_S, max(1, math.ceil(ahead * self._sentence_s))))  # at the speed so far
             if texts:
                 self._queue.append(job)
-                self._pending += job.left
+                self.pending += job.left
                 self._changed.notify_all()
             else:
                 job.future.set_result([])
@@ -204,24 +228,15 @@ class Batcher:
                 self._fail(job, Closed())
             self._changed.notify_all()
 
-    def join(self, timeout_s: float) -> bool:
-        """Waits until the thread has ended, and returns True if it has."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
-
-    def _clear_after_s(self) -> int:
-        """Estimates the seconds until the queue is empty, at the speed so far."""
-        running = sum(len(rows) for _, rows in self._running)
-        return min(LONGEST_WAIT_S, max(1, math.ceil((self._pending + running) * self._sentence_s)))
-
     def _fail(self, job: Job, error: Exception) -> None:
         if job in self._queue:
             self._queue.remove(job)
-            self._pending -= job.left
+            self.pending -= job.left
         if not job.future.done():
             job.future.set_exception(error)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Translates until the queue is closed and empty."""
         try:
             self.engine = self._load()
             self._on_ready()
@@ -236,17 +251,16 @@ class Batcher:
     def _next(self) -> list[Part]:
         """Waits for the next batch and returns it; it is empty at the end."""
         with self._changed:
-            while True:
+            while self._queue or not self._closed:
                 self._changed.wait_for(lambda: self._queue or self._closed)
                 if self._queue:
                     patience_s = self._queue[0].since + self._batching.wait_s - time.monotonic()
                     self._changed.wait_for(
-                        lambda: self._closed or self._pending >= self._batching.sentences or not self._queue, patience_s
+                        lambda: self._closed or self.pending >= self._batching.sentences or not self._queue, patience_s
                     )
                 if self._queue:
                     return self._take()
-                if self._closed:
-                    return []
+            return []
 
     def _take(self, budget: float = math.inf) -> list[Part]:
         """Takes a batch of texts with the options and the kind of the first job in the queue that weighs at most
@@ -272,7 +286,7 @@ class Batcher:
                     job.taken += 1
                 if rows := range(portion.start, job.taken):
                     parts.append((job, rows))
-                    self._pending -= len(rows)
+                    self.pending -= len(rows)
                 if rows != portion:
                     break
                 served[job] = None
@@ -283,7 +297,7 @@ class Batcher:
             self._running += parts
             return parts
 
-    def _translate(self, engine: Engine, parts: Sequence[Part]) -> None:
+    def _translate(self, engine: TranslatorEngine, parts: Sequence[Part]) -> None:
         taken = [(job, row) for job, rows in parts for row in rows]
         weight = sum(job.weights[row] for job, row in taken)
         is_heavy = any(sum(job.weights) >= HEAVY for job, _ in parts)  # others do not pause: larger batches are faster

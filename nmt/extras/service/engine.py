@@ -1,71 +1,106 @@
-"""The server's interface to a translator: plain text in, plain trees out."""
+"""A translator as the server asks it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from nmt.core.errors import InputError
+from nmt.core.memory import malloc_trim
+from nmt.extras.service.batcher import Answer, RequestOptions
+from nmt.search.config import SearchConfig
+from nmt.search.engine import TorchEngine
+from nmt.translator.find_run import run_of
+from nmt.translator.loading import TrainedModel
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
+from nmt.translator.windows import json_results
 
 
-@dataclass(frozen=True)
-class RequestOptions:
-    """The options of a request. Texts with the same options are translated together."""
-
-    n_best: int | None = None
-    """Number of translations of each text; None means the number in the configuration."""
-    beam: int | None = None
-    """Beam size; None means that of the configuration."""
-    alignment: bool = False
-    """If True, each translation comes with its alignment."""
-    to: str | None = None
-    """Target language; None means the model's only one, or the server's."""
-    context: bool = False
-    """If True, the texts of a request are sentences of a document, in order, each of which knows the preceding ones."""
+def load_engine(load: Callable[[], Translator]) -> TranslatorEngine:
+    """Loads a translator, and translates a first text, because the first translation of a process takes longer than any
+    after it."""
+    engine = TranslatorEngine(load())
+    engine.answer(["."], RequestOptions(to=next(iter(engine.targets), None)), lambda: None)
+    return engine
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The translations of one text."""
+class TranslatorEngine:
+    """A translator with the options of requests. All calls of ``answer`` come from one thread, and the others from any
+    thread."""
 
-    tree: dict[str, Any]
-    """Tree for JSON: ``source`` and ``translations``, as in a line of ``nmt translate --format jsonl``."""
-    tokens: int
-    """Number of subwords of all its translations."""
-    warning: str | None = None
-    """A note on the part of the text that was left out, or None."""
-
-
-class Engine(Protocol):
-    """A loaded model. All calls of ``answer`` come from one thread."""
-
-    @property
-    def name(self) -> str:
-        """Name of the model for users."""
-
-    @property
-    def aligns(self) -> bool:
-        """Returns True if the engine can align translations."""
-
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """Source and target language, or None if they are unknown."""
-
-    @property
-    def targets(self) -> tuple[str, ...]:
+    def __init__(self, translator: Translator) -> None:
+        checkpoint, data = translator.trained.checkpoint, translator.trained.experiment.data
+        first = next(iter(data.train_corpora), None)  # an imported model has no corpus
+        self._translator = translator
+        self._trained: dict[str | None, TrainedModel] = {}
+        self.name = f"{run_of(checkpoint).name}/{checkpoint.name}"
+        """Names of run and checkpoint."""
+        self.aligns = "attention" in translator.aligner.methods
+        """True if the model has attention to align translations by."""
+        self.targets = tuple(sorted(data.target_languages, key=lambda language: language != translator.search.to))
         """Target languages that a request may choose from, the server's own first; empty for a model without
         languages."""
-
-    @property
-    def context(self) -> int:
+        self.languages = None if first is None or len(self.targets) > 1 else first.language_names
+        """Languages of the first training corpus; None if they are unknown, and for a model of several target
+        languages."""
+        self.context = data.context
         """Number of previous sentences that the model reads."""
 
     def check(self, options: RequestOptions) -> None:
-        """Raises InputError for options that the model does not support or the server does not allow; may be called
-        from any thread."""
+        """Raises InputError for an invalid search, for one that would cost more than the server's own, and for
+        alignments of a model without attention."""
+        search = self._translator.search
+        for key, limit in {"beam": search.beam, "n_best": max(search.beam, search.n_best)}.items():
+            if (value := getattr(options, key)) is not None and value > limit:
+                raise InputError(f"{key}: {value} is more than this server allows, {limit}")
+        self._search(options)
+        choice = f"choose one of {', '.join(self.targets)}"
+        if options.to is None and len(self.targets) > 1 and search.to is None:
+            raise InputError(f"to: is missing; {choice}")
+        to = self._translator.trained.experiment.to(options.to).search.to
+        if options.to is not None and to not in self.targets:
+            remedy = choice if self.targets else "leave it out"
+            raise InputError(f"to: this model does not translate into {options.to!r}; {remedy}")
+        if options.alignment and not self.aligns:
+            raise InputError("alignment: this model has no attention to align by; leave it out")
+        if options.context and not self.context:
+            raise InputError("context: this model was trained without data.context; leave it out")
 
     def subwords(self, texts: Sequence[str]) -> list[int]:
-        """Counts the subwords of each text; may be called from any thread."""
+        """Counts the subwords of each text."""
+        return [len(ids) for ids in self._translator.trained.tokenizers.source.encode_batch(texts)]
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
         """Translates each text, in order, independently of the others. Calls a function before each step of the search,
         which may request other translations within it or, by an exception, end it."""
+        malloc_trim()
+        engine = self._translator.engine
+        assert isinstance(engine, TorchEngine)
+        translator = replace(self._translator, search=self._search(options), engine=replace(engine, on_step=on_step))
+        translator = translator.to(target_language=options.to)
+        # the model of each target language, whose check has judged texts so far
+        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(texts)
+        candidates = translator.candidates(texts)
+        results = json_results(translator, texts, candidates, alignment=options.alignment)
+        answers = [
+            Answer(result, sum(len(one.tokens) for one in found), self._warning(found[0]))
+            for result, found in zip(results, candidates, strict=True)
+        ]
+        return [replace(first, warning=first.warning or language_warning) for first in answers[:1]] + answers[1:]
+
+    def _search(self, options: RequestOptions) -> SearchConfig:
+        """Changes the server's search by the options of a request."""
+        changes = {key: value for key in ("beam", "n_best") if (value := getattr(options, key)) is not None}
+        try:
+            return SearchConfig.model_validate({**dict(self._translator.search), **changes})
+        except ValidationError as error:
+            raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+    def _warning(self, best: Translation) -> str | None:
+        if not best.cut:
+            return None
+        limit = self._translator.search.max_source_tokens
+        return f"its last {best.cut} subwords are left out: it has more than {limit}"

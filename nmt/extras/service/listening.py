@@ -27,24 +27,16 @@ def check_installed() -> None:
 def bind(host: str, port: int) -> socket.socket:
     """Opens a listening socket. Raises InputError for a port that is in use, or a host that is not this machine."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, dualstack_ipv6=both)
     except socket.gaierror as error:
         raise InputError(f"--host {host}: {error.strerror}; 127.0.0.1 is this machine, 0.0.0.0 all it has") from None
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
     except OSError as error:
-        listening.close()
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError(f"--host {host}: is not an address of this machine; 0.0.0.0 is all it has") from None
-        raise InputError(
-            f"--port {port}: cannot be had on {host}: {error.strerror}; choose another one, or 0 for any that is free"
-        ) from None
-    return listening
+        what = f"cannot be had on {host}: {os.strerror(error.errno or 0)}"
+        raise InputError(f"--port {port}: {what}; choose another one, or 0 for any that is free") from None
 
 
 def connections_at_most(wanted: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, field_validator
 from starlette.datastructures import Headers
@@ -16,13 +17,21 @@ from starlette.requests import ClientDisconnect, Request
 from nmt.config.structure import Structure, validate
 from nmt.config.yaml_source import Document, Tree, describe
 from nmt.core.errors import InputError
-from nmt.data.context import Document as Sentences
-from nmt.extras.service.engine import RequestOptions
+from nmt.data.context import DocumentContext
+from nmt.extras.service.batcher import RequestOptions
+
+
+class Refused(Exception):
+    """A request that is refused: the status, and one sentence with the reason."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s = status, message, retry_after_s
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of requests, connections and clients."""
+    """Limits of requests, connections and clients, and the checks of requests, which raise Refused."""
 
     body: int = 1 << 20
     """Maximum number of bytes of a body."""
@@ -41,13 +50,60 @@ class Limits:
     key: bytes | None = field(default=None, repr=False)
     """API key of `POST /translate` and `GET /metrics`; None means that they need none."""
 
+    def check_head(self, headers: Headers) -> None:
+        """Refuses the name of another host, by which a page could reach a local server (DNS rebinding; browsers always
+        send a name), and two lengths, of which a proxy may use the other one (request smuggling)."""
+        name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
+        if not (name in self.hosts or "*" in self.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
+            raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
 
-class Refused(Exception):
-    """A request that is refused: the status, and one sentence with the reason."""
+    def check_key(self, headers: Headers) -> None:
+        """Refuses a request without the key."""
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+        if self.key is not None and not hmac.compare_digest(given, self.key):
+            raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
 
-    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+    async def read_body(self, request: Request) -> bytes:
+        """Reads a body of JSON, up to the limit even if its headers say otherwise."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
+        too_large = Refused(413, f"the body has more than {self.body} bytes; send fewer or shorter texts at once")
+        length = request.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal()):
+            raise Refused(400, "the header Content-Length is not a number")
+        if len(length) > 18 or int(length) > self.body:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > self.body:
+                        raise too_large
+        except TimeoutError:
+            raise Refused(408, f"the body did not come within {self.timeout_s:g} s") from None
+        except ClientDisconnect:
+            raise Refused(499, "the client has gone away") from None
+        return bytes(body)
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Refuses too much text."""
+        if len(texts) > self.sentences:
+            raise Refused(413, f"{len(texts)} texts are more than {self.sentences}; send them in several requests")
+        self.check_lengths(map(len, texts), "characters")
+
+    def check_lengths(self, lengths: Iterable[int], unit: str) -> None:
+        """Refuses texts of which one is too long."""
+        for number, length in enumerate(lengths, 1):
+            if length > self.characters:
+                what = f"text {number} has {length} {unit}, more than {self.characters}"
+                raise Refused(413, f"{what}; split it into sentences")
 
 
 class _Message(Structure):
@@ -84,11 +140,23 @@ class TranslateRequest(_Message):
                 raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
         return value if isinstance(value, str) else tuple(value)
 
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for JSON of another
+        form."""
+        tree = _tree(body)
+        if not isinstance(tree, dict):
+            raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
+        try:
+            return validate(cls, Document(tree, {(): "request"}))
+        except InputError as error:
+            raise Refused(422, str(error).removeprefix("request: ")) from None
+
     @property
     def texts(self) -> tuple[str, ...]:
         """Returns the list of texts, also for a single one; with ``context`` each knows the preceding ones."""
         texts = (self.text,) if isinstance(self.text, str) else self.text
-        return tuple(Sentences().sentences(texts)) if self.context else texts
+        return tuple(DocumentContext().sentences(texts)) if self.context else texts
 
     @property
     def options(self) -> RequestOptions:
@@ -163,75 +231,6 @@ class ErrorAnswer(_Message):
     """The reason why a request is refused."""
 
     error: str
-
-
-def check_head(headers: Headers, limits: Limits) -> None:
-    """Raises Refused for the name of another host, by which a page could reach a local server (DNS rebinding; browsers
-    always send a name), and for two lengths, of which a proxy may use the other one (request smuggling)."""
-    name = re.sub(r"\.?(:\d*)?$", "", headers.get("host", "localhost").lower())
-    if not (name in limits.hosts or "*" in limits.hosts or re.fullmatch(r"\d+(\.\d+){3}|\[[\da-f:.]+\]", name)):
-        raise Refused(421, "the request's Host is not a name of this server; --allowed-hosts NAME allows it")
-    if "content-length" in headers and "transfer-encoding" in headers:
-        raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
-
-
-def check_key(headers: Headers, limits: Limits) -> None:
-    """Raises Refused for a request without the key."""
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
-    if limits.key is not None and not hmac.compare_digest(given, limits.key):
-        raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """Reads the body, which has at most ``limit`` bytes, even if its headers say otherwise. Raises Refused."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
-    too_large = Refused(413, f"the body has more than {limit} bytes; send fewer or shorter texts at once")
-    length = request.headers.get("content-length", "0")
-    if not (length.isascii() and length.isdecimal()):
-        raise Refused(400, "the header Content-Length is not a number")
-    if len(length) > 18 or int(length) > limit:
-        raise too_large
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise too_large
-    except ClientDisconnect:
-        raise Refused(499, "the client has gone away") from None
-    return bytes(body)
-
-
-def parse(body: bytes) -> TranslateRequest:
-    """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for JSON of another form."""
-    tree = _tree(body)
-    if not isinstance(tree, dict):
-        raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
-    try:
-        return validate(TranslateRequest, Document(tree, {(): "request"}))
-    except InputError as error:
-        raise Refused(422, str(error).removeprefix("request: ")) from None
-
-
-def check(request: TranslateRequest, limits: Limits) -> None:
-    """Raises Refused for too much text."""
-    if len(request.texts) > limits.sentences:
-        raise Refused(
-            413, f"{len(request.texts)} texts are more than {limits.sentences}; send them in several requests"
-        )
-    check_lengths([len(text) for text in request.texts], limits.characters, "characters")
-
-
-def check_lengths(lengths: Sequence[int], most: int, unit: str) -> None:
-    """Raises Refused if one of the texts is too long."""
-    for number, length in enumerate(lengths, 1):
-        if length > most:
-            raise Refused(413, f"text {number} has {length} {unit}, more than {most}; split it into sentences")
 
 
 def _tree(body: bytes) -> Tree:

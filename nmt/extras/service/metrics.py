@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -12,33 +12,24 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-class Metrics:
+class ServerMetrics:
     """The counts of one server, in a separate registry."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=registry)
-        self._request_s = Histogram(
-            "nmt_request_seconds", "From a request's head to its answer's end.", ["path"], buckets=_SECONDS,
-            registry=registry,
-        )  # fmt: skip
-        self._sentences = Counter("nmt_sentences", "Sentences translated.", registry=registry)
-        self._tokens = Counter("nmt_tokens", "Subwords of translations.", registry=registry)
+        counter = partial(Counter, registry=registry)
+        seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
+        self._requests = counter("nmt_requests", "Requests answered.", ["path", "status"])
+        self._request_s = seconds("nmt_request_seconds", "From a request's head to its answer's end.", ["path"])
+        self._sentences = counter("nmt_sentences", "Sentences translated.")
+        self._tokens = counter("nmt_tokens", "Subwords of translations.")
         self._batch = Histogram(
             "nmt_batch_sentences", "Sentences translated together.", buckets=_SENTENCES, registry=registry
         )
-        self._batch_s = Histogram(
-            "nmt_batch_seconds", "What a batch took in the model.", buckets=_SECONDS, registry=registry
-        )
-        self._queued_s = Histogram(
-            "nmt_queue_seconds", "How long a request waited for its first batch.", buckets=_SECONDS, registry=registry
-        )
-        self._queue = Gauge("nmt_queue_sentences", "Sentences that wait.", registry=registry)
-
-    def watch_queue(self, pending: Callable[[], int]) -> None:
-        """Sets the function that counts the waiting sentences."""
-        self._queue.set_function(pending)
+        self._batch_s = seconds("nmt_batch_seconds", "What a batch took in the model.")
+        self._queued_s = seconds("nmt_queue_seconds", "How long a request waited for its first batch.")
+        self.queue = Gauge("nmt_queue_sentences", "Sentences that wait.", registry=registry)
 
     def request(self, path: str, status: int, seconds: float) -> None:
         """Counts a request."""

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -17,24 +18,31 @@ from nmt.core import log
 from nmt.extras.service.app import create_app
 from nmt.extras.service.batcher import Batcher, Batching
 from nmt.extras.service.connections import Connection
-from nmt.extras.service.engine import Engine
 from nmt.extras.service.listening import url
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
+
+if TYPE_CHECKING:
+    from nmt.extras.service.engine import TranslatorEngine
 
 LAST_WORDS_S = 5
 """Seconds in which finished answers are sent when the server ends."""
 
 
 def run(
-    listening: socket.socket, load: Callable[[], Engine], batching: Batching, limits: Limits, *, grace_s: float
+    listening: socket.socket,
+    load: Callable[[], TranslatorEngine],
+    batching: Batching,
+    limits: Limits,
+    *,
+    grace_s: float,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then answers the requests in the queue for up to ``grace_s`` seconds; a second
     signal ends it at once. Raises the errors of ``load``, and KeyboardInterrupt after SIGINT. If the model is still at
     work then, the process exits here."""
     # without a traceback for each connection that waits for a descriptor
     logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
-    metrics = Metrics()
+    metrics = ServerMetrics()
     server: _Server
     batcher = Batcher(
         load,
@@ -43,22 +51,7 @@ def run(
         on_done=metrics.batch,
         on_end=lambda: server.end(),
     )
-    server = _Server(_config(batcher, limits, metrics), batcher, grace_s)
-    batcher.start()
-    server.run([listening])
-    batcher.abort()
-    if batcher.failure is not None:
-        raise batcher.failure
-    if not batcher.join(1.0):
-        log.warning("the last batch was not done in time and is given up")
-        sys.stderr.flush()
-        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts if torch is at work
-    if server.signal == signal.SIGINT:
-        raise KeyboardInterrupt
-
-
-def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Config:
-    return uvicorn.Config(
+    config = uvicorn.Config(
         create_app(batcher, limits, metrics),
         http=type("Connection", (Connection,), {"limits": limits}),
         backlog=100,  # connections that are accepted in one go, before any can be refused
@@ -71,6 +64,19 @@ def _config(batcher: Batcher, limits: Limits, metrics: Metrics) -> uvicorn.Confi
         ws="none",
         timeout_graceful_shutdown=LAST_WORDS_S,
     )
+    server = _Server(config, batcher, grace_s)
+    batcher.start()
+    server.run([listening])
+    batcher.abort()
+    if batcher.failure is not None:
+        raise batcher.failure
+    batcher.join(1.0)
+    if batcher.is_alive():
+        log.warning("the last batch was not done in time and is given up")
+        sys.stderr.flush()
+        os._exit(130 if server.signal == signal.SIGINT else 0)  # an orderly exit aborts if torch is at work
+    if server.signal == signal.SIGINT:
+        raise KeyboardInterrupt
 
 
 class _Server(uvicorn.Server):

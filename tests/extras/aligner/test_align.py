@@ -10,11 +10,11 @@ import pytest
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.core.errors import InputError
-from nmt.extras.aligner import learn_text as learning
+from nmt.extras.aligner import align as learning
 from nmt.extras.aligner.align import TextAligner
-from nmt.extras.aligner.aligner import Sentences, WordAligner, learn_aligner, load_aligner, save_aligner
+from nmt.extras.aligner.aligner import IndexedSentences, WordAligner, learn_aligner, load_aligner, save_aligner
 from tests.extras.aligner.compounds import pairs
-from tests.extras.aligner.test_learn import nmt
+from tests.extras.aligner.test_model_aligner import nmt
 from tests.workflows.runs import Command
 
 __all__ = ["nmt"]
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gold = [" ".join(f"{s}-{t}" for s, t in sorted(each.links)) for each in PAIRS] + [""] * len(ODD)
     (folder / "gold").write_text("".join(f"{line}\n" for line in gold))
     sides = [
-        Sentences(line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1])
+        IndexedSentences(line.split() for line in (folder / name).read_text("utf-8").split("\n")[:-1])
         for name in ("x.de", "x.en")
     ]
     save_aligner(learn_aligner(*sides), folder / "x.aligner")
@@ -165,10 +165,8 @@ def test_reports(nmt: Command, folder: Path, given: list[str]) -> None:
         (["--learn", "--reverse", "x"], "leave out --reverse"),
         (["--learn", "--level", "word"], "leave out --level"),
         (["--learn", "--beam", "3", "--device", "cpu"], "leave out --set and search options, --device"),
-        (["--aligner", "x", "--links", "y"], "leave out --links"),
         (["--aligner", "x", "--symmetrize", "union"], "leave out --symmetrize"),
         (["--aligner", "x", "--threshold", "0.0"], "leave out --threshold"),
-        (["--aligner", "x", "--links-base", "0"], "leave out --links-base"),
         (["--aligner", "x", "--compare"], "leave out --compare"),
         (["--aligner", "x", "--view", "attention"], "leave out --view"),
         (["--aligner", "x", "--suspects", "y"], "--suspects asks a model how probable each pair is, and --aligner has"),

@@ -20,8 +20,8 @@ from nmt.data.words import white_space_words
 from nmt.extras.aligner import aligner as module
 from nmt.extras.aligner import hmm
 from nmt.extras.aligner.aligner import (
+    IndexedSentences,
     Member,
-    Sentences,
     WordAligner,
     between_words,
     learn_aligner,
@@ -29,7 +29,7 @@ from nmt.extras.aligner.aligner import (
     load_aligner,
     save_aligner,
 )
-from nmt.extras.aligner.threads import in_order
+from nmt.extras.aligner.hmm import in_order
 from tests.extras.aligner.compounds import Pair, pairs
 
 TRAINING = pairs(300, seed=1)
@@ -38,7 +38,9 @@ SOURCES, TARGETS = [pair.source for pair in TRAINING], [pair.target for pair in 
 
 
 def learn(count: int | None = None) -> WordAligner:
-    return learn_aligner(Sentences(SOURCES[:count]), Sentences(TARGETS[:count]), shares=(0.2, 0.5), iterations=(3, 3))
+    return learn_aligner(
+        IndexedSentences(SOURCES[:count]), IndexedSentences(TARGETS[:count]), shares=(0.2, 0.5), iterations=(3, 3)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -172,9 +174,14 @@ def test_pairs_that_are_too_long_teach_nothing(monkeypatch: pytest.MonkeyPatch) 
     spoilt = ["Hund"] * 13, ["snow"] * 3
     monkeypatch.setattr(module, "LONGEST", 12)
     with_it = learn_aligner(
-        Sentences([*SOURCES[:50], spoilt[0]]), Sentences([*TARGETS[:50], spoilt[1]]), shares=(), iterations=(3, 2)
+        IndexedSentences([*SOURCES[:50], spoilt[0]]),
+        IndexedSentences([*TARGETS[:50], spoilt[1]]),
+        shares=(),
+        iterations=(3, 2),
     )
-    without = learn_aligner(Sentences(SOURCES[:50]), Sentences(TARGETS[:50]), shares=(), iterations=(3, 2))
+    without = learn_aligner(
+        IndexedSentences(SOURCES[:50]), IndexedSentences(TARGETS[:50]), shares=(), iterations=(3, 2)
+    )
     one, other = (each.members[0].models.forward.link_E for each in (with_it, without))
     assert np.array_equal(one, other)
 
@@ -194,7 +201,9 @@ def test_a_full_aligner_forgets_rare_pairs_and_words_that_only_they_had(
         assert set(now.source.number) == {source for source, _ in most}
         assert set(now.target.number) == {target for _, target in most}
     save_aligner(full, tmp_path / "full")
-    further = learn_aligner(Sentences(SOURCES[100:]), Sentences(TARGETS[100:]), before=load_aligner(tmp_path / "full"))
+    further = learn_aligner(
+        IndexedSentences(SOURCES[100:]), IndexedSentences(TARGETS[100:]), before=load_aligner(tmp_path / "full")
+    )
     for now, before in zip(further.members, full.members, strict=True):
         assert len(now.models.pair_E) == 12
         # The links of the first text count too: no pair that stays has fewer than it had.
@@ -218,10 +227,10 @@ def test_few_words_are_cut_in_one_more_way(monkeypatch: pytest.MonkeyPatch) -> N
     for small, kinds in ((words, 2), (words + 1, 3)):
         monkeypatch.setattr(module, "SMALL", small)
         after = Mock()
-        aligner = learn_aligner(*map(Sentences, sides), after_iteration=after)
+        aligner = learn_aligner(*map(IndexedSentences, sides), after_iteration=after)
         assert (len(aligner.members), after.call_count) == (kinds, 8 * kinds)
         # Further pairs keep the kinds, and take two iterations.
-        further = learn_aligner(*map(Sentences, sides), before=aligner, after_iteration=after)
+        further = learn_aligner(*map(IndexedSentences, sides), before=aligner, after_iteration=after)
         assert (len(further.members), after.call_count) == (kinds, 10 * kinds)
 
 
@@ -230,7 +239,7 @@ def test_a_side_without_words(side: int) -> None:
     both = [[["a"], ["b"]], [["x"], ["y"]]]
     both[side] = [[], []]
     with pytest.raises(ValueError, match="no words"):
-        learn_aligner(*map(Sentences, both))
+        learn_aligner(*map(IndexedSentences, both))
 
 
 def test_threads_give_all_results_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,11 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.experiment import load
-from nmt.extras.cluster import cluster, translate_shards
+from nmt.extras.cluster import cluster
 from nmt.extras.cluster.cluster import NodeFault, connected
 from nmt.extras.cluster.manifest import FILE
+from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
+from nmt.translator.windows import OutputFormat, OutputOptions
 from nmt.workflows.prepare import prepare
 from tests.workflows.runs import nmt, sentences
 from tests.workflows.test_commands import error
@@ -85,13 +87,11 @@ def expected(trained: Path, shards: Path) -> list[bytes]:
 OPTIONS = ("translate", "run", "--precision", "float32", "--beam", "2", "--device", "cpu")
 
 
-def translate(trained: Path, input: Path, output: Path, **options: Any) -> None:
-    overrides = ["search.beam=2", *options.pop("overrides", ())]
-    arguments: dict[str, Any] = {
-        "field": None, "ensemble": [], "format": "text", "alignment": False, "engine": "nmt", "device": "cpu",
-        "precision": "float32", "ray": "auto", **options,
-    }  # fmt: skip
-    translate_shards.translate_shards(str(trained / "run"), overrides, input=input, output=output, **arguments)
+def translate(
+    trained: Path, input: Path, output: Path, field: str | None = None, format: OutputFormat = "text"
+) -> None:
+    job = ShardJob(output, ("search.beam=2",), OutputOptions(format), field, device="cpu", precision="float32")
+    translate_shards(job, [str(trained / "run")], input, "auto")
 
 
 def made(output: Path) -> list[bytes]:

@@ -17,7 +17,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader
 from nmt.extras.cluster import cluster
-from nmt.extras.cluster.manifest import FILE, Manifest, remove_leftovers
+from nmt.extras.cluster.manifest import FILE, ShardManifest, remove_leftovers
 from nmt.extras.cluster.records import WARNINGS, ShardOptions, Tally, object_text, translate_shard, with_value
 from nmt.extras.cluster.shards import Shard, check_output, check_wanted, find_shards
 from nmt.extras.cluster.translate_shards import place_of
@@ -140,10 +140,10 @@ def test_an_object_that_was_cut_is_told_as_such() -> None:
 
 def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
     made_with: dict[str, Any] = {"model": ["12ab"], "search": {"beam": 5, "sampling": None}, "lengths": [3, 4]}
-    assert Manifest.load(tmp_path) is None
+    assert ShardManifest.load(tmp_path) is None
     a, b, c = (Shard(path, 6, 1) for path in write(tmp_path / "in", "a.txt", "b.txt", "c.txt"))
-    Manifest().begin(made_with, [a, b]).save(tmp_path)
-    found = Manifest.load(tmp_path)
+    ShardManifest().begin(made_with, [a, b]).save(tmp_path)
+    found = ShardManifest.load(tmp_path)
     assert found is not None
     found.check(made_with, tmp_path)
     for change, message in (
@@ -166,7 +166,7 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
         found.remaining([a, b, c], tmp_path)
     (tmp_path / FILE).write_text("{}")
     with pytest.raises(InputError, match=f"{FILE}: is damaged"):
-        Manifest.load(tmp_path)
+        ShardManifest.load(tmp_path)
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:

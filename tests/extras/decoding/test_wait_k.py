@@ -23,7 +23,7 @@ from nmt.extras.decoding.wait_k import WaitKModel, wait_scores, waiting, word_st
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.step_model import StepModel
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
@@ -205,7 +205,7 @@ def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
     assert sum(begins[piece] for piece in tokenizer.pieces(ids)) == 5 < len(ids)
     pair = train_tokenizers([("der hund", "the dog")], SubwordsConfig(kind="word"))
     of_words = replace(translator, trained=replace(translator.trained, tokenizers=pair))
-    model = cast(WaitKModel, cast(OwnEngine, waiting(of_words, 1).engine).model)
+    model = cast(WaitKModel, cast(TorchEngine, waiting(of_words, 1).engine).model)
     assert model.begins_source_V.tolist() == [False, True, True, False, True, True, True, True]
     assert model.begins_target_V.tolist() == [True] * 8
 

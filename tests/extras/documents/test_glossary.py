@@ -10,7 +10,7 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.evaluation.report import Evaluation, TermRecall
-from nmt.extras.documents.glossary import Glossary, Term, read_glossary, standing, term_recall
+from nmt.extras.documents.glossary import Glossary, Term, find_variants, read_glossary, term_recall
 
 
 def glossary(**terms: str) -> Glossary:
@@ -100,7 +100,7 @@ def test_a_term_with_a_capital_stands_for_itself_and_one_without_for_any_case() 
 )
 def test_each_occurrence_needs_a_place_of_its_own(translation: str, expected: list[str | None]) -> None:
     dog, cross = Term("Hund", ("dog", "hounds")), Term("Kreuz", ("Red Cross",))
-    spans = standing(translation, [dog, dog, cross])
+    spans = find_variants(translation, [dog, dog, cross])
     texts = [None if span is None else translation[slice(*span)] for span in spans]
     assert sorted(map(str, texts)) == sorted(map(str, expected))
 
@@ -123,7 +123,7 @@ def test_of_all_ways_to_give_terms_a_place_one_with_the_most_is_found() -> None:
     terms = [Term("a", ("x y", "x")), Term("b", ("y",)), Term("c", ("x",)), Term("d", ("y x",)), Term("c", ("x",))]
     for size in range(1, 5):
         for words in itertools.product("xyz", repeat=size):
-            spans = standing(" ".join(words), terms)
+            spans = find_variants(" ".join(words), terms)
             assert sum(span is not None for span in spans) == most_standing(words, terms), words
 
 

@@ -14,7 +14,7 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.extras.documents import terminology
-from nmt.extras.documents.glossary import Glossary, Term, standing
+from nmt.extras.documents.glossary import Glossary, Term, find_variants
 from nmt.extras.documents.terminology import with_glossary
 from tests.translator.test_segmentation import MARKED, loaded
 from tests.workflows.runs import nmt
@@ -32,7 +32,7 @@ def folder(trained: Path) -> Path:
 
 
 def holds(text: str, *terms: Sequence[str]) -> bool:
-    return None not in standing(text, [Term("x", tuple(variants)) for variants in terms])
+    return None not in find_variants(text, [Term("x", tuple(variants)) for variants in terms])
 
 
 @pytest.mark.parametrize("arguments", [[], ["--beam", "1"], ["--workers", "2"], ["--batch-tokens", "20"]])

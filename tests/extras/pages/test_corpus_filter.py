@@ -11,8 +11,8 @@ import pytest
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
 from nmt.extras.pages.corpus_filter import (
-    Lengths,
     Suspect,
+    UsualLengths,
     length,
     missing_numbers,
     suspect,
@@ -95,7 +95,7 @@ def test_unlinked_words_are_those_with_a_letter_or_digit() -> None:
     assert unlinked_share(aligned("", "")) == unlinked_share(aligned("!", "?", ())) == 0.0
 
 
-SAME = Lengths(1.0, 1.0)
+SAME = UsualLengths(1.0, 1.0)
 """Lengths a and b are (b - a) / √((a + b) / 2) from the usual."""
 
 
@@ -124,7 +124,7 @@ def test_kinds_of_suspicion(pair: Alignment, nll: float, kinds: tuple[str, ...])
 def test_a_suspect_names_what_is_wrong() -> None:
     pair = aligned("Im Jahr 1989, Mann", "In  year two men", ((1, 1), (3, 3)))
     l_mean = (15 + 12) / 2
-    assert suspect(5, *texts(pair), pair, nll=2.0, lengths=Lengths(1.0, 0.5), min_score=9) == Suspect(
+    assert suspect(5, *texts(pair), pair, nll=2.0, lengths=UsualLengths(1.0, 0.5), min_score=9) == Suspect(
         line=5,
         score=pytest.approx(2 + 9 / (0.5 * l_mean) / 2),
         kinds=("unlinked", "numbers"),

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.core.errors import InputError
-from nmt.extras.pages.states.pictures import components
-from nmt.extras.pages.states.trace import CELL, HIDDEN, _steps, chosen_layer
+from nmt.extras.pages.states.trace import CELL, HIDDEN, Trace, _steps, chosen_layer, components
 from scripts.make_golden_run import copy
 from tests.models.variants import TRANSFORMER, WIRINGS, make, tree
 from tests.workflows.runs import Command, in_process
@@ -109,7 +108,7 @@ def test_layers_and_directions_that_are_not_there() -> None:
 
 def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
     states = [np.random.default_rng(seed).normal(size=(4 + seed, 6)).astype(np.float32) for seed in range(3)]
-    planes, shares = components(states)
+    planes, shares = components([Trace((), {HIDDEN: each}) for each in states])
     assert [len(each) for each in planes] == [4, 5, 6]
     all_ND = np.concatenate(states)
     eigenvalue_D, vector_DD = np.linalg.eigh(np.cov(all_ND.T))
@@ -117,7 +116,7 @@ def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
     expected_N2 = np.abs((all_ND - all_ND.mean(axis=0)) @ vector_DD[:, :-3:-1])
     np.testing.assert_allclose(np.abs(np.concatenate(planes)), expected_N2, atol=1e-5)
     with pytest.raises(InputError, match="2 states make no plane"):
-        components([np.zeros((2, 6), np.float32)])
+        components([Trace((), {HIDDEN: np.zeros((2, 6), np.float32)})])
 
 
 @pytest.fixture

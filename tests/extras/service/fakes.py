@@ -13,10 +13,9 @@ import httpx
 
 from nmt.core.errors import InputError
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import Answer, RequestOptions
+from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 
 T = TypeVar("T")
 
@@ -86,7 +85,8 @@ def batching(engine: Gated, config: Batching = AT_ONCE, **callbacks: Any) -> Ite
         batcher.abort()
         engine.open()
         engine.let(1000)
-        assert batcher.join(20)
+        batcher.join(20)
+        assert not batcher.is_alive()
 
 
 class Client:
@@ -115,7 +115,7 @@ def asking(
     limits: Limits = LIMITS,
 ) -> T:
     """Returns the result of a conversation with a server around ``engine``."""
-    metrics = Metrics()
+    metrics = ServerMetrics()
     with batching(engine, config, on_done=metrics.batch) as batcher:
         app = create_app(batcher, limits, metrics)
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 SERVER = """
 import resource, sys
 from nmt.extras.service.batcher import Batching
-from nmt.extras.service.engine import Answer
+from nmt.extras.service.batcher import Answer
 from nmt.extras.service.listening import bind, connections_at_most
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.server import run

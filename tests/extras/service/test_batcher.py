@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nmt.extras.service import batcher as module
-from nmt.extras.service.batcher import HEAVY, Batcher, Batching, Closed, Done, Failed, Full, Job
-from nmt.extras.service.engine import Answer, RequestOptions
+from nmt.extras.service.batcher import HEAVY, Answer, Batcher, Batching, Closed, Done, Failed, Full, Job, RequestOptions
 from tests.extras.service.fakes import Gated, batching, tree
 
 SEVERAL = RequestOptions(n_best=3)
@@ -274,7 +273,8 @@ def test_the_parts_of_a_request_that_pass_each_other_keep_their_places() -> None
     with batching(engine, on_done=done.append) as batcher:
         assert texts(batcher.submit(["H", "a", "b"], RequestOptions(), [1000, 1, 1])) == ["H", "A", "B"]
         batcher.close()
-        assert batcher.join(20)
+        batcher.join(20)
+        assert not batcher.is_alive()
     assert [each.sentences for each in done] == [2, 1]
     assert [step[0] for step in engine.steps] == ["a"] * 3 + ["H"] * 3
 
@@ -360,7 +360,8 @@ def test_aborting_fails_all_at_once() -> None:
         for job in jobs:
             with pytest.raises(Closed):
                 job.future.result(0)
-        assert not batcher.join(0.05)  # the model cannot be stopped in the middle
+        batcher.join(0.05)
+        assert batcher.is_alive()  # the model cannot be stopped in the middle
 
 
 def test_what_loading_raises_ends_it_and_is_kept() -> None:
@@ -390,7 +391,8 @@ def test_batches_are_reported_with_the_wait_of_each_request() -> None:
         engine.open()
         texts(long), texts(short)
         batcher.close()
-        assert batcher.join(20)
+        batcher.join(20)
+        assert not batcher.is_alive()
     assert [(each.sentences, each.tokens, len(each.waited_s)) for each in done] == [(1, 1, 1), (4, 5, 2), (2, 2, 0)]
     assert all(each.seconds >= 0 and min(each.waited_s, default=0) >= 0 for each in done)
 

@@ -12,16 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from nmt.extras.service.listening import connections_at_most
 from tests.extras.service.process import Server, answer, request, serving, translation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, and addresses beside 127.0.0.1")
 
 
+KEY = "Authorization: Bearer s3cret"
+PATHS = ["/", "/translate", "/health", "/metrics", "/docs", "/openapi.json", "/page.js", "/nothing"]
+
+
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that waits for three seconds."""
-    limits = "Limits(body=8 << 20, characters=4 << 20, timeout_s=3.0, idle_s=3)"
+    """A server that waits for three seconds, and needs a key."""
+    limits = "Limits(body=8 << 20, characters=4 << 20, timeout_s=3.0, idle_s=3, key=b's3cret')"
     with serving(tmp_path_factory.mktemp("impatient"), limits) as server:
         assert server.get("/health")[0] == 200
         yield server
@@ -90,7 +93,7 @@ def test_a_client_that_asks_again_and_again_keeps_its_connection(impatient: Serv
     with impatient.connect() as kept:
         began = last = time.monotonic()
         while last < began + 6:
-            kept.sendall(translation("a"))
+            kept.sendall(translation("a", KEY))
             status, last, before = answer(kept)[0], time.monotonic(), last
             if last > before + 2:
                 break  # this machine stands still
@@ -104,7 +107,7 @@ def test_an_answer_that_is_not_taken_is_thrown_away(impatient: Server) -> None:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.settimeout(20)
         deaf.connect(("127.0.0.1", impatient.port))
-        deaf.sendall(translation("a " * (1 << 20)))
+        deaf.sendall(translation("a " * (1 << 20), KEY))
         for _ in range(400):
             if impatient.descriptors() > before:
                 break
@@ -142,9 +145,8 @@ def test_what_is_not_http_is_told_to_the_client_alone(impatient: Server) -> None
         strange.sendall(b"not a chunk\r\n")
         assert answer(strange) == (0, b"")
     with impatient.connect() as strange:
-        strange.sendall(
-            request("POST", "/translate", b"", "Content-Type: application/json", "Transfer-Encoding: chunked")
-        )
+        chunked = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+        strange.sendall(request("POST", "/translate", b"", KEY, *chunked))
         strange.sendall(b"not a chunk\r\n")
         assert answer(strange)[0] == 400
     with impatient.connect() as upgrade:
@@ -154,10 +156,50 @@ def test_what_is_not_http_is_told_to_the_client_alone(impatient: Server) -> None
     assert len(lines) == 1, lines
 
 
-def test_connections_are_no_more_than_the_files_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    import resource
+def test_a_request_of_two_lengths_is_refused(impatient: Server) -> None:
+    """A proxy before the server may take the other for the end of the body, and what follows for a request."""
+    head = (KEY, "Transfer-Encoding: chunked", "Content-Length: 6")
+    hidden = request("GET", "/metrics")
+    for method, path in (("POST", "/translate"), ("GET", "/"), ("GET", "/health")):
+        with impatient.connect() as connection:
+            connection.sendall(
+                request(method, path, b"", *head, "Content-Type: application/json") + b"0\r\n\r\n" + hidden
+            )
+            status, body = answer(connection)
+            assert (status, list(json.loads(body))) == (400, ["error"])
+            assert answer(connection) == (0, b"")
+    with impatient.connect() as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n")
+        assert answer(connection)[0] == 400
 
-    for files, most in ((200, 100), (1024, 896), (65536, 1000), (resource.RLIM_INFINITY, 1000)):
-        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
-        assert connections_at_most(1000) == most
-        assert connections_at_most(10) == 10
+
+def test_a_client_of_http_1_0_need_not_name_the_host(impatient: Server) -> None:
+    for head, status in ((b"GET /health HTTP/1.0", 200), (b"GET /health HTTP/1.1", 400)):
+        with impatient.connect() as connection:
+            connection.sendall(head + b"\r\n\r\n")
+            assert answer(connection)[0] == status
+
+
+def test_translations_and_metrics_need_the_key(impatient: Server) -> None:
+    for path in PATHS:
+        assert impatient.get(path)[0] == {"/translate": 405, "/metrics": 401, "/nothing": 404}.get(path, 200)
+    assert impatient.get("/metrics%0A")[0] in (401, 404)  # some routers take this for the same path
+    for wrong in ("", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3crets", "Basic s3cret", "s3cret", "Bearer sécret"):
+        with impatient.connect() as connection:
+            connection.sendall(translation("a").replace(b"\r\n", f"\r\nAuthorization: {wrong}\r\n".encode(), 1))
+            received = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert received.startswith(b"HTTP/1.1 401 "), wrong
+        assert b"\r\nwww-authenticate: bearer\r\n" in received.lower()
+        assert json.loads(received.partition(b"\r\n\r\n")[2]) == {
+            "error": "the API key is missing or wrong; send it as Authorization: Bearer KEY"
+        }
+    with impatient.connect() as connection:
+        for each in (translation("a", KEY), translation("a", "authorization: bearer  s3cret")):
+            connection.sendall(each)
+            status, body = answer(connection)
+            assert (status, json.loads(body)["results"][0]["translations"][0]["text"]) == (200, "A")
+        connection.sendall(request("GET", "/metrics", b"", KEY))
+        status, counts = answer(connection)
+    assert status == 200
+    assert b'nmt_requests_total{path="/translate",status="401"} 8.0' in counts
+    assert "s3cre" not in impatient.stderr.read_text()

@@ -14,11 +14,10 @@ import pytest
 import uvicorn
 
 from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Batcher, Batching
-from nmt.extras.service.engine import Answer, RequestOptions
+from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
 from nmt.extras.service.listening import bind, url
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import Metrics
+from nmt.extras.service.metrics import ServerMetrics
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM, CONTROL, ENTER, TAB, Browser, browsing
 from tests.extras.service.fakes import LIMITS, Gated, batching
@@ -61,7 +60,7 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
 def serving(batcher: Batcher, limits: Limits = LIMITS) -> Iterator[str]:
     """Serves the application over a real socket, and yields its address."""
     with bind("127.0.0.1", 0) as listening:
-        config = uvicorn.Config(create_app(batcher, limits, Metrics()), log_config=None, lifespan="off")
+        config = uvicorn.Config(create_app(batcher, limits, ServerMetrics()), log_config=None, lifespan="off")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
@@ -115,7 +114,7 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         browser.press(TAB)  # on to the first word of the translation
         assert [float(each) for each in browser.run(LIT, 0)] == weights[0]
         assert browser.run(color, word(0, 1)) != dark
-        told = browser.run("return document.querySelector('.told').textContent")
+        told = browser.run("return document.querySelector('.explanation').textContent")
         strongest = max(zip(weights[0], TEXT.split(), strict=True))
         assert told.startswith("läuft"[::-1] + f" looked at {strongest[1]} {round(100 * strongest[0])} %")
 
@@ -130,7 +129,7 @@ def test_the_page_translates_and_shows_where_the_model_looked(browser: Browser, 
         ]
         browser.point(".matrix tbody tr:nth-of-type(2) td:nth-of-type(3)")
         said = f"{TEXT.split()[2]} – {TEXT.split()[-2][::-1]}: {100 * weights[1][2]:.1f} %"
-        assert browser.run("return document.querySelector('.told').textContent") == said
+        assert browser.run("return document.querySelector('.explanation').textContent") == said
 
         browser.click("#more")
         listed = "[...document.querySelectorAll('#others li')].map((each) => each.textContent).join()"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,9 +12,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-
-from nmt.core.errors import InputError
-from nmt.extras.service.listening import bind, url
 
 ROOT = Path(__file__).parents[3]
 
@@ -70,24 +66,3 @@ def test_a_batch_that_does_not_end_is_given_up(grace: str, signals: list[signal.
             process.kill()
     assert found[0].status_code == 503
     assert found[0].json() == {"error": "the server is shutting down; try again"}
-
-
-def test_what_cannot_be_listened_at_is_told() -> None:
-    with bind("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        assert url(taken) == f"http://127.0.0.1:{port}"
-        with pytest.raises(InputError, match=rf"^--port {port}: cannot be had on 127\.0\.0\.1: .*; choose another one"):
-            bind("127.0.0.1", port)
-    message = "^--host 203.0.113.7: is not an address of this machine; 0.0.0.0 is all it has$"
-    with pytest.raises(InputError, match=message):
-        bind("203.0.113.7", 0)
-
-
-def test_an_address_of_ipv6_is_written_as_browsers_want_it() -> None:
-    try:
-        listening = bind("::1", 0)
-    except InputError:
-        pytest.skip("no IPv6 here")
-    with listening:
-        assert listening.family == socket.AF_INET6
-        assert url(listening) == f"http://[::1]:{listening.getsockname()[1]}"

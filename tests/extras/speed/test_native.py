@@ -1,26 +1,18 @@
-"""The kernels in C++ against PyTorch's operations in float64, and what happens where they cannot be made."""
+"""The kernels in C++ against PyTorch's operations in float64."""
 
 from __future__ import annotations
 
-import importlib
-import re
-import runpy
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.core import cpu, log
-from nmt.core.errors import InputError
 from nmt.extras.speed import native
-from nmt.extras.speed.compiled import compiled, multiplies_tiles
+from nmt.extras.speed.compiled import compiled
 from nmt.extras.speed.int8 import Int8Weight, add_product
 from nmt.extras.speed.native import FEW_THREADS, Kernels
 
-ROOT = Path(__file__).parents[3]
-making = importlib.import_module("nmt.extras.speed.compiled")  # of whose name the package has a function
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -243,13 +235,6 @@ def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monk
     assert not Kernels.prefers_tiles(torch.zeros(128, 512))
 
 
-@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its CPU's features in a file")
-def test_tiles_are_a_feature_of_the_cpu() -> None:
-    flags = re.search(r"(?m)^(?:flags|Features)\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    assert flags is not None
-    assert multiplies_tiles() == ("amx_int8" in flags[1].split())
-
-
 @needs_kernels
 @torch.no_grad()
 def test_products_leave_what_is_beside_them_alone() -> None:
@@ -286,60 +271,3 @@ def test_gradients_and_other_types_get_none() -> None:
         assert native.kernels(torch.zeros(1, dtype=torch.float64)) is None
         assert native.kernels(torch.zeros(1, device="meta")) is None
         assert native.kernels(torch.nn.Parameter(torch.zeros(1))) is None
-
-
-# ---- which library is loaded
-
-
-def installing() -> dict[str, list[str]]:
-    """The options of the libraries that ``setup.py`` compiles, by their names."""
-    found: dict[str, list[str]] = {}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("setuptools.setup", lambda **settings: found.update(
-            {each.name.rpartition(".kernels_")[2]: each.extra_compile_args for each in settings["ext_modules"]}
-        ))  # fmt: skip
-        runpy.run_path(str(ROOT / "setup.py"))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("features", "expected"),
-    [
-        ("avx2 bmi2 f16c fma movbe", "x86_64_v3"),
-        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl", "x86_64_v3"),
-        ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni", "x86_64_v4_vnni"),
-        ("avx2", None),
-        ("", None),
-    ],
-)
-def test_the_cpu_chooses_the_library(
-    features: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
-    monkeypatch.setattr(cpu, "features", lambda: frozenset(features.split()))
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    for name in installing():
-        (tmp_path / f"kernels_{name}.abi3.so").touch()
-    if expected is None:
-        with pytest.raises(InputError, match="did not know this CPU"):
-            making.installed()
-    else:
-        assert making.installed() == tmp_path / f"kernels_{expected}.abi3.so"
-
-
-@needs_kernels
-def test_a_library_that_is_turned_off_or_damaged_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """PyTorch's operations then compute the same; ``--verbose`` says why."""
-    path = making.installed()
-    (tmp_path / path.name).write_bytes(b"no library")
-    log.set_verbosity(log.Verbosity.VERBOSE)
-    monkeypatch.setattr(making, "SOURCE", tmp_path / "kernels.cpp")
-    assert making.compiled.__wrapped__() is None
-    said = capsys.readouterr().err
-    assert said.startswith(f"kernels: PyTorch's own: {tmp_path / path.name}: ")
-    assert said.count("\n") == 1
-    monkeypatch.setenv("NMT_KERNELS", "off")
-    assert making.compiled.__wrapped__() is None
-    assert capsys.readouterr().err == "kernels: PyTorch's own: NMT_KERNELS=off\n"

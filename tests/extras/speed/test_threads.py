@@ -13,7 +13,7 @@ import torch
 
 from nmt.extras.speed import threads
 from nmt.extras.speed.threads import idle_cores, on_idle_cores
-from nmt.training import folders
+from nmt.training.run_directory import read_state
 from tests.workflows.runs import CONFIG, Command, in_process, write_corpus
 
 needs_linux = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs /proc/stat, which only Linux has")
@@ -79,7 +79,7 @@ def test_a_training_goes_on_with_as_many(
     train: Command = in_process(capsys, "train", "config.yaml", "--device", "cpu", "--precision", "float32")
     monkeypatch.setattr(threads, "idle_cores", lambda _: 2.0)
     assert "\nthreads: 2 of 8, the other cores are busy; " in f"\n{train().stderr}"
-    assert folders.read_state(Path("run/latest"))["threads"] == 2
+    assert read_state(Path("run/latest"))["threads"] == 2
     monkeypatch.setattr(threads, "idle_cores", lambda _: 8.0)
     again = train("--set", "training.stopping.updates=3", "--extend").stderr
     assert "threads: 2 of 8, as the training began; " in again

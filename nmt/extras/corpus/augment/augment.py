@@ -31,18 +31,18 @@ from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import make_folder
+from nmt.data.atomic_folder import locked
 from nmt.data.config import CorpusConfig
-from nmt.data.context import Document
+from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
-from nmt.data.whole_folder import locked
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
-from nmt.extras.corpus.augment.command import AugmentOptions
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
+from nmt.extras.corpus.augment.options import AugmentOptions
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
-from nmt.extras.corpus.augment.steps import Step, hash_of
+from nmt.extras.corpus.augment.steps import PipelineStep, hash_of
 from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
-from nmt.training.folders import MODEL
+from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows import train, translate
 
@@ -86,7 +86,7 @@ class Augmentation:
             device, precision = self.options.device, self.options.precision
             train.train(experiment, device=device, precision=precision, threads=nmt.on_idle_cores)
 
-        Step(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
+        PipelineStep(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
         return run
 
     @cached_property
@@ -143,7 +143,7 @@ class Augmentation:
             if not kept:
                 raise InputError(f"{name} {files[0]}: no line is left; give other text")
 
-        Step(kind.text, inputs, (folder,), make).run(self.folder)
+        PipelineStep(kind.text, inputs, (folder,), make).run(self.folder)
         return folder
 
     def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
@@ -167,7 +167,7 @@ class Augmentation:
             log.info(f"{name}: translating with {model}")
             _translate(text, folder, model, changes, options)
 
-        Step(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
+        PipelineStep(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
         return folder
 
     # -------------------------------------------------------------------------------------------------------- pairs
@@ -204,7 +204,7 @@ class Augmentation:
             worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
-        Step(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
+        PipelineStep(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
         return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
@@ -212,7 +212,7 @@ class Augmentation:
         name, text = f"{kind.name}.back", self.folder / "text" / f"{kind.name}.translations"
         inputs = {"translations": hash_of([translations])}
         lines = (row.text for row in read_translations(translations))
-        Step(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
+        PipelineStep(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
         return self._translated(name, text, "target" if kind.side == "source" else "source", _search(self.options.beam))
 
     # ------------------------------------------------------------------------------------------------ configurations
@@ -237,7 +237,7 @@ class Augmentation:
     def table(self, runs: Mapping[str, Path]) -> str:
         """Formats BLEU and chrF of runs on the validation corpus, with ``search`` of their configurations."""
         valid = self.experiment.data.valid_corpora
-        sources = [text for corpus in valid for text in Document().sentences(_sides([corpus], "source"))]
+        sources = [text for corpus in valid for text in DocumentContext().sentences(_sides([corpus], "source"))]
         references = list(_sides(valid, "target"))
         rows = [f"{'valid':<30}  BLEU   chrF"]
         for name, run in runs.items():
@@ -266,19 +266,18 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
     """Translates each file of a folder to one of the same name in another, unless it is there."""
     device, precision = options.device, options.precision
     if options.ray is not None:
-        from nmt.extras.cluster.translate_shards import translate_shards
+        from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
+        from nmt.translator.windows import OutputOptions
 
-        translate_shards(
-            str(model), changes, input=text, output=folder, field=None, ensemble=(), format="jsonl", alignment=False,
-            engine="nmt", device=device, precision=precision, ray=options.ray,
-        )  # fmt: skip
+        job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
+        translate_shards(job, [str(model)], text, options.ray)
         return
+    load = partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
     for shard in sorted(text.iterdir()):
         if not (folder / shard.name).exists():
             translate.translate(
-                str(model), changes, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                ensemble=(), format="jsonl", alignment=False, engine="nmt", workers=None, device=device,
-                precision=precision, load=nmt.load_translator,
+                str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
+                format="jsonl", alignment=False, engine="nmt", workers=None,
             )  # fmt: skip
 
 

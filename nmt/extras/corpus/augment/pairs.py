@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.core.files import naming, whole_file
 from nmt.extras.corpus.augment.noise import noised
-from nmt.extras.corpus.augment.text import Translated
+from nmt.extras.corpus.augment.text import ScoredTranslation
 
 TAG = "<BT>"
 """First word of a back-translated source (Caswell et al. 2019). It is text: because it is frequent, it is one of the
@@ -66,7 +66,9 @@ def best(score_N: NDArray[np.float64], keep: float) -> NDArray[np.bool_]:
     return is_kept_N
 
 
-def with_round_trip(rows: Iterable[Translated], again: Iterable[Translated]) -> Iterator[Translated]:
+def with_round_trip(
+    rows: Iterable[ScoredTranslation], again: Iterable[ScoredTranslation]
+) -> Iterator[ScoredTranslation]:
     """Scores translations by the sentence chrF2 of their translations back, with the line as the reference."""
     from nmt.evaluation.translation import sacrebleu_metric
 
@@ -77,8 +79,8 @@ def with_round_trip(rows: Iterable[Translated], again: Iterable[Translated]) -> 
 
 def write_pairs(
     kind: Kind,
-    rows: Callable[[], Iterable[Translated]],
-    scored: Callable[[], Iterable[Translated]],
+    rows: Callable[[], Iterable[ScoredTranslation]],
+    scored: Callable[[], Iterable[ScoredTranslation]],
     files: tuple[Path, Path],
     *,
     keep: float,

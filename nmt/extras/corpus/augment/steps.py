@@ -22,7 +22,7 @@ _HASH = "sha256:"
 
 
 @dataclass(frozen=True)
-class Step:
+class PipelineStep:
     """A step of the pipeline.
 
     Attributes:

@@ -91,7 +91,7 @@ def read_shards(folder: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Translated:
+class ScoredTranslation:
     """A line, its translation, and the mean log-probability of the translation's tokens, end-of-sentence included."""
 
     line: str
@@ -99,7 +99,7 @@ class Translated:
     score: float
 
 
-def read_translations(folder: Path) -> Iterator[Translated]:
+def read_translations(folder: Path) -> Iterator[ScoredTranslation]:
     """Reads the files that ``nmt translate --format jsonl`` wrote into a folder, in order. Raises InputError for a
     damaged one."""
     try:
@@ -107,11 +107,11 @@ def read_translations(folder: Path) -> Iterator[Translated]:
             row = json.loads(line)
             best = row["translations"][0]
             text = " ".join(str.split(best["text"]))  # a line end in it would give two lines of a corpus
-            yield Translated(str.strip(row["source"]), text, best["log_prob"] / (len(best["tokens"]) + 1))
+            yield ScoredTranslation(str.strip(row["source"]), text, best["log_prob"] / (len(best["tokens"]) + 1))
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{folder}: is damaged; delete it to have it made again") from None
 
 
-def read_copies(folder: Path) -> Iterator[Translated]:
+def read_copies(folder: Path) -> Iterator[ScoredTranslation]:
     """Yields the lines of a folder as their own translations."""
-    return (Translated(line, line, 0.0) for line in read_shards(folder))
+    return (ScoredTranslation(line, line, 0.0) for line in read_shards(folder))

@@ -17,8 +17,8 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_special
 from nmt.core.meta_init import on_meta_device, without_init
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import DataConfig, FiltersConfig, ImportedConfig, SubwordsConfig
-from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.exchange.convert import marian
 from nmt.extras.exchange.convert.hub import folder_of
@@ -30,10 +30,10 @@ from nmt.nn.config import DropoutConfig, EmbeddingConfig
 from nmt.nn.positions import sinusoid_halves
 from nmt.search.config import SearchConfig
 from nmt.training import checkpoint as checkpoints
-from nmt.training import folders
-from nmt.translator.find_run import note_training
+from nmt.training import run_directory
+from nmt.translator.find_run import record_last_run
 from nmt.translator.loading import build_model
-from nmt.translator.manifest import Manifest
+from nmt.translator.manifest import CheckpointManifest
 
 _NO_EFFECT = {
     "repetition_penalty": 1.0,
@@ -67,16 +67,16 @@ def import_hf(source: Path, run: Path) -> None:
     with locked(run):
         if run.exists():  # another import has created it meanwhile
             raise there
-        with made_whole(run) as unfinished:
+        with replace_folder(run) as unfinished:
             found.tokenizers.save(unfinished)
             experiments.save(experiment, unfinished / experiments.FILE)
-            final = folders.step(unfinished, 0)
-            manifest = Manifest.of(experiment, None).model_dump(mode="json")
+            final = run_directory.checkpoint_path(unfinished, 0)
+            manifest = CheckpointManifest.of(experiment, None).model_dump(mode="json")
             state = {"vocabulary": found.tokenizers.fingerprint, "manifest": manifest, "update": 0}
-            checkpoints.write(final, {folders.MODEL: checkpoints.named_weights(model)}, state)
+            checkpoints.write(final, {run_directory.MODEL: checkpoints.named_weights(model)}, state)
             for link in ("latest", "best"):
-                folders.point(unfinished, link, final)
-        note_training(run)
+                run_directory.set_link(unfinished, link, final)
+        record_last_run(run)
     for line in _left_out(found.generation):
         log.warning(line)
     log.info(f"wrote: {run}")
@@ -94,10 +94,10 @@ def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any
         if (last := f"model.{side}.layers.{layers.layers - 1}.fc1.weight") not in weights:
             raise InputError(f"{path}: has no {last}, and {found.config.path} says {layers.layers} {side}_layers")
     with on_meta_device():
-        shapes = checkpoints.named_weights(build_model(experiment, found.tokenizers))
+        shapes = checkpoints.named_weights(build_model(experiment.model, found.tokenizers))
     ours = _converted(found, weights, path, {name: weight.shape for name, weight in shapes.items()})
     with without_init():
-        model = build_model(experiment, found.tokenizers)
+        model = build_model(experiment.model, found.tokenizers)
     checkpoints.fill(model, ours, path)
     return experiment, model
 
@@ -107,9 +107,8 @@ def load_folder(found: MarianFolder, run: Path) -> tuple[Experiment, Seq2Seq[Any
 
 def _experiment(found: MarianFolder, run: Path) -> Experiment:
     config = found.config
-    for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"):
-        config.only(key, False)
-    config.only("static_position_embeddings", True)
+    for key, value in {**marian.FIXED, "add_bias_logits": False}.items():
+        config.only(key, value)
     config.only("hidden_act", config.tree.get("activation_function"))
     width = config.whole("d_model")
     positions = config.whole("max_position_embeddings", least=4, most=1 << 24)
@@ -124,25 +123,22 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
         if width % heads:
             raise config.fault(f"{side}_attention_heads", f"{heads} must divide d_model, which is {width}")
         sides[side] = {
+            **{ours: config.whole(f"{side}_{theirs}") for theirs, ours in marian.SIDE.items()},
             "layers": config.whole(f"{side}_layers", most=1000),
             "size": width,
-            "heads": heads,
-            "feed_forward": config.whole(f"{side}_ffn_dim"),
             "activation": marian.ACTIVATIONS[activation],
-            "norm": "post",
-            "positions": "sinusoidal_halves",
             "scale_embedding": config.flag("scale_embedding", default=False),
-            "attention_bias": True,
+            **marian.FIXED_SIDE,
         }
     model = ModelConfig(
         embedding=EmbeddingConfig(size=width, tie="none" if not tied else "all" if found.is_shared else "output"),
         encoder=TransformerEncoderConfig(**sides["encoder"]),
         decoder=TransformerDecoderConfig(**sides["decoder"]),
-        dropout=DropoutConfig(
-            embedding=config.rate("dropout"),
-            layers=config.rate("dropout"),
-            attention=config.rate("attention_dropout"),
-            feed_forward=config.rate("activation_dropout"),
+        dropout=DropoutConfig.model_validate(
+            {
+                "embedding": config.number("dropout", most=0.99),
+                **{ours: config.number(theirs, most=0.99) for theirs, ours in marian.DROPOUT.items()},
+            }
         ),
     )
     imported = ImportedConfig(
@@ -166,13 +162,10 @@ def _search(generation: Settings, positions: int, found: MarianFolder) -> Search
     suppress = None
     if words is not None:
         suppress = "renormalized" if generation.flag("renormalize_logits", default=False) else "plain"
-    penalty = generation.tree.get("length_penalty", 1.0)
-    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 0 <= penalty <= 100:
-        raise generation.fault("length_penalty", f"expected a number from 0 to 100, found {shown(penalty)}")
     longest = min(generation.whole("max_length", least=3, most=1 << 24, default=positions), positions)
     return SearchConfig(
         beam=generation.whole("num_beams", most=1000, default=1),
-        length_penalty=float(penalty),
+        length_penalty=generation.number("length_penalty", most=100, default=1.0),
         length_normalization="average",
         min_length=max(generation.whole("min_length", least=0, most=longest - 2, default=0) - 1, 0),
         max_length=longest - 2,
@@ -239,14 +232,12 @@ def _converted(
 ) -> dict[str, Tensor]:
     """Converts the weights to nmt's names, float32 and order of rows. Raises InputError if the weights in the file do
     not fit the configuration."""
-    left = dict(weights)
+    unread = set(weights)
 
-    def take(name: str, shape: tuple[int, ...], *, required: bool = True) -> Tensor | None:
-        tensor = left.pop(name, None)
-        if tensor is None:
-            if required:
-                raise InputError(f"{path}: has no {name}, which a model of {found.config.path} has")
-            return None
+    def take(name: str, shape: tuple[int, ...]) -> Tensor:
+        unread.discard(name)
+        if (tensor := weights.get(name)) is None:
+            raise InputError(f"{path}: has no {name}, which a model of {found.config.path} has")
         if tuple(tensor.shape) != shape or not tensor.is_floating_point():
             raise InputError(
                 f"{path}: {name} is {tuple(tensor.shape)} of {tensor.dtype}, and {found.config.path} makes it {shape} "
@@ -254,57 +245,37 @@ def _converted(
             )
         return tensor.to("cpu", torch.float32)
 
-    rows = {side: torch.tensor(vocabulary.order) for side, vocabulary in found.vocabularies.items()}
+    width = found.config.whole("d_model")
+    sizes = {side: (len(vocabulary.pieces), width) for side, vocabulary in found.vocabularies.items()}
+    tables = dict(marian.TABLES)
+    if found.is_shared:  # the embeddings may be stored under several names
+        first, *others = [name for name in (marian.SHARED, *tables.values()) if name in weights] or [marian.SHARED]
+        tables = dict.fromkeys(tables, first)
+        for other in others:
+            if not torch.equal(take(first, sizes["encoder"]), take(other, sizes["encoder"])):
+                raise InputError(f"{found.path}: {other} differs from {first}, and both are the shared embeddings")
     ours: dict[str, Tensor] = {}
     for name, shape in shapes.items():
-        if (theirs := marian.name_of_layer_weight(name)) is not None:
-            tensor = take(theirs, tuple(shape))
-            assert tensor is not None
-            ours[name] = tensor
-    tables = _tables(found, take)
-    for side, table in tables.items():
-        if (name := f"{side}.embedding.table.weight") in shapes:
-            ours[name] = table[rows[side]]
-    size = len(rows["decoder"])
-    head = take(marian.HEAD, tuple(tables["decoder"].shape), required="output.weight_VD" in shapes)
-    if "output.weight_VD" in shapes:
-        assert head is not None
-        ours["output.weight_VD"] = head[rows["decoder"]]
-    elif head is not None and not torch.equal(head, tables["decoder"]):
-        raise InputError(f"{path}: {marian.HEAD} differs from the embeddings, and tie_word_embeddings makes them one")
-    bias = take(marian.BIAS, (1, size), required=False)
-    ours["output.bias_V"] = torch.zeros(size) if bias is None else bias[0, rows["decoder"]]
-    width = tables["encoder"].shape[1]
-    for side, name in marian.POSITIONS.items():
-        if name not in left:
+        theirs, side = marian.counterpart(name)
+        if side is None:
+            ours[name] = take(theirs, shape)
             continue
-        count = left[name].shape[0] if left[name].dim() == 2 else 0
-        stored = take(name, (count, width))
-        assert stored is not None
-        # some models are in half precision
-        if count > 1 << 16 or not torch.allclose(
-            stored, sinusoid_halves(torch.arange(count)[None], width)[0], atol=2e-3
-        ):
+        if theirs != marian.BIAS:
+            rows = take(tables[side] if theirs == marian.TABLES[side] else theirs, sizes[side])
+        else:
+            rows = take(theirs, (1, *shape))[0] if theirs in weights else torch.zeros(shape)
+        ours[name] = rows[torch.tensor(found.vocabularies[side].order)]
+    if marian.HEAD in unread and not torch.equal(
+        take(marian.HEAD, sizes["decoder"]), take(tables["decoder"], sizes["decoder"])
+    ):
+        raise InputError(f"{path}: {marian.HEAD} differs from the embeddings, and tie_word_embeddings makes them one")
+    for side, name in marian.POSITIONS.items():
+        if name not in weights:
+            continue
+        count = weights[name].shape[0] if weights[name].dim() == 2 else 0
+        stored, sinusoids = take(name, (count, width)), sinusoid_halves(torch.arange(count)[None], width)[0]
+        if count > 1 << 16 or not torch.allclose(stored, sinusoids, atol=2e-3):  # some models are in half precision
             raise InputError(f"{path}: {name} holds other positions than sinusoids; the {side} cannot be converted")
-    if left:
-        raise InputError(f"{path}: has {sorted(left)[0]}, which no MarianMT model of {found.config.path} has")
+    if unread:
+        raise InputError(f"{path}: has {min(unread)}, which no MarianMT model of {found.config.path} has")
     return ours
-
-
-def _tables(found: MarianFolder, take: Any) -> dict[str, Tensor]:
-    """Returns the embeddings of encoder and decoder."""
-    width = found.config.whole("d_model")
-    sizes = {side: len(vocabulary.pieces) for side, vocabulary in found.vocabularies.items()}
-    if not found.is_shared:
-        return {side: take(name, (sizes[side], width)) for side, name in marian.TABLES.items()}
-    copies: dict[str, Tensor | None] = {
-        name: take(name, (sizes["encoder"], width), required=False) for name in (marian.SHARED, *marian.TABLES.values())
-    }
-    there = {name: table for name, table in copies.items() if table is not None}
-    if not there:
-        raise InputError(f"{found.path}: the weights have no {marian.SHARED}")
-    first, *others = there.keys()
-    for other in others:
-        if not torch.equal(there[first], there[other]):
-            raise InputError(f"{found.path}: {other} differs from {first}, and both are the shared embeddings")
-    return dict.fromkeys(marian.TABLES, there[first])

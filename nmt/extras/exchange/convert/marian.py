@@ -21,29 +21,46 @@ POSITIONS = {"encoder": "model.encoder.embed_positions.weight", "decoder": "mode
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
 """Names of activations in nmt, by their names in MarianMT."""
 
-_BLOCKS = {
-    "encoder": {"attention": "self_attn", "attention_residual.norm": "self_attn_layer_norm"},
-    "decoder": {
-        "self_attention": "self_attn",
-        "self_attention_residual.norm": "self_attn_layer_norm",
-        "attention": "encoder_attn",
-        "attention_residual.norm": "encoder_attn_layer_norm",
-    },
+SIDE = {"layers": "layers", "attention_heads": "heads", "ffn_dim": "feed_forward"}
+"""Keys of the sections of encoder and decoder, by their names in MarianMT, which begin with ``encoder_`` or
+``decoder_`` there."""
+DROPOUT = {"dropout": "layers", "attention_dropout": "attention", "activation_dropout": "feed_forward"}
+"""Keys of ``model.dropout``, by their names in MarianMT."""
+FIXED = {
+    "static_position_embeddings": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
 }
-_INSIDE = {"feed_forward.rise": "fc1", "feed_forward.fall": "fc2", "feed_forward_residual.norm": "final_layer_norm"}
-_PROJECTION = re.compile(r"(query|key|value|out)_(weight|bias)_Q[QK]?")
+"""Settings with one value that can be converted; it is that of ``FIXED_SIDE``."""
+FIXED_SIDE = {"norm": "post", "positions": "sinusoidal_halves", "attention_bias": True}
+"""The same settings in the sections of encoder and decoder."""
+
+_ROWS = {
+    "encoder.embedding.table.weight": (TABLES["encoder"], "encoder"),
+    "decoder.embedding.table.weight": (TABLES["decoder"], "decoder"),
+    "output.weight_VD": (HEAD, "decoder"),
+    "output.bias_V": (BIAS, "decoder"),
+}
+_PARTS = {
+    "self_attention": "self_attn",
+    "self_attention_residual.norm": "self_attn_layer_norm",
+    "feed_forward.rise": "fc1",
+    "feed_forward.fall": "fc2",
+    "feed_forward_residual.norm": "final_layer_norm",
+}
+_ATTENTION = {"encoder": "self_attn", "decoder": "encoder_attn"}
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.([^.]+)")
+_PROJECTION = re.compile(r"(q|k|v|out)\w*_(weight|bias)_Q[QK]?")
 
 
-def name_of_layer_weight(ours: str) -> str | None:
-    """Returns the name of a layer's weight in MarianMT; None for embeddings and the output layer."""
+def counterpart(ours: str) -> tuple[str, str | None]:
+    """Returns the name of a weight in MarianMT and, if its rows belong to tokens, the side whose vocabulary orders
+    them."""
     if (match := _LAYER.fullmatch(ours)) is None:
-        return None
+        return _ROWS[ours]
     side, number, part, leaf = match.groups()
-    if projection := _PROJECTION.fullmatch(leaf):
-        inside = (
-            f"{_BLOCKS[side][part]}.{projection[1][0]}{'ut' if projection[1] == 'out' else ''}_proj.{projection[2]}"
-        )
-    else:
-        inside = f"{(_BLOCKS[side] | _INSIDE)[part]}.{leaf}"
-    return f"model.{side}.layers.{number}.{inside}"
+    attention = _ATTENTION[side]
+    parts = {**_PARTS, "attention": attention, "attention_residual.norm": f"{attention}_layer_norm"}
+    leaf = _PROJECTION.sub(r"\1_proj.\2", leaf)
+    return f"model.{side}.layers.{number}.{parts[part]}.{leaf}", None

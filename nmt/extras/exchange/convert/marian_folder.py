@@ -25,6 +25,11 @@ class Settings:
     path: Path
     tree: Mapping[str, Any]
 
+    @classmethod
+    def read(cls, path: Path) -> Settings:
+        """Reads a file. Raises InputError."""
+        return cls(path, _json_object(path))
+
     def whole(self, key: str, *, least: int = 1, most: int = MOST, default: int | None = None) -> int:
         """Returns a whole number; it is required if there is no default."""
         value = self.tree.get(key)
@@ -33,11 +38,11 @@ class Settings:
             raise self.fault(key, f"expected a whole number from {least} to {most}, found {shown(value)}")
         return value
 
-    def rate(self, key: str) -> float:
-        """Returns a rate of dropout, or 0 if it is missing."""
-        value = self.tree.get(key, 0.0)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 0.99:
-            raise self.fault(key, f"expected a number from 0 to 0.99, found {shown(value)}")
+    def number(self, key: str, *, most: float, default: float = 0.0) -> float:
+        """Returns a number from 0 to ``most``; it may be missing."""
+        value = self.tree.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise self.fault(key, f"expected a number from 0 to {most}, found {shown(value)}")
         return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -55,12 +60,11 @@ class Settings:
             raise self.fault(key, f"expected text, found {shown(value)}")
         return value
 
-    def only(self, key: str, *accepted: Any) -> None:
-        """Raises InputError for a value that cannot be converted; it may be missing."""
+    def only(self, key: str, accepted: Any) -> None:
+        """Raises InputError for another value, which cannot be converted; it may be missing."""
         value = self.tree.get(key)
-        if value is not None and not any(type(value) is type(each) and value == each for each in accepted):
-            known = " or ".join(json.dumps(each) for each in accepted)
-            raise self.fault(key, f"{shown(value)} cannot be converted, only {known} can")
+        if value is not None and (type(value) is not type(accepted) or value != accepted):
+            raise self.fault(key, f"{shown(value)} cannot be converted, only {json.dumps(accepted)} can")
 
     def fault(self, key: str, what: str) -> InputError:
         """Creates an error that names the file and the key."""
@@ -73,31 +77,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def read_settings(path: Path, *, required: bool = True) -> Settings:
-    """Reads a file with a JSON object; returns an empty object for a missing file that is not required. Raises
-    InputError."""
-    if not required and not path.exists():
-        return Settings(path, {})
-    return Settings(path, _json_object(path))
-
-
 def _json_object(path: Path) -> dict[str, Any]:
     def of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        tree = dict(pairs)
-        if len(tree) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise ValueError(f"{shown(twice)} stands there twice")
+        tree: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in tree:
+                raise ValueError(f"{shown(key)} stands there twice")
+            tree[key] = value
         return tree
 
     try:
-        tree = json.loads(read_whole(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
+        tree = json.loads(_read(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
         if not isinstance(tree, dict):
             raise ValueError("no JSON object")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except RecursionError:
         raise InputError(f"{path}: is not valid: nested too deeply") from None
     except ValueError as error:
@@ -139,13 +131,12 @@ def read_folder(path: Path, *, name: str = "") -> MarianFolder:
     the file and the key."""
     if not path.is_dir():
         raise InputError(f"{path}: is not a folder; name one with {marian.CONFIG}, {marian.SOURCE} and so on")
-    config = read_settings(path / marian.CONFIG)
+    config = Settings.read(path / marian.CONFIG)
     if config.tree.get("model_type") != "marian":
         raise config.fault("model_type", f"is {shown(config.tree.get('model_type'))}; only marian can be converted")
-    generation = config
-    if (path / marian.GENERATION).exists():
-        generation = read_settings(path / marian.GENERATION)
-    tokenizer = read_settings(path / marian.TOKENIZER, required=False)
+    generation = Settings.read(path / marian.GENERATION) if (path / marian.GENERATION).exists() else config
+    tokenizer_path = path / marian.TOKENIZER
+    tokenizer = Settings.read(tokenizer_path) if tokenizer_path.exists() else Settings(tokenizer_path, {})
     tokenizer.only("sp_model_kwargs", {})
     is_shared = config.flag("share_encoder_decoder_embeddings", default=True)
     separate = tokenizer.flag("separate_vocabs", default=False)
@@ -166,7 +157,7 @@ def read_folder(path: Path, *, name: str = "") -> MarianFolder:
         for name, size in zip(names, (source_size, target_size), strict=True)
     ]
     source, target = (
-        Tokenizer(vocabulary.joined_to(_model(path / name)), name=str(path / name))
+        Tokenizer(vocabulary.joined_to(_read(path / name, most=256 << 20)), name=str(path / name))
         for vocabulary, name in zip(vocabularies, (marian.SOURCE, marian.TARGET), strict=True)
     )
     pair = TokenizerPair(source, source if source == target else target)
@@ -202,9 +193,9 @@ def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) ->
     return ImportedVocabulary(tuple(map(str, pieces)), **special, start=start)
 
 
-def _model(path: Path) -> bytes:
+def _read(path: Path, *, most: int) -> bytes:
     try:
-        return read_whole(path, most=256 << 20)
+        return read_whole(path, most=most)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
     except OSError as error:

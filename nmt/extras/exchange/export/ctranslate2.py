@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import MultiHead, Projection, joined
 from nmt.attention.scores.dot import Dot
 from nmt.attention.scores.scaled_dot import ScaledDot
@@ -19,7 +18,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, UNK
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
-from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.models.transformer.config import TransformerConfig
 from nmt.nn.feed_forward import FeedForward
 from nmt.nn.positions import Learned, Sinusoidal
 
@@ -29,31 +28,27 @@ POSITIONS = 4096
 
 def check(config: ModelConfig) -> None:
     """Raises InputError, with the key, for a model that CTranslate2 cannot compute."""
-    encoder, decoder = config.encoder, config.decoder
-    if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
-        side = "decoder" if isinstance(encoder, TransformerEncoderConfig) else "encoder"
-        raise InputError(f"model.{side}.kind: CTranslate2 knows Transformers alone; use --to onnx")
-    _check_side("encoder", encoder, config.embedding.size)
-    _check_side("decoder", decoder, config.embedding.size)
-    _check_score("attention.score", config.attention)
-    if not isinstance(config.attention.weights, Softmax):
-        kind = config.attention.weights.kind
-        raise InputError(f"model.attention.weights: CTranslate2 knows softmax alone, not {kind}; use --to onnx")
-    if encoder.size != decoder.size:
-        raise InputError("model.encoder.size: CTranslate2 wants that of the decoder; use --to onnx")
+    encoder, decoder, attention, width = config.encoder, config.decoder, config.attention, config.embedding.size
+    sides = {"encoder": encoder, "decoder": decoder}
+    for name, side in sides.items():
+        _require(isinstance(side, TransformerConfig), f"{name}.kind", "knows Transformers alone")
+    for name, side in sides.items():
+        assert isinstance(side, TransformerConfig)
+        _require_score(side.score, name)
+        _require(side.positions != "rotary", f"{name}.positions", "has no rotary ones for translation")
+        _require(width == side.size, f"{name}.size", f"wants that of the embedding, {width}")
+    _require_score(attention.score, "attention")
+    kind = attention.weights.kind
+    _require(isinstance(attention.weights, Softmax), "attention.weights", f"knows softmax alone, not {kind}")
 
 
-def _check_side(name: str, side: TransformerConfig, embedding: int) -> None:
-    _check_score(f"{name}.score", AttentionConfig(score=side.score))
-    if side.positions == "rotary":
-        raise InputError(f"model.{name}.positions: CTranslate2 has no rotary ones for translation; use --to onnx")
-    if embedding != side.size:
-        raise InputError(f"model.{name}.size: CTranslate2 wants that of the embedding, {embedding}; use --to onnx")
+def _require_score(score: object, section: str) -> None:
+    _require(isinstance(score, (Dot, ScaledDot)), f"{section}.score", "knows dot and scaled_dot alone")
 
 
-def _check_score(key: str, attention: AttentionConfig) -> None:
-    if not isinstance(attention.score, (Dot, ScaledDot)):
-        raise InputError(f"model.{key}: CTranslate2 knows dot and scaled_dot alone; use --to onnx")
+def _require(is_met: bool, key: str, what: str) -> None:
+    if not is_met:
+        raise InputError(f"model.{key}: CTranslate2 {what}; use --to onnx")
 
 
 def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPair, folder: Path) -> None:
@@ -61,22 +56,17 @@ def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPai
     the precision of computation when it loads the model."""
     from ctranslate2.specs import TransformerSpec, transformer_spec
 
-    encoder_config, decoder_config = config.encoder, config.decoder
-    assert isinstance(encoder_config, TransformerEncoderConfig)
-    assert isinstance(decoder_config, TransformerDecoderConfig)
-    encoder: Any = model.encoder
-    decoder: Any = model.decoder
+    encoder, decoder = config.encoder, config.decoder
+    assert isinstance(encoder, TransformerConfig)
+    assert isinstance(decoder, TransformerConfig)
     spec = TransformerSpec(
-        transformer_spec.TransformerEncoderSpec(
-            encoder_config.layers, encoder_config.heads, **_options(encoder_config)
-        ),
-        transformer_spec.TransformerDecoderSpec(
-            decoder_config.layers, decoder_config.heads, **_options(decoder_config)
-        ),
+        transformer_spec.TransformerEncoderSpec(encoder.layers, encoder.heads, **_options(encoder)),
+        transformer_spec.TransformerDecoderSpec(decoder.layers, decoder.heads, **_options(decoder)),
     )
-    _set_side(spec.encoder, encoder, encoder_config, spec.encoder.embeddings[0])
-    _set_side(spec.decoder, decoder, decoder_config, spec.decoder.embeddings)
-    for layer, own in zip(decoder.layers, spec.decoder.layer, strict=True):
+    _set_side(spec.encoder, model.encoder, encoder, spec.encoder.embeddings[0])
+    _set_side(spec.decoder, model.decoder, decoder, spec.decoder.embeddings)
+    decoder_layers: Any = model.decoder.layers
+    for layer, own in zip(decoder_layers, spec.decoder.layer, strict=True):
         attention, score = layer.attention, config.attention.score
         query, *key_value = attention.self_projections()
         _set_linear(own.attention.linear[0], *_query(query, attention, score))
@@ -84,14 +74,11 @@ def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPai
         _set_linear(own.attention.linear[2], attention.out_weight_QQ, attention.out_bias_Q)
         _set_norm(own.attention.layer_norm, layer.attention_residual.norm)
     _set_linear(spec.decoder.projection, model.output.weight_VD, model.output.bias_V)
-    for tokenizer, register in (
-        (tokenizers.source, spec.register_source_vocabulary),
-        (tokenizers.target, spec.register_target_vocabulary),
-    ):
-        register(tokenizer.pieces(range(tokenizer.size)))
-    unk, bos, eos = tokenizers.target.pieces([UNK, tokenizers.target.begin, EOS])
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unk, bos, eos
-    spec.config.decoder_start_token = bos
+    source, target = tokenizers.source, tokenizers.target
+    spec.register_source_vocabulary(source.pieces(range(source.size)))
+    spec.register_target_vocabulary(target.pieces(range(target.size)))
+    spec.config.unk_token, bos, spec.config.eos_token = target.pieces([UNK, target.begin, EOS])
+    spec.config.bos_token = spec.config.decoder_start_token = bos
     spec.config.add_source_eos = True
     spec.validate()
     spec.save(str(folder))
@@ -100,13 +87,9 @@ def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPai
 def _options(config: TransformerConfig) -> dict[str, Any]:
     from ctranslate2.specs import common_spec
 
-    activation = {
-        "relu": common_spec.Activation.RELU,
-        "gelu": common_spec.Activation.GELU,
-        "silu": common_spec.Activation.SWISH,
-        "swiglu": common_spec.Activation.SWISH,
-    }[config.activation]
-    return {"pre_norm": config.norm == "pre", "activation": activation, "ffn_glu": config.activation == "swiglu"}
+    name = config.activation
+    activation = common_spec.Activation["SWISH" if name in ("silu", "swiglu") else name.upper()]
+    return {"pre_norm": config.norm == "pre", "activation": activation, "ffn_glu": name == "swiglu"}
 
 
 def _set_side(spec: Any, module: Any, config: TransformerConfig, embeddings: Any) -> None:

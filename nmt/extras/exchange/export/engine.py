@@ -84,25 +84,20 @@ class CTranslate2Engine:
         if self._translator.device == "cpu":
             tokens = min(tokens, BATCH_TOKENS)
         batches = length_batches([len(source) for source in sources], tokens)  # as CTranslate2 counts them
-        prefix_pieces = (
-            [[] for _ in sources]
-            if prefixes is None
-            else [[self._target_pieces[token] for token in prefix] for prefix in prefixes]
-        )
+        prefix_pieces = [[self._target_pieces[token] for token in prefix] for prefix in prefixes or [[]] * len(sources)]
         lengths = torch.tensor([len(source) + 1 for source in sources])
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
         # without end-of-sentence, which counts in nmt's limits
         limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, prefix_pieces, strict=True)]
         waiting: deque[tuple[int, Any]] = deque()
-        for rows in batches:
-            started = self._start(
-                [sources[row] for row in rows],
-                [prefix_pieces[row] for row in rows],
-                max(limits[row] for row in rows),
-                config,
-                scored,
-            )
+
+        def start(rows: Sequence[int]) -> None:
+            batch, pieces = [sources[row] for row in rows], [prefix_pieces[row] for row in rows]
+            started = self._start(batch, pieces, max(limits[row] for row in rows), config, scored)
             waiting.extend(zip(rows, started, strict=True))
+
+        for rows in batches:
+            start(rows)
         hypotheses: dict[int, tuple[Hypothesis, ...]] = {}
         retried: set[int] = set()
         while waiting:  # the first batches are read while the others are translated
@@ -115,8 +110,7 @@ class CTranslate2Engine:
             elif row not in retried and max(map(self._length, result.hypotheses)) > limits[row]:
                 retried.add(row)
                 # a batch has one limit of length, so the few over their own limit are translated again, one by one
-                again = self._start([sources[row]], [prefix_pieces[row]], limits[row], config, scored)
-                waiting.extend((row, retry) for retry in again)
+                start([row])
             else:
                 hypotheses[row] = self._best(result, config)
         return [hypotheses[row] for row in range(len(sources))]

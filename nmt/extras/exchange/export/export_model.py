@@ -7,9 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -18,19 +17,19 @@ from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, refuse_special, whole_file
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
-from nmt.data.whole_folder import locked, made_whole
 from nmt.experiment import Experiment
 from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.exchange.export.engine import CTranslate2Engine
 from nmt.extras.exchange.export.session import OnnxSession
 from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.search.scoring import max_lengths
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from nmt.translator.source_language import COUNTS
@@ -45,6 +44,9 @@ MIN_EQUAL = 0.9
 decides."""
 
 _ABOUT, CARD = "nmt.json", "README.md"
+
+
+Greedy: TypeAlias = Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Format:
     required: Callable[[], object]
     check: Callable[[Experiment], None]
     save: Callable[[TrainedModel, Path], Mapping[str, object]]
-    greedy: Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]] | None
+    greedy: Greedy | None
 
 
 def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
@@ -79,44 +81,37 @@ def _greedy_ctranslate2(
 
 
 def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
-    graphs = onnx.save(trained.model, folder)
-    trained.tokenizers.save(folder)
-    source, target = ("subwords.model",) * 2
-    if trained.tokenizers.source is not trained.tokenizers.target:
-        source, target = "subwords.source.model", "subwords.target.model"
-    return {
-        "subwords": {"source": source, "target": target},
-        "special": {"pad": PAD, "unk": UNK, "bos": trained.tokenizers.target.begin, "eos": EOS},
-        **_pieces(trained),
-        "languages": trained.tokenizers.source.languages,
-        "heads": trained.model.decoder.head_names,
-        **asdict(graphs),
+    graphs, tokenizers = onnx.save(trained.model, folder), trained.tokenizers
+    tokenizers.save(folder)
+    sides = {"source": tokenizers.source, "target": tokenizers.target}
+    is_one = tokenizers.source is tokenizers.target
+    about: dict[str, object] = {
+        "subwords": {side: "subwords.model" if is_one else f"subwords.{side}.model" for side in sides},
+        "special": {"pad": PAD, "unk": UNK, "bos": tokenizers.target.begin, "eos": EOS},
     }
+    if tokenizers.target.imported is not None:  # whose ids are not those of its SentencePiece models
+        about["pieces"] = {side: each.pieces(range(each.size)) for side, each in sides.items()}
+        about["suppressed"] = _suppressed(trained.experiment.search)
+    heads = trained.model.decoder.head_names
+    return {**about, "languages": tokenizers.source.languages, "heads": heads, **asdict(graphs)}
 
 
-def _pieces(trained: TrainedModel) -> dict[str, object]:
-    """Returns the pieces by their ids for an imported model, whose ids are not those of its SentencePiece models."""
-    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
-    if trained.tokenizers.target.imported is None:
-        return {}
-    suppressed = [PAD] if trained.experiment.search.suppress_padding else []
-    return {"pieces": {side: each.pieces(range(each.size)) for side, each in sides.items()}, "suppressed": suppressed}
+def _suppressed(search: SearchConfig) -> list[int]:
+    return [PAD] if search.suppress_padding else []
 
 
 def _greedy_onnx(
     trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
 ) -> list[tuple[int, ...]]:
-    suppressed = [PAD] if search.suppress_padding else []
     begin = trained.tokenizers.target.begin
-    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=suppressed)
+    written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=_suppressed(search))
     tokens: dict[int, tuple[int, ...]] = {}
-    for rows in length_batches([len(source) + 1 for source in sources], search.batch_tokens):
-        batch = [sources[row] for row in rows]
-        lengths = torch.tensor([len(source) + 1 for source in batch])
-        limits = (
-            max_lengths(lengths, search.max_length_ratio, search.max_length) - 1
-        )  # nmt's search keeps the last step for the end
-        tokens.update(zip(rows, written.greedy(batch, limits.tolist()), strict=True))
+    lengths = [len(source) + 1 for source in sources]
+    # nmt's search keeps the last step for the end
+    limits = (max_lengths(torch.tensor(lengths), search.max_length_ratio, search.max_length) - 1).tolist()
+    for rows in length_batches(lengths, search.batch_tokens):
+        found = written.greedy([sources[row] for row in rows], [limits[row] for row in rows])
+        tokens.update(zip(rows, found, strict=True))
     return [tokens[row] for row in range(len(sources))]
 
 
@@ -128,12 +123,12 @@ def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     copied.mkdir(parents=True)
     use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
     (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
-    for name in (folders.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
+    for name in (run_directory.LENGTHS, COUNTS, ALIGNER, LAYER, CARD):
         if (run / name).exists():
             shutil.copy(run / name, folder)
-    for name in (folders.MODEL, folders.STATE):
+    for name in (run_directory.MODEL, run_directory.STATE):
         shutil.copy(checkpoint / name, copied)
-    folders.write_checksums(copied, (folders.MODEL, folders.STATE))
+    run_directory.write_checksums(copied, (run_directory.MODEL, run_directory.STATE))
     experiments.save(trained.experiment, folder / experiments.FILE)
     trained.tokenizers.save(folder)
     return {}
@@ -191,7 +186,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
         return
     if folder.exists() and not (folder / _ABOUT).exists():
         raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
-    with locked(folder), made_whole(folder) as unfinished:
+    with locked(folder), replace_folder(folder) as unfinished:
         about = {
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,
@@ -200,7 +195,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
         }
         (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         if (greedy := _FORMATS[to].greedy) is not None:
-            _compare(trained, partial(greedy, trained, unfinished))
+            _compare(trained, unfinished, greedy)
 
 
 def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
@@ -247,19 +242,12 @@ def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
     return about
 
 
-def _compare(
-    trained: TrainedModel, greedy: Callable[[Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
-) -> None:
+def _compare(trained: TrainedModel, folder: Path, greedy: Greedy) -> None:
     sources = _sample(trained)
-    own_search = trained.experiment.search
-    search = SearchConfig(
-        beam=1,
-        batch_tokens=own_search.batch_tokens,
-        max_length=own_search.max_length,
-        suppress_padding=own_search.suppress_padding,
-    )
-    own = OwnEngine(trained.model, trained.compute).translate_ids(sources, search)
-    theirs = greedy(sources, search)
+    kept = trained.experiment.search.model_dump(include={"batch_tokens", "max_length", "suppress_padding"})
+    search = SearchConfig(beam=1, **kept)
+    own = TorchEngine(trained.model, trained.compute).translate_ids(sources, search)
+    theirs = greedy(trained, folder, sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))
     log.info(f"{same} of {len(sources)} sentences are translated alike, greedily, in float32")
     if same < MIN_EQUAL * len(sources):

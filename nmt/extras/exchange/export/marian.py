@@ -11,8 +11,6 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.attention.weights.softmax import Softmax
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.imported import ImportedVocabulary, split
@@ -23,46 +21,39 @@ from nmt.experiment import Experiment
 from nmt.extras.exchange.convert import marian
 from nmt.extras.exchange.convert.from_marian import load_folder
 from nmt.extras.exchange.convert.marian_folder import read_folder
-from nmt.models.transformer.config import TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig
+from nmt.models.transformer.config import TransformerConfig
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from nmt.training import checkpoint as checkpoints
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel, for_inference
-
-_SIDE = {"norm": "post", "positions": "sinusoidal_halves", "attention_bias": True}
 
 
 def check(experiment: Experiment) -> None:
     """Raises InputError, with the key, for a model that is not of Marian's architecture."""
     model, data = experiment.model, experiment.data
+    expected = {**marian.FIXED_SIDE, "size": model.embedding.size, "score": "scaled_dot"}
     for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
         if not isinstance(side, TransformerConfig):
             raise _unfit(f"{name}.kind", side.kind, "transformer")
-        for key, value in {**_SIDE, "size": model.embedding.size}.items():
-            if getattr(side, key) != value:
-                raise _unfit(f"{name}.{key}", getattr(side, key), value)
+        _check_keys(name, side, expected)
         if side.activation not in marian.ACTIVATIONS:
             raise _unfit(f"{name}.activation", side.activation, "relu, gelu or silu")
-        if not isinstance(side.score, ScaledDot):
-            raise _unfit(f"{name}.score", side.score.kind, "scaled_dot")
-    encoder, decoder = _sides(experiment)
     for key in ("activation", "scale_embedding"):
-        if getattr(encoder, key) != getattr(decoder, key):
-            raise _unfit(f"encoder.{key}", getattr(encoder, key), f"{getattr(decoder, key)}, as in the decoder")
-    if not isinstance(model.attention.score, ScaledDot):
-        raise _unfit("attention.score", model.attention.score.kind, "scaled_dot")
-    if not isinstance(model.attention.weights, Softmax):
-        raise _unfit("attention.weights", model.attention.weights.kind, "softmax")
+        found, same = (getattr(side, key) for side in (model.encoder, model.decoder))
+        if found != same:
+            raise _unfit(f"encoder.{key}", found, f"{same}, as in the decoder")
+    _check_keys("attention", model.attention, {"score": "scaled_dot", "weights": "softmax"})
     if data.context:
         raise InputError(f"data.context: MarianMT reads one sentence, not {data.context} before it; use --to onnx")
 
 
-def _sides(experiment: Experiment) -> tuple[TransformerEncoderConfig, TransformerDecoderConfig]:
-    encoder, decoder = experiment.model.encoder, experiment.model.decoder
-    assert isinstance(encoder, TransformerEncoderConfig)
-    assert isinstance(decoder, TransformerDecoderConfig)
-    return encoder, decoder
+def _check_keys(section: str, settings: object, expected: Mapping[str, object]) -> None:
+    for key, value in expected.items():
+        found = getattr(settings, key)
+        found = getattr(found, "kind", found)  # of a score or of weights
+        if found != value:
+            raise _unfit(f"{section}.{key}", found, value)
 
 
 def _unfit(key: str, found: object, expected: object) -> InputError:
@@ -74,19 +65,20 @@ def _unfit(key: str, found: object, expected: object) -> InputError:
 def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     """Writes a model in float32, whose configuration has passed ``check``, into an empty folder. An imported model gets
     back the ids and the SentencePiece models that it came with. Raises InputError for subwords of whole words."""
-    sides = {"source": trained.tokenizers.source, "target": trained.tokenizers.target}
-    vocabularies = {side: _vocabulary(tokenizer) for side, tokenizer in sides.items()}
-    for (side, tokenizer), name in zip(sides.items(), (marian.SOURCE, marian.TARGET), strict=True):
+    source, target = _vocabulary(trained.tokenizers.source), _vocabulary(trained.tokenizers.target)
+    for side, name, tokenizer in (
+        ("source", marian.SOURCE, trained.tokenizers.source),
+        ("target", marian.TARGET, trained.tokenizers.target),
+    ):
         model = tokenizer.model if tokenizer.imported is None else split(tokenizer.model)[1]
         if read_model(model).kind is ModelKind.WORD:
             raise InputError(f"data.subwords.kind: word: the {side} is cut into whole words, which MarianMT cannot do")
         (folder / name).write_bytes(model)
-    source, target = vocabularies.values()
     is_separate = source != target
     _write(folder / marian.VOCABULARY, {piece: number for number, piece in enumerate(source.pieces)})
     if is_separate:
         _write(folder / marian.TARGET_VOCABULARY, {piece: number for number, piece in enumerate(target.pieces)})
-    weights = _weights(trained, source, target)
+    weights = _weights(trained, {"encoder": source, "decoder": target})
     safetensors.torch.save_file(weights, folder / marian.WEIGHTS, metadata={"format": "pt"})
     special = {f"{name}_token_id": getattr(target, name) for name in ("pad", "eos")}
     special["decoder_start_token_id"] = target.start
@@ -119,7 +111,7 @@ def greedy(
     _, model = load_folder(found, folder)
     for name, weight in checkpoints.named_weights(model).items():
         assert torch.equal(weight, checkpoints.named_weights(trained.model)[name]), name
-    engine = OwnEngine(for_inference.body(model, trained.compute), trained.compute)
+    engine = TorchEngine(for_inference.body(model, trained.compute), trained.compute)
     return [best.tokens for (best,) in engine.translate_ids(sources, search)]
 
 
@@ -132,32 +124,19 @@ def _vocabulary(tokenizer: Tokenizer) -> ImportedVocabulary:
     return ImportedVocabulary(tuple(pieces), pad=PAD, unk=UNK, eos=EOS, start=BOS)
 
 
-def _weights(trained: TrainedModel, source: ImportedVocabulary, target: ImportedVocabulary) -> dict[str, Tensor]:
-    tie = trained.experiment.model.embedding.tie
-    table = marian.SHARED if tie == "all" else None
-    names = {
-        "encoder.embedding.table.weight": (table or marian.TABLES["encoder"], source),
-        "decoder.embedding.table.weight": (table or marian.TABLES["decoder"], target),
-        "output.weight_VD": (marian.HEAD, target),
-    }
+def _weights(trained: TrainedModel, vocabularies: Mapping[str, ImportedVocabulary]) -> dict[str, Tensor]:
+    is_shared = trained.experiment.model.embedding.tie == "all"
     weights: dict[str, Tensor] = {}
     for ours, weight in checkpoints.named_weights(trained.model).items():
-        if (theirs := marian.name_of_layer_weight(ours)) is not None:
-            weights[theirs] = weight.contiguous()
-        elif ours in names:
-            theirs, vocabulary = names[ours]
-            weights[theirs] = _in_order(weight, vocabulary)
-        else:
-            assert ours == "output.bias_V"
-            weights[marian.BIAS] = _in_order(weight, target)[None]
+        theirs, side = marian.counterpart(ours)
+        if is_shared and theirs in marian.TABLES.values():
+            theirs = marian.SHARED
+        if side is not None:
+            rows = torch.empty_like(weight)
+            rows[torch.tensor(vocabularies[side].order)] = weight
+            weight = rows[None] if theirs == marian.BIAS else rows
+        weights[theirs] = weight.contiguous()
     return weights
-
-
-def _in_order(rows: Tensor, vocabulary: ImportedVocabulary) -> Tensor:
-    """Puts rows in the order of the ids of a vocabulary."""
-    ordered = torch.empty_like(rows)
-    ordered[torch.tensor(vocabulary.order)] = rows
-    return ordered
 
 
 def _positions(experiment: Experiment) -> int:
@@ -168,8 +147,8 @@ def _positions(experiment: Experiment) -> int:
 def _config(
     experiment: Experiment, source: ImportedVocabulary, target: ImportedVocabulary, positions: int
 ) -> dict[str, Any]:
-    encoder, decoder = _sides(experiment)
-    dropout, tie = experiment.model.dropout, experiment.model.embedding.tie
+    model, tie = experiment.model, experiment.model.embedding.tie
+    encoder: Any = model.encoder
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
@@ -179,24 +158,15 @@ def _config(
         "tie_word_embeddings": tie != "none",
         "d_model": encoder.size,
         **{
-            f"{side}_{key}": value
-            for side, config in (("encoder", encoder), ("decoder", decoder))
-            for key, value in (
-                ("layers", config.layers),
-                ("attention_heads", config.heads),
-                ("ffn_dim", config.feed_forward),
-            )
+            f"{side}_{theirs}": getattr(getattr(model, side), ours)
+            for side in ("encoder", "decoder")
+            for theirs, ours in marian.SIDE.items()
         },
         "activation_function": encoder.activation,
         "scale_embedding": encoder.scale_embedding,
-        "static_position_embeddings": True,
-        "normalize_before": False,
-        "normalize_embedding": False,
-        "add_final_layer_norm": False,
+        **marian.FIXED,
         "max_position_embeddings": positions,
-        "dropout": dropout.layers,
-        "attention_dropout": dropout.attention,
-        "activation_dropout": dropout.feed_forward,
+        **{theirs: getattr(model.dropout, ours) for theirs, ours in marian.DROPOUT.items()},
         "is_encoder_decoder": True,
         "dtype": "float32",
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +33,6 @@ _SYMBOLS = {(2, 3): "batch", (5, 7): "source", (3, 4): "steps"}
 _GATES = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 3, 1, 2)}
 """ONNX's order of the gates, as indices into torch's: z, r, n of r, z, n, and i, o, f, g of i, f, g, o."""
 
-Shape = tuple[int | str, ...]
-
 
 @dataclass(frozen=True)
 class Port:
@@ -42,7 +40,7 @@ class Port:
 
     name: str
     type: str
-    shape: Shape
+    shape: tuple[int | str, ...]
     """Sizes, or names of sizes that differ from call to call."""
 
 
@@ -56,7 +54,7 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class Graphs:
+class OnnxModel:
     """The two graphs of a model."""
 
     opset: int
@@ -189,7 +187,7 @@ class _Example:
 
 
 @torch.no_grad()
-def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
+def save(model: Seq2Seq[Any, Any], folder: Path) -> OnnxModel:
     """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder.
 
     Batch size, source length and, for a Transformer, the number of steps so far are dynamic. Tensors of memory and
@@ -197,25 +195,21 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
     """
     example, other = (_Example.of(model, *sizes) for sizes in zip(*_SYMBOLS, strict=True))
     memory, state = Fields.of(example.memory), Fields.of(example.first, example.state)
-    memory_shapes = _shapes(memory.tensors(example.memory), memory.tensors(other.memory))
-    state_shapes = _shapes(state.tensors(example.state), state.tensors(other.state))
+    memory_tensors, memory_sizes = _traced(memory.tensors(example.memory), memory.tensors(other.memory))
+    state_tensors, state_sizes = _traced(state.tensors(example.state), state.tensors(other.state))
     memory_names, state_names, next_names = memory.names("memory"), state.names("state"), state.names("next")
     step = _exported(
         StepGraph(model, memory, state),
-        (
-            example.source_BS[:, 0],
-            [tensor.clone(memory_format=torch.contiguous_format) for tensor in memory.tensors(example.memory)],
-            [tensor.clone(memory_format=torch.contiguous_format) for tensor in state.tensors(example.state)],
-        ),
-        ({0: "batch"}, [_symbols(shape) for shape in memory_shapes], [_symbols(shape) for shape in state_shapes]),
+        (example.source_BS[:, 0], memory_tensors, state_tensors),
+        ({0: "batch"}, memory_sizes, state_sizes),
         ["token", *memory_names, *state_names],
         ["logits", "weights", *next_names],
     )
     graph = step.model.graph
-    read = {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
-    dropped = {name for name in state_names if name not in read}
-    _drop(graph.inputs, {name for name in memory_names if name not in read} | dropped)
-    _drop(graph.outputs, {name for name, before in zip(next_names, state_names, strict=True) if before in dropped})
+    read = {"token"} | {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
+    dropped = {name for name, before in zip(next_names, state_names, strict=True) if before not in read}
+    graph.inputs[:] = [value for value in graph.inputs if value.name in read]
+    graph.outputs[:] = [value for value in graph.outputs if value.name not in dropped]
     memory, state = memory.only(read, "memory"), state.only(read, "state")
     encoder = _exported(
         EncoderGraph(model, memory, state),
@@ -226,19 +220,21 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> Graphs:
     )
     encoder.save(folder / ENCODER)
     step.save(folder / STEP)
-    return Graphs(OPSET, _graph(ENCODER, encoder), _graph(STEP, step))
+    return OnnxModel(OPSET, _graph(ENCODER, encoder), _graph(STEP, step))
 
 
-def _shapes(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> list[Shape]:
-    """Returns the shapes of an example's tensors, with names for sizes that differ in the other example."""
-    return [
-        tuple(size if size == second else _SYMBOLS[size, second] for size, second in zip(*shapes, strict=True))
-        for shapes in ((one.shape, other.shape) for one, other in zip(tensors, others, strict=True))
+def _traced(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> tuple[list[Tensor], list[dict[int, str]]]:
+    """Returns an example's tensors in memory of their own, and the names of their sizes that differ in the other
+    example, by dimension."""
+    symbols = [
+        {
+            dimension: _SYMBOLS[sizes]
+            for dimension, sizes in enumerate(zip(one.shape, other.shape, strict=True))
+            if sizes[0] != sizes[1]
+        }
+        for one, other in zip(tensors, others, strict=True)
     ]
-
-
-def _symbols(shape: Shape) -> dict[int, str]:
-    return {index: size for index, size in enumerate(shape) if isinstance(size, str)}
+    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors], symbols
 
 
 def _exported(
@@ -273,15 +269,11 @@ def _silence() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _drop(values: MutableSequence[Any], names: set[str]) -> None:
-    values[:] = [value for value in values if value.name not in names]
-
-
 def _graph(file: str, program: torch.onnx.ONNXProgram) -> Graph:
-    graph = program.model.graph
-    return Graph(file, tuple(map(_port, graph.inputs)), tuple(map(_port, graph.outputs)))
+    def ports(values: Sequence[Any]) -> tuple[Port, ...]:
+        shapes = [tuple(size if isinstance(size, int) else str(size.value) for size in each.shape) for each in values]
+        return tuple(
+            Port(value.name, value.dtype.numpy().name, shape) for value, shape in zip(values, shapes, strict=True)
+        )
 
-
-def _port(value: Any) -> Port:
-    shape = tuple(size if isinstance(size, int) else str(size.value) for size in value.shape)
-    return Port(value.name, value.dtype.numpy().name, shape)
+    return Graph(file, ports(program.model.graph.inputs), ports(program.model.graph.outputs))

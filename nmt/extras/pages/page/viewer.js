@@ -1,36 +1,28 @@
-// Shows the alignments that are in this file. Whatever is text goes into the page as textContent, never as HTML.
-"use strict";
+// Shows the alignments that are in this file.
 
 const SOURCE = 0;
 const TARGET = 1;
 const GAP = 8; // pixels that a space takes at most
 const TOLD = 5; // words that are named beside a word
 
+// Kinds of cells in the order of drawing: what is drawn first is covered by what follows. A mark is a shape around (0, 0).
 const KINDS = {
-  link: "link",
-  sure: "right, sure",
-  possible: "right, possible",
-  wrong: "wrong",
-  missed: "missed",
-  open: "possible, not linked",
+  open: { name: "possible, not linked" },
+  link: { name: "link" },
+  possible: { name: "right, possible", mark: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z" },
+  sure: { name: "right, sure", mark: "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z" },
+  missed: { name: "missed", mark: "M0-5L5 0L0 5L-5 0z" },
+  wrong: { name: "wrong", mark: "M-4-4L4 4M-4 4L4-4" },
 };
-
-// The shape of each kind, around (0, 0).
-const MARKS = {
-  sure: "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
-  possible: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
-  wrong: "M-4-4L4 4M-4 4L4-4",
-  missed: "M0-5L5 0L0 5L-5 0z",
-};
-
-const ORDER = ["open", "link", "possible", "sure", "missed", "wrong"]; // what is drawn first is covered by what follows
+const ORDER = Object.keys(KINDS);
 
 const at = (id) => document.getElementById(id);
 const meta = JSON.parse(at("meta").textContent);
 const pairs = [];
 for (const block of document.querySelectorAll("script.pairs")) {
   for (const [source, target, views, gold, told] of JSON.parse(block.textContent)) {
-    const known = gold && readGold(gold, source.length);
+    const [sure, possible] = (gold ?? []).map((links) => new Set(cells(links, source.length)));
+    const known = gold && { sure, possible };
     pairs.push({ number: told?.title ?? pairs.length + 1, words: [source, target], views, gold: known, texts: told?.texts ?? [] });
   }
   block.remove(); // what is on show is all that the document keeps
@@ -43,33 +35,11 @@ wide.onchange();
 let listed = pairs; // those that pass the filter, in order
 let cards = []; // those on show
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children); // strings become text
-  return made;
-}
-
-function drawing(name) {
-  const svg = at("drawing").content.firstElementChild.cloneNode();
-  svg.setAttribute("class", name);
-  return svg;
-}
-
-function shape(svg, name, path, place) {
-  const made = document.createElementNS(svg.namespaceURI, "path");
-  made.setAttribute("class", name);
-  made.setAttribute("d", path);
-  if (place) made.setAttribute("transform", `translate(${place[0]} ${place[1]})`);
-  svg.append(made);
-  return made;
+function drawing(name, attributes = {}) {
+  return withAttributes(at("drawing").content.firstElementChild.cloneNode(), { class: name, ...attributes });
 }
 
 // ---- numbers. A cell of the matrix is known by its place in it, target * sources + source.
-
-function readGold([sure, possible], sources) {
-  return { sure: new Set(cells(sure, sources)), possible: new Set(cells(possible, sources)) };
-}
 
 function cells(flat, sources) {
   const found = [];
@@ -106,8 +76,8 @@ function kinds(pair) {
 }
 
 function count(found) {
-  const counts = { link: 0, sure: 0, possible: 0, wrong: 0, missed: 0, open: 0 };
-  for (const kind of found.values()) counts[kind] += 1;
+  const counts = Object.fromEntries(ORDER.map((kind) => [kind, 0]));
+  for (const kind of found) counts[kind] += 1;
   return counts;
 }
 
@@ -142,7 +112,7 @@ function list() {
     const length = ({ words }) => words[SOURCE].length + words[TARGET].length;
     listed.sort((one, other) => length(other) - length(one));
   } else if (state.order !== "file") {
-    const rates = new Map(listed.map((pair) => [pair, errorRate(count(kinds(pair)))]));
+    const rates = new Map(listed.map((pair) => [pair, errorRate(count(kinds(pair).values()))]));
     const sign = state.order === "worst" ? -1 : 1;
     listed.sort((one, other) => sign * (rates.get(one) - rates.get(other)));
   }
@@ -153,12 +123,7 @@ function summarize() {
   const all = number(pairs.length, "pair");
   let told = listed.length === pairs.length ? all : `${listed.length.toLocaleString("en")} of ${all}`;
   if (meta.gold && listed.length) {
-    const total = { sure: 0, possible: 0, wrong: 0, missed: 0 };
-    for (const pair of listed) {
-      const counts = count(kinds(pair));
-      for (const kind of Object.keys(total)) total[kind] += counts[kind];
-    }
-    told += `, AER ${percent(errorRate(total))}`;
+    told += `, AER ${percent(errorRate(count(listed.flatMap((pair) => [...kinds(pair).values()]))))}`;
   }
   at("status").textContent = told;
 }
@@ -183,8 +148,7 @@ function show() {
     pager.querySelector(".page").max = pages();
     pager.querySelector(".pages").textContent = `of ${pages().toLocaleString("en")}`;
     for (const button of pager.querySelectorAll("button")) {
-      const back = ["first", "previous"].includes(button.dataset.go);
-      button.disabled = back ? state.page === 0 : state.page === pages() - 1;
+      button.disabled = state.page === (["first", "previous"].includes(button.dataset.go) ? 0 : pages() - 1);
     }
   }
   draw();
@@ -208,8 +172,17 @@ function card(pair) {
   const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
   const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...pair.texts.map(line));
   const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
-  if (state.layout === "matrix") addMatrix(made);
-  else addTies(made);
+  if (state.layout === "matrix") {
+    const label = "Weights in per cent: a row for each target word, a column for each source word";
+    Object.assign(made, weightTable(label, ...sides));
+    made.cells.forEach((cell, place) => { cell.dataset.cell = place; });
+    article.append(made.matrix);
+  } else {
+    made.svg = drawing("links");
+    made.ties = element("div", { class: "ties" });
+    article.append(made.ties);
+    arrange(made, { rows: sides.map((words) => words.map(() => 0)), count: 1, directions: ["auto", "auto"] });
+  }
   listen(made);
   return made;
 }
@@ -229,13 +202,6 @@ function word(text, side, place) {
     made.classList.toggle("found", state.terms.some((term) => own.includes(term)));
   }
   return made;
-}
-
-function addTies(made) {
-  made.svg = drawing("links");
-  made.ties = element("div", { class: "ties" });
-  made.article.append(made.ties);
-  arrange(made, { rows: made.sides.map((words) => words.map(() => 0)), count: 1, directions: ["auto", "auto"] });
 }
 
 // Source and target in rows by turns, as in a score, so that most links are between neighbours.
@@ -260,49 +226,24 @@ function measure(made) {
   const directions = [...made.ties.querySelectorAll(".words")].map((line) => getComputedStyle(line).direction);
   const most = Math.max(1, ...widths.map((side) => side.length));
   for (let count = 1; ; count += 1) {
-    const rows = widths.map((side) => spread(side, count));
-    if (count === most || rows.every((row, side) => fits(widths[side], row, room))) return { rows, count, directions };
+    const sides = widths.map((side) => spread(side, count));
+    const fits = sides.every(({ taken }) => taken.every((width) => width <= room + GAP));
+    if (fits || count === most) return { rows: sides.map(({ rows }) => rows), count, directions };
   }
 }
 
+// The row of each word of a side, and the width that each row takes.
 function spread(widths, count) {
   const total = widths.reduce((sum, width) => sum + width, 0);
+  const taken = Array(count).fill(0);
   let before = 0;
-  return widths.map((width) => {
+  const rows = widths.map((width) => {
+    const row = Math.floor((count * (before + width / 2)) / total);
     before += width;
-    return Math.floor((count * (before - width / 2)) / total);
-  });
-}
-
-function fits(widths, rows, room) {
-  const taken = [];
-  widths.forEach((width, index) => {
-    taken[rows[index]] = (taken[rows[index]] ?? 0) + width;
-  });
-  return taken.every((width) => width <= room + GAP);
-}
-
-function addMatrix(made) {
-  const [sources, targets] = made.sides;
-  const head = element("tr", {}, element("td"), ...sources.map((each) => element("th", { scope: "col" }, each)));
-  made.cells = [];
-  const rows = targets.map((each) => {
-    const row = element("tr", {}, element("th", { scope: "row" }, each));
-    for (let source = 0; source < sources.length; source += 1) {
-      const cell = element("td");
-      cell.dataset.cell = made.cells.length;
-      made.cells.push(cell);
-      row.append(cell);
-    }
+    taken[row] += width;
     return row;
   });
-  made.matrix = element(
-    "div",
-    { class: "matrix" },
-    element("table", { "aria-label": "Weights in per cent: a row for each target word, a column for each source word" },
-      element("thead", {}, head), element("tbody", {}, ...rows)),
-  );
-  made.article.append(made.matrix);
+  return { rows, taken };
 }
 
 // Puts links and weights of the view and threshold of now into all cards.
@@ -310,7 +251,7 @@ function draw() {
   for (const made of cards) {
     made.weights = weights(made.pair);
     made.kinds = kinds(made.pair);
-    const counts = count(made.kinds);
+    const counts = count(made.kinds.values());
     const linked = counts.link + counts.sure + counts.possible + counts.wrong;
     const facts = [number(linked, "link")];
     const largest = made.pair.views[state.view][2]; // where weights are shares of it
@@ -327,57 +268,47 @@ function tie(made) {
   const { svg, sides, kinds, weights } = made;
   const origin = svg.parentElement.getBoundingClientRect();
   const boxes = sides.map((words) => words.map((each) => each.getBoundingClientRect()));
-  const join = state.layout === "columns" ? joinAcross : joinDown;
   svg.replaceChildren();
   const drawn = [...kinds].sort(([, one], [, other]) => ORDER.indexOf(one) - ORDER.indexOf(other));
   const marks = [];
   for (const [cell, kind] of drawn) {
-    const [source, target] = [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
+    const [source, target] = placesOf(cell, sides);
     const { path, middle } = join(boxes[SOURCE][source], boxes[TARGET][target], origin);
-    const line = shape(svg, `tie ${kind}`, path);
-    line.dataset.cell = cell;
+    const line = shape(svg, "path", { class: `tie ${kind}`, d: path, "data-cell": cell });
     if (kind === "link") line.style.strokeWidth = 1.25 + (2.25 * Math.abs(weights[cell])) / 255;
-    if (MARKS[kind]) marks.push([kind, middle, cell]);
+    if (KINDS[kind].mark) marks.push({ class: `mark ${kind}`, d: KINDS[kind].mark, transform: `translate(${middle})`, "data-cell": cell });
   }
-  for (const [kind, middle, cell] of marks) shape(svg, `mark ${kind}`, MARKS[kind], middle).dataset.cell = cell;
+  for (const mark of marks) shape(svg, "path", mark);
 }
 
-function joinDown(source, target, origin) {
-  const isBelow = target.top > source.top;
-  const x1 = (source.left + source.right) / 2 - origin.left;
-  const x2 = (target.left + target.right) / 2 - origin.left;
-  const y1 = (isBelow ? source.bottom : source.top) - origin.top;
-  const y2 = (isBelow ? target.top : target.bottom) - origin.top;
-  const y = (y1 + y2) / 2;
-  return { path: `M${x1} ${y1}C${x1} ${y} ${x2} ${y} ${x2} ${y2}`, middle: [(x1 + x2) / 2, y] };
+function placesOf(cell, sides) {
+  return [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
 }
 
-function joinAcross(source, target, origin) {
-  const [x1, x2] = [source.right - origin.left, target.left - origin.left];
-  const y1 = (source.top + source.bottom) / 2 - origin.top;
-  const y2 = (target.top + target.bottom) / 2 - origin.top;
-  const x = (x1 + x2) / 2;
-  return { path: `M${x1} ${y1}C${x} ${y1} ${x} ${y2} ${x2} ${y2}`, middle: [x, (y1 + y2) / 2] };
+// The curve between the sides of two words that face each other, and its middle.
+function join(source, target, origin) {
+  const isAcross = state.layout === "columns";
+  const [near, far, low, high] = isAcross ? ["left", "right", "top", "bottom"] : ["top", "bottom", "left", "right"];
+  const [from, to] = target[near] > source[near] ? [source[far], target[near]] : [source[near], target[far]];
+  const [begin, end] = [from - origin[near], to - origin[near]];
+  const [one, other] = [source, target].map((box) => (box[low] + box[high]) / 2 - origin[low]);
+  const half = (begin + end) / 2;
+  const points = [[one, begin], [one, half], [other, half], [other, end], [(one + other) / 2, half]];
+  const [start, ...rest] = isAcross ? points.map(([x, y]) => [y, x]) : points;
+  return { path: `M${start}C${rest.slice(0, 3)}`, middle: rest[3] };
 }
 
 function fill({ cells, kinds, weights, sides }) {
   cells.forEach((cell, place) => {
-    const share = weights[place] / 255;
-    const kind = kinds.get(place);
-    const rounded = Math.round(100 * share);
-    cell.style.setProperty("--weight", Math.abs(share).toFixed(3));
+    const [share, kind] = [weights[place] / 255, kinds.get(place)];
+    const [source, target] = placesOf(place, sides);
     cell.className = kind ?? "";
     cell.classList.toggle("negative", share < 0);
-    cell.replaceChildren(rounded ? String(rounded) : "");
-    const [source, target] = [place % sides[SOURCE].length, Math.floor(place / sides[SOURCE].length)];
-    const pair = `${sides[SOURCE][source].textContent} – ${sides[TARGET][target].textContent}`;
-    cell.title = `${pair}: ${percent(share)} %${kind ? `, ${KINDS[kind]}` : ""}`;
-    if (MARKS[kind]) {
-      const svg = drawing("");
-      svg.setAttribute("viewBox", "-6 -6 12 12");
-      shape(svg, `mark ${kind}`, MARKS[kind]);
-      cell.append(svg);
-    }
+    setWeight(cell, share, sides[SOURCE][source], sides[TARGET][target], kind ? `, ${KINDS[kind].name}` : "");
+    if (!KINDS[kind]?.mark) return;
+    const svg = drawing("", { viewBox: "-6 -6 12 12" });
+    shape(svg, "path", { class: `mark ${kind}`, d: KINDS[kind].mark });
+    cell.append(svg);
   });
 }
 
@@ -448,7 +379,8 @@ function listen(made) {
   });
   article.addEventListener("pointerleave", () => settle(made));
   article.addEventListener("focusin", (event) => {
-    rove(made, ...place(event.target));
+    const [side, index] = place(event.target);
+    made.sides[side].forEach((each, other) => { each.tabIndex = other === index ? 0 : -1; }); // Tab comes back to it
     settle(made);
   });
   article.addEventListener("focusout", () => setTimeout(settle, 0, made));
@@ -479,14 +411,12 @@ function press(made, [side, index], key) {
   const leftward = !upright && state.layout === "lines" && getComputedStyle(made.sides[side][index].parentElement).direction === "rtl";
   const [back, on] = upright ? ["ArrowUp", "ArrowDown"] : leftward ? ["ArrowRight", "ArrowLeft"] : ["ArrowLeft", "ArrowRight"];
   const last = made.sides[side].length - 1;
+  const moves = { Home: 0, End: last, [back]: Math.max(0, index - 1), [on]: Math.min(last, index + 1) };
   if (key === "Enter" || key === " ") keep(made, [side, index]);
   else if (key === "Escape") {
     state.pins.delete(made.pair);
     settle(made);
-  } else if (key === back) go(made, side, Math.max(0, index - 1));
-  else if (key === on) go(made, side, Math.min(last, index + 1));
-  else if (key === "Home") go(made, side, 0);
-  else if (key === "End") go(made, side, last);
+  } else if (key in moves) go(made, side, moves[key]);
   else if (key.startsWith("Arrow")) {
     const shares = others(made, [side, index]);
     if (shares.length) go(made, 1 - side, shares.indexOf(Math.max(...shares)));
@@ -498,24 +428,17 @@ function go(made, side, index) {
   made.sides[side][index].focus();
 }
 
-// Tab comes to one word of a side, the one that had the focus last.
-function rove(made, side, index) {
-  made.sides[side].forEach((each, other) => {
-    each.tabIndex = other === index ? 0 : -1;
-  });
-}
-
 // ---- what is shown
 
 function legend() {
   const shown = meta.gold ? ["sure", "possible", "wrong", "missed", "open"] : [];
   at("legend").replaceChildren(
     ...shown.map((kind) => {
-      const svg = drawing("");
-      svg.setAttribute("viewBox", "0 0 38 16");
-      shape(svg, `tie ${kind}`, "M2 8H36");
-      if (MARKS[kind]) shape(svg, `mark ${kind}`, MARKS[kind], [19, 8]);
-      return element("span", {}, svg, KINDS[kind]);
+      const { name, mark } = KINDS[kind];
+      const svg = drawing("", { viewBox: "0 0 38 16" });
+      shape(svg, "path", { class: `tie ${kind}`, d: "M2 8H36" });
+      if (mark) shape(svg, "path", { class: `mark ${kind}`, d: mark, transform: "translate(19 8)" });
+      return element("span", {}, svg, name);
     }),
   );
 }
@@ -532,14 +455,18 @@ function on(id, kind, act) {
   at(id).addEventListener(kind, (event) => act(event.target.value));
 }
 
+// Shows the first page of another choice of pairs.
+function restart(changes) {
+  Object.assign(state, { page: 0, ...changes });
+  list();
+  show();
+}
+
 let waiting = 0;
 on("filter", "input", (value) => {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    state.terms = fold(value).split(/\s+/).filter(Boolean);
-    state.page = 0;
-    list();
-    show();
+    restart({ terms: fold(value).split(/\s+/).filter(Boolean) });
   }, 120);
 });
 on("view", "change", (value) => {
@@ -553,12 +480,7 @@ on("threshold", "input", (value) => {
   draw();
 });
 on("threshold", "change", relist);
-on("order", "change", (value) => {
-  state.order = value;
-  state.page = 0;
-  list();
-  show();
-});
+on("order", "change", (order) => restart({ order }));
 on("size", "change", (value) => {
   const first = state.page * state.size;
   state.size = Number(value);
@@ -576,10 +498,7 @@ for (const choice of document.querySelectorAll("[name=layout]")) {
 // After a change of links, by which pairs may be sorted.
 function relist() {
   const sorted = state.order === "worst" || state.order === "best";
-  if (sorted) list();
-  else summarize();
-  if (sorted) show();
-  else draw();
+  for (const act of sorted ? [list, show] : [summarize, draw]) act();
 }
 
 function follow(pager, top) {

@@ -19,18 +19,18 @@ from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
 from nmt.evaluation.translation import scores, warn_of_bleu
 from nmt.experiment import Experiment
+from nmt.extras.pages.draw import draw_by_length, draw_chart, draw_model, plot_alignment, save
 from nmt.extras.pages.report import writer
 from nmt.extras.pages.report.attention import looks
-from nmt.extras.pages.report.charts import length_chart, look_charts, snapshot_charts, training_charts
-from nmt.extras.pages.report.draw import draw, draw_model, save
+from nmt.extras.pages.report.charts import length_charts, look_charts, snapshot_charts, training_charts
 from nmt.extras.pages.report.model_summary import facts_of, origin_of, parts_of
-from nmt.extras.pages.report.record import Corpus, Run, Sample, Snapshots, Translated
-from nmt.extras.pages.score_plot import draw_by_length
-from nmt.training import folders, metrics
+from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus, ValidationTranslations
+from nmt.training import metrics, run_directory
 from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest, run_of
 
 if TYPE_CHECKING:
-    from nmt.alignment.formats import Alignment
+    from matplotlib.figure import Figure
+
     from nmt.translator.translation import Translation
     from nmt.translator.translator import Translator
 
@@ -209,9 +209,9 @@ def _run(
     return replace(run, translated=_translated(translator, validated, found, samples)), validated
 
 
-def _corpus(prepared: PreparedData) -> Corpus:
+def _corpus(prepared: PreparedData) -> TrainingCorpus:
     train = prepared.train
-    return Corpus(prepared.report, np.bincount(train.source_lengths), np.bincount(train.target_lengths))
+    return TrainingCorpus(prepared.report, np.bincount(train.source_lengths), np.bincount(train.target_lengths))
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
@@ -219,7 +219,7 @@ def _snapshots(folder: Path) -> Snapshots | None:
     change of the option, are left out."""
     from nmt.alignment.formats import read_jsonl
 
-    noted = [(update, path, list(read_jsonl(path))) for update, path in folders.snapshots(folder)]
+    noted = [(update, path, list(read_jsonl(path))) for update, path in run_directory.snapshot_paths(folder)]
     count = min((len(found) for *_, found in noted), default=0)
     if count == 0:
         return None
@@ -239,7 +239,7 @@ def _snapshots(folder: Path) -> Snapshots | None:
 
 def _translated(
     translator: Translator, validated: _Validated, found: Sequence[Translation], samples: int
-) -> Translated:
+) -> ValidationTranslations:
     sources, references, hypotheses = validated.sources, validated.references, validated.hypotheses
     matrices = None
     limit = translator.search.max_source_tokens
@@ -249,7 +249,7 @@ def _translated(
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         matrices = [each.weights_TS for each in pairs]
     warn_of_bleu(references)
-    return Translated(
+    return ValidationTranslations(
         sentences=len(sources),
         scores=scores(hypotheses, references),
         lengths=by_length(sources, hypotheses, references),
@@ -302,21 +302,27 @@ def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Val
 def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     """Draws every picture of the page."""
     names = [run.name for run in runs]
-    lengths = length_chart(runs)
-    charts = [*training_charts(runs), *([] if lengths is None else [lengths]), *look_charts(runs)]
-    for chart in [*charts, *snapshot_charts(runs)]:
-        save(draw(chart, names), folder, chart.key)
+    charts = [*training_charts(runs), *length_charts(runs), *look_charts(runs), *snapshot_charts(runs)]
+    for chart in charts:
+        save_picture(draw_chart(chart, names), folder, chart.key)
     series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
     if any(series.values()):
-        save(draw_by_length(series), folder, "by-length")
-    from nmt.extras.pages.plot import plot_alignment
-
+        save_picture(draw_by_length(series), folder, "by-length")
     for place, run in enumerate(runs, 1):
         of = f"-{place}" if len(runs) > 1 else ""
-        save(draw_model(run.parts), folder, f"model{of}")
+        save_picture(draw_model(run.parts), folder, f"model{of}")
         sides = run.facts.get("languages", "").split(" → ")
         for sample in () if run.translated is None else run.translated.samples:
-            pair: Alignment = sample.alignment
-            for format_ in ("svg", "png"):
-                path = folder / f"attention{of}-{sample.number:06}.{format_}"
-                plot_alignment(pair, path, languages=sides if len(sides) == 2 else None)
+            figure = plot_alignment(sample.alignment, languages=sides if len(sides) == 2 else None)
+            save_picture(figure, folder, f"attention{of}-{sample.number:06}")
+
+
+def save_picture(figure: Figure, folder: Path, name: str) -> None:
+    """Writes a figure as SVG and as PNG. Raises InputError if it cannot be written."""
+    for format in ("svg", "png"):
+        path = folder / f"{name}.{format}"
+        try:
+            with whole_file(path) as partial:
+                save(figure, partial, format)
+        except OSError as error:
+            raise InputError(f"--pictures {folder}: cannot write {path.name}: {error.strerror}") from None

@@ -20,7 +20,7 @@ _WIDTH_OF_BARS = 0.25
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A line of a chart."""
 
     run: int
@@ -44,7 +44,7 @@ class Chart:
     title: str
     x_label: str
     y_label: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     x_end: float | None = None
     """End of the x axis, which begins at 0, so that charts can be compared; None means that the axis fits the lines."""
     log: bool = False
@@ -52,7 +52,7 @@ class Chart:
     steps: bool = False
     """If True, the chart is a histogram: a value for each step to the left and the right of x."""
 
-    def look(self, line: Line) -> tuple[int, int]:
+    def look(self, line: ChartLine) -> tuple[int, int]:
         """Chooses the numbers of the colour and of the dashes of a line. Runs differ by colour and figures by dashes;
         if there is only one run or one figure, lines differ by both."""
         has_runs = line.run > 0 or len({each.run for each in self.lines}) > 1
@@ -102,7 +102,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
                 if (kind, figure) == ("train", "loss") and run.origin is not None and run.origin.smoothing:
                     name = f"training, with label smoothing {run.origin.smoothing:g}"
                 if x:
-                    lines.append(Line(place, name, x, y, kind=number, single=kind == "average"))
+                    lines.append(ChartLine(place, name, x, y, kind=number, single=kind == "average"))
         if lines:
             found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), end, log=curve.log))
     return found
@@ -128,7 +128,7 @@ def points(
     return tuple(x for x, _ in kept), tuple(y for _, y in kept)
 
 
-def length_chart(runs: Sequence[Run]) -> Chart | None:
+def length_charts(runs: Sequence[Run]) -> list[Chart]:
     """Draws the lengths of the training sentences. The longest one per cent are left out, because they would hide the
     others."""
     lines = []
@@ -138,10 +138,9 @@ def length_chart(runs: Sequence[Run]) -> Chart | None:
             for number, (name, counts) in enumerate(sides):
                 last = int(np.searchsorted(np.cumsum(counts), 0.99 * counts.sum())) + 1
                 share = 100 * counts[:last] / max(counts.sum(), 1)
-                lines.append(Line(place, name, tuple(map(float, range(last))), tuple(share.tolist()), number))
-    if not lines:
-        return None
-    return Chart("lengths", "Sentence lengths", "subwords", "% of the sentences", tuple(lines), steps=True)
+                lines.append(ChartLine(place, name, tuple(map(float, range(last))), tuple(share.tolist()), number))
+    title = "Sentence lengths"
+    return [Chart("lengths", title, "subwords", "% of the sentences", tuple(lines), steps=True)] if lines else []
 
 
 def look_charts(runs: Sequence[Run]) -> list[Chart]:
@@ -150,8 +149,8 @@ def look_charts(runs: Sequence[Run]) -> list[Chart]:
     for place, run in enumerate(runs):
         if run.translated is not None and run.translated.looks is not None:
             looks = run.translated.looks
-            entropy.append(Line(place, "entropy", *_histogram(looks.entropies)))
-            coverage.append(Line(place, "coverage", *_histogram(looks.coverages)))
+            entropy.append(ChartLine(place, "entropy", *_histogram(looks.entropies)))
+            coverage.append(ChartLine(place, "coverage", *_histogram(looks.coverages)))
     if not entropy:
         return []
     return [
@@ -166,8 +165,8 @@ def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
     for place, run in enumerate(runs):
         if run.snapshots is not None:
             x = tuple(map(float, run.snapshots.updates))
-            entropy.append(Line(place, "entropy", x, tuple(each.entropy for each in run.snapshots.looks)))
-            left_out.append(Line(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
+            entropy.append(ChartLine(place, "entropy", x, tuple(each.entropy for each in run.snapshots.looks)))
+            left_out.append(ChartLine(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
     if not entropy:
         return []
     end, share = _last_update(runs), "% of source subwords"

@@ -14,7 +14,7 @@ from nmt.cli.options import with_options
 
 
 @dataclass(frozen=True)
-class ReportOptions:
+class RunReportOptions:
     """The options of `nmt report`."""
 
     runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...")] = None
@@ -42,8 +42,8 @@ CONFLICTS = (
 )  # fmt: skip
 
 
-@with_options(ReportOptions, CONFLICTS)
-def report(options: ReportOptions) -> None:
+@with_options(RunReportOptions, CONFLICTS)
+def report(options: RunReportOptions) -> None:
     """Show runs on one HTML page: curves, corpus, model, translations, attention.
 
     The page is one file that needs no network. Curves of several runs share a chart, and translations of the same

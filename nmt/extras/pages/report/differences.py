@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 
@@ -11,30 +10,13 @@ def marked(text: str, other: str) -> tuple[str, ...]:
     common subsequence with ``other``, as difflib finds it. All parts together are the text's words, with single spaces
     between them."""
     words = text.split()
-    blocks = SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks()
-    parts: list[str] = []
-    end = 0
-    for block in blocks:
-        parts += [_joined(words[end : block.a]), _joined(words[block.a : block.a + block.size])]
-        end = block.a + block.size
-    return _spaced(parts)
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " ".join(words)
-
-
-def _spaced(parts: Sequence[str]) -> tuple[str, ...]:
-    """Yields unmarked and marked parts alternately, beginning with an unmarked one; spaces between parts belong to the
-    unmarked ones."""
-    found = [""]
-    for place, part in enumerate(parts):
-        is_marked = place % 2 == 0
-        if not part:
-            continue
-        if is_marked:
-            found[-1] += " " if found[-1] else ""
-            found += [part, ""]
-        else:
-            found[-1] += f" {part}" if len(found) > 1 or found[-1] else part
-    return tuple(found if found[-1] or len(found) == 1 else found[:-1])
+    parts, end = [""], 0  # spaces between parts belong to the unmarked ones
+    for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
+        missing, shared = " ".join(words[end:start]), " ".join(words[start : start + size])
+        end = start + size
+        if missing:
+            parts[-1] += " " if parts[-1] else ""
+            parts += [missing, ""]
+        if shared:
+            parts[-1] += f" {shared}" if len(parts) > 1 or parts[-1] else shared
+    return tuple(parts if parts[-1] or len(parts) == 1 else parts[:-1])

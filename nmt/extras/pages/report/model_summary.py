@@ -13,23 +13,24 @@ from pathlib import Path
 from platform import platform, python_version
 from typing import Any
 
-from nmt.alignment.explanation import explanation
 from nmt.config.structure import dump
 from nmt.core import cpu
 from nmt.core.errors import InputError
 from nmt.core.version import VERSION
 from nmt.data.tokenizer import TokenizerPair
 from nmt.experiment import FILE, Experiment
-from nmt.extras.pages.report.record import Origin, Part
+from nmt.extras.pages.report.record import ModelPart, Origin
 from nmt.models.config import AnyDecoder, AnyEncoder, EmbeddingsEncoderConfig, ModelConfig
 from nmt.models.names import part_of
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ContextSourceConfig
-from nmt.training import folders
+from nmt.training import run_directory
 from nmt.training.validation import deciding_metric, rank
 
 
-def facts_of(experiment: Experiment, parts: Sequence[Part], metrics: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def facts_of(
+    experiment: Experiment, parts: Sequence[ModelPart], metrics: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
@@ -62,7 +63,7 @@ def model_in_words(model: ModelConfig) -> str:
     return f"{encoder}, {decoder}, {model.attention.score.kind} attention by {model.attention.weights.kind}"
 
 
-def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
+def parts_of(experiment: Experiment, run: Path) -> tuple[ModelPart, ...]:
     """Lists the parts of a run's model, with the numbers of their parameters if its vocabulary exists."""
     model = experiment.model
     counts: Mapping[str, int] | None
@@ -86,7 +87,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[Part, ...]:
         "output": (tied,),
     }
     return tuple(
-        Part(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
+        ModelPart(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
     )
 
 
@@ -96,7 +97,7 @@ def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, i
     from nmt.translator.loading import build_model
 
     with on_meta_device():
-        model = build_model(experiment, tokenizers)
+        model = build_model(experiment.model, tokenizers)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         part = part_of(name)
@@ -161,14 +162,14 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
     if experiment.data.imported is not None:
         details = {"command": f"nmt import hf, of {experiment.data.imported.name}"}
-    newest, state = folders.latest(folder), None
+    newest, state = run_directory.latest_checkpoint(folder), None
     with suppress(InputError):  # the figures of a damaged checkpoint are shown nevertheless
-        state = None if newest is None else folders.read_state(newest)
+        state = None if newest is None else run_directory.read_state(newest)
     if newest is not None and state is not None:
         position = state.get("position")
         seconds = position.get("seconds") if isinstance(position, dict) else None
         duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
-        written = datetime.fromtimestamp((newest / folders.STATE).stat().st_mtime)
+        written = datetime.fromtimestamp((newest / run_directory.STATE).stat().st_mtime)
         details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
         if "machine" in state:  # runs of older releases do not have it
             details["trained on"] = str(state["machine"])
@@ -181,5 +182,5 @@ def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> 
     search = experiment.search
     words = "sampling" if search.sampling or search.consensus else search_in_words(search.beam)
     heads = sum(fnmatchcase(name, experiment.alignment.heads) for name in experiment.model.head_names)
-    links = explanation(experiment.alignment, heads)
+    links = experiment.alignment.explanation(heads)
     return Origin(details, dump(experiment), words, links, experiment.training.label_smoothing)

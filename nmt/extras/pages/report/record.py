@@ -13,12 +13,12 @@ from nmt.alignment.formats import Alignment
 from nmt.data.report import Report
 from nmt.evaluation.bootstrap import PairedComparison
 from nmt.evaluation.by_length import LengthScores
-from nmt.evaluation.translation import Score
+from nmt.evaluation.translation import MetricScore
 from nmt.extras.pages.report.attention import Looks
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """A part of a model."""
 
     name: str
@@ -29,7 +29,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TrainingCorpus:
     """The training corpus of a model."""
 
     report: Report
@@ -52,11 +52,11 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Translated:
+class ValidationTranslations:
     """The translation of a model's validation set."""
 
     sentences: int
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
     lengths: tuple[LengthScores, ...]
     looks: Looks | None
     """Figures of attention; None if the model has no attention."""
@@ -101,9 +101,9 @@ class Run:
     """Facts about the run, by their names."""
     metrics: tuple[Mapping[str, Any], ...]
     """The lines of metrics.jsonl."""
-    parts: tuple[Part, ...]
-    corpus: Corpus | None
-    translated: Translated | None
+    parts: tuple[ModelPart, ...]
+    corpus: TrainingCorpus | None
+    translated: ValidationTranslations | None
     snapshots: Snapshots | None
     notes: tuple[str, ...]
     origin: Origin | None = None

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
 from itertools import zip_longest
 
 from nmt.evaluation.by_length import FEW
+from nmt.extras.pages.draw import chart_points, draw_by_length, draw_chart, draw_model, inline_svg
 from nmt.extras.pages.report.attention import LITTLE, MUCH
-from nmt.extras.pages.report.charts import Chart, length_chart, look_charts, snapshot_charts, training_charts
+from nmt.extras.pages.report.charts import Chart, length_charts, look_charts, snapshot_charts, training_charts
 from nmt.extras.pages.report.differences import marked
-from nmt.extras.pages.report.draw import draw_model, drawing, inline_svg, lengths_svg
-from nmt.extras.pages.report.record import Corpus, Run, Sample, Snapshots
-from nmt.extras.pages.viewer import PageRecord, meta_block, pairs_block, part, quantized, record, script_json
+from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus
+from nmt.extras.pages.viewer import PageRecord, meta_block, page_file, pairs_block, quantized, record, script_json
+from nmt.extras.pages.viewer import page as frame
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -35,30 +35,22 @@ def page(runs: Sequence[Run]) -> str:
         "configuration": ("Configuration", _configurations(runs)),
     }
     shown = {id_: section for id_, section in sections.items() if section[1]}
-    title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}"
-    links = " ".join(f'<a href="#{id_}">{escape(heading)}</a>' for id_, (heading, _) in shown.items())
+    title = escape(runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}")
+    links = " ".join(f'<a href="#{id_}">{heading}</a>' for id_, (heading, _) in shown.items())
     body = "".join(
-        f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{escape(heading)}</h2>\n'
+        f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{heading}</h2>\n'
         f"{inner}</section>\n"
         for id_, (heading, inner) in shown.items()
     )
-    blocks = [
-        ("<!-- title -->", escape(title)),
-        ("/* viewer.css */\n", part("viewer.css")),
-        ("/* report.css */\n", _file("report.css")),
-        ("<!-- title -->", escape(title)),
-        ("<!-- facts -->", _summary(runs)),
-        ("<!-- links -->", links),
-        ("<!-- notes -->\n", _notes(runs)),
-        ("<!-- sections -->\n", body),
-        ("<!-- programs -->\n", _programs(runs)),
-    ]
-    rest = _file("report.html")
-    pieces = []
-    for place, block in blocks:  # in the order of the file, so that inserted text is not replaced again
-        before, _, rest = rest.partition(place)
-        pieces += [before, block]
-    return "".join([*pieces, rest])
+    body = (
+        f'<body class="report">\n<header class="head"><h1>{title}</h1><p class="facts">{_summary(runs)}</p></header>\n'
+        f'<nav class="contents" aria-label="Contents">{links}</nav>\n<main>\n{_notes(runs)}{body}</main>'
+    )
+    samples = _samples(runs)
+    programs = ["common.js", *(["viewer.js"] if samples else []), "report.js"]
+    missing = "Translations and the values of charts"
+    begin, end = frame(title=f"{title} – nmt report", body=body, missing=missing, programs=programs)
+    return f"{begin}{_data(runs, samples) if samples else ''}{end}"
 
 
 def _colour(place: int) -> str:
@@ -83,29 +75,19 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str =
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
+        f'<div class="table" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
         f"<thead><tr>{top}</tr></thead><tbody>\n{lines}</tbody></table></div>\n"
     )
 
 
-def _file(name: str) -> str:
-    return (files("nmt.extras.pages.report") / "page" / name).read_text(encoding="utf-8")
-
-
-def _programs(runs: Sequence[Run]) -> str:
-    """Writes the data and programs of the page's contents."""
-    found = ""
-    if _samples(runs):
-        rules = {run.name: run.origin.links for run in runs if run.origin is not None}
-        if len(set(rules.values())) > 1:
-            rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
-        explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
-        found += meta_block(
-            {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
-        )
-        found += pairs_block([_pair(runs, place, sample) for place, sample in _samples(runs)])
-        found += f"<script>\n{part('viewer.js')}</script>\n"
-    return f"{found}<script>\n{_file('report.js')}</script>\n"
+def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
+    """Writes the data of the translations."""
+    rules = {run.name: run.origin.links for run in runs if run.origin is not None}
+    if len(set(rules.values())) > 1:
+        rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
+    explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
+    meta = {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
+    return meta_block(meta) + pairs_block([_pair(runs, place, sample) for place, sample in samples])
 
 
 def _summary(runs: Sequence[Run]) -> str:
@@ -192,10 +174,12 @@ def _grid(runs: Sequence[Run], charts: Sequence[Chart]) -> str:
 
 
 def _chart(runs: Sequence[Run], chart: Chart) -> str:
-    drawn = drawing(chart)
+    figure = draw_chart(chart)
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
-    svg = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{drawn.svg}</div>'
-    trace = {**drawn.trace, "names": [run.name for run in runs]}
+    svg = (
+        f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{inline_svg(figure, chart.key)}</div>'
+    )
+    trace = {**chart_points(figure, chart), "names": [run.name for run in runs]}
     data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
     return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
@@ -229,8 +213,7 @@ def _corpus(runs: Sequence[Run]) -> str:
     corpora = [(run.name, run.corpus) for run in runs if run.corpus is not None]
     if not corpora:
         return ""
-    chart = length_chart(runs)
-    found = "" if chart is None else _chart(runs, chart)
+    found = "".join(_chart(runs, chart) for chart in length_charts(runs))
     for name, corpus in corpora:
         found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
     for name, corpus in corpora:
@@ -238,7 +221,7 @@ def _corpus(runs: Sequence[Run]) -> str:
     return f'<div class="tables">{found}</div>\n'
 
 
-def _dropped(corpus: Corpus, of: str) -> str:
+def _dropped(corpus: TrainingCorpus, of: str) -> str:
     report = corpus.report
     reasons = [name for name in report.corpora[0].dropped if any(each.dropped[name].pairs for each in report.corpora)]
     head = ["corpus", "pairs", *map(escape, reasons), "kept"]
@@ -252,7 +235,7 @@ def _dropped(corpus: Corpus, of: str) -> str:
     return _table(head, rows, caption=f"Training pairs{of}: read, dropped and why, kept")
 
 
-def _sides(corpus: Corpus, of: str) -> str:
+def _sides(corpus: TrainingCorpus, of: str) -> str:
     sides = (corpus.report.source, corpus.report.target)
     rows = [
         ["vocabulary", *(f"{side.vocabulary:,}" for side in sides)],
@@ -319,7 +302,7 @@ def _translations(runs: Sequence[Run]) -> str:
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
         "cent: a row for each word of the translation, a column for each word of the source.</p>\n"
-    ) + part("pairs.html")
+    ) + page_file("pairs.html")
 
 
 def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
@@ -337,7 +320,9 @@ def _by_length(runs: Sequence[Run]) -> str:
     if not any(series.values()):
         return ""
     places = {run.name: place for place, run in enumerate(runs)}
-    svg = lengths_svg(series, "by-length")
+    figure = draw_by_length(series, legend=False)
+    figure.set_layout_engine("constrained", hspace=0.06)  # to find the width of the labels
+    svg = inline_svg(figure, "by-length")
     key = "".join(f"<span>{_colour(places[name])}{escape(name)}</span>" for name in series)
     below = f'<p class="key">{key}</p>' if len(runs) > 1 else ""
     found = _figure(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from html import escape
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +16,22 @@ from nmt.cli.options import Model, Overrides, To, check_model, with_search
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
+if TYPE_CHECKING:
+    from nmt.extras.pages.states.trace import Trace
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+<body class="states">
+<h1>{title}</h1>
+"""
+
 _file = partial(typer.Option, metavar="FILE", show_default=False)
+_number = partial(typer.Option, metavar="N", min=1)
 
 
 def states(
@@ -25,9 +43,7 @@ def states(
         Literal["encoder", "decoder"],
         typer.Option(help="States of the encoder, or of the decoder, which is forced to produce --target."),
     ] = "encoder",
-    layer: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Layer, from 1 at the bottom; default: the top.")
-    ] = None,
+    layer: Annotated[int | None, _number(help="Layer, from 1 at the bottom; default: the top.")] = None,
     direction: Annotated[
         Literal["forward", "backward"], typer.Option(help="Direction of a bidirectional encoder.")
     ] = "forward",
@@ -35,10 +51,8 @@ def states(
         bool,
         typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
     ] = False,
-    line: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Draw this line. Default: the first, or first ten.")
-    ] = None,
-    units: Annotated[int, typer.Option(metavar="N", min=1, help="Number of units to draw: those that vary most.")] = 24,
+    line: Annotated[int | None, _number(help="Draw this line. Default: the first, or first ten.")] = None,
+    units: Annotated[int, _number(help="Number of units to draw: those that vary most.")] = 24,
     to: To = None,
     overrides: Overrides = None,
 ) -> None:
@@ -59,15 +73,15 @@ def states(
     with gc_paused():
         from nmt.core import log
         from nmt.core.files import refuse_overwriting
-        from nmt.data.context import Document
-        from nmt.extras.pages.states.pictures import MOST, write_pictures
+        from nmt.data.context import DocumentContext
+        from nmt.extras.pages.draw import COLOURS
         from nmt.extras.pages.states.trace import chosen_layer, trace
         from nmt.translator.loading import load_trained
         from nmt.workflows.align import pairs
 
     refuse_overwriting(output, source, target, option="--output")
-    first, most = (1, MOST if curves or ending == ".html" else 1) if line is None else (line, 1)
-    document = Document()  # a model may read previous sentences
+    first, most = (1, len(COLOURS) if curves or ending == ".html" else 1) if line is None else (line, 1)
+    document = DocumentContext()  # a model may read previous sentences
     in_document = ((*document.sentences([one]), other) for one, other in pairs(source, target))
     numbered = list(islice(enumerate(in_document, 1), first - 1, first - 1 + most))
     if not numbered:
@@ -82,5 +96,30 @@ def states(
         for number, pair in numbered
     }
     title = f"States of {trained.checkpoint}: {side}, {f'layer {layer}' if layer else 'top layer'}, {direction}"
-    write_pictures(found, output, curves=curves, units=units, title=title)
+    _write_pictures(found, output, curves=curves, units=units, title=title)
     log.info(f"states: {output}")
+
+
+def _write_pictures(traces: Mapping[str, Trace], path: Path, *, curves: bool, units: int, title: str) -> None:
+    """Writes the gates of a sentence, or all sentences as ``curves``, as PNG or SVG, by the ending of the name; or a
+    page of HTML of all of them. Keys are the names of the sentences. Raises InputError if the file cannot be
+    written."""
+    from nmt.core.files import whole_file
+    from nmt.extras.pages.draw import draw_curves, draw_gates, save
+    from nmt.extras.pages.states.trace import components
+    from nmt.extras.pages.viewer import page_file
+
+    format = path.suffix.lower()[1:]
+    figures = {} if curves else {name: draw_gates(trace, units=units) for name, trace in traces.items()}
+    if curves or (format == "html" and len(traces) > 1):
+        figures["Principal components"] = draw_curves(traces, *components(traces.values()))
+    data = _PAGE.format(title=escape(title), style=page_file("style.css")).encode()
+    for heading, figure in figures.items():
+        save(figure, stream := BytesIO(), "png" if format == "png" else "svg")
+        picture = stream.getvalue()
+        data += f"<h2>{escape(heading)}</h2>\n".encode("utf-8", "replace") + picture[picture.find(b"<svg") :]
+    try:
+        with whole_file(path) as partial:
+            partial.write_bytes(data if format == "html" else picture)
+    except OSError as error:
+        raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None

@@ -17,7 +17,7 @@ Shapes: T tokens, D units, G gates times D.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -135,3 +135,18 @@ def _steps(
         stack.cell = cell
         hook.remove()
     return steps[layer :: stack.layers]
+
+
+def components(traces: Iterable[Trace]) -> tuple[list[NDArray[np.float64]], list[float]]:
+    """Computes the first two principal components of the states of all sentences, (T, 2) each, and their shares of the
+    variance; the largest loading of each is positive. Sutskever et al. 2014, figure 2, shows the last states of
+    sentences in this way. Raises InputError for fewer than three states."""
+    states = [trace.states_TD for trace in traces]
+    all_ND = np.concatenate(states).astype(np.float64)
+    if len(all_ND) < 3:
+        raise InputError(f"{len(all_ND)} states make no plane; give longer sentences, or more of them")
+    all_ND -= all_ND.mean(axis=0)
+    _, size_K, loading_KD = np.linalg.svd(all_ND, full_matrices=False)
+    loading_2D = [row_D * np.sign(row_D[np.abs(row_D).argmax()]) for row_D in loading_KD[:2]]
+    shares = size_K[:2] ** 2 / max(float(size_K @ size_K), 1e-30)
+    return np.split(all_ND @ np.array(loading_2D).T, np.cumsum([len(each) for each in states])[:-1]), shares.tolist()

@@ -24,15 +24,8 @@ function fields(api, schema) {
   const add = (each, indent) => {
     for (const [name, field] of Object.entries(resolve(api, each).properties ?? {})) {
       const needed = resolve(api, each).required?.includes(name) ? "" : `, default ${JSON.stringify(field.default ?? null)}`;
-      rows.push(
-        element(
-          "tr",
-          {},
-          element("td", {}, element("code", {}, indent + name)),
-          element("td", {}, kind(api, field) + needed),
-          element("td", {}, field.description ?? ""),
-        ),
-      );
+      const cells = [element("code", {}, indent + name), kind(api, field) + needed, field.description ?? ""];
+      rows.push(element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
       const inner = [field, field.items, ...(field.anyOf ?? [])].find((one) => one?.$ref);
       if (inner) add(inner, `${indent}${name}.`);
     }
@@ -42,14 +35,12 @@ function fields(api, schema) {
 }
 
 function operation(api, method, path, described) {
-  const section = element("section", {}, element("h2", {}, `${method.toUpperCase()} ${path}`));
-  section.append(element("p", {}, described.summary ?? ""));
+  const title = element("h2", {}, `${method.toUpperCase()} ${path}`);
+  const section = element("section", {}, title, element("p", {}, described.summary ?? ""));
   const body = described.requestBody?.content["application/json"].schema;
   const address = new URL(`.${path}`, location.href).href;
-  const example = body
-    ? `curl ${address} -H 'Content-Type: application/json' -d '{"text": "…"}'`
-    : `curl ${address}`;
-  section.append(element("pre", { tabindex: "0" }, example));
+  const content = body ? ` -H 'Content-Type: application/json' -d '{"text": "…"}'` : "";
+  section.append(element("pre", { tabindex: "0" }, `curl ${address}${content}`));
   if (body) section.append(element("h3", {}, "Takes"), fields(api, body));
   for (const [code, response] of Object.entries(described.responses)) {
     section.append(element("h3", {}, `${code}: ${response.description}`));

@@ -18,24 +18,19 @@ const EXAMPLES = {
   sv: "Hunden letar efter bollen.",
 };
 
-const source = document.getElementById("source");
-const translation = document.getElementById("translation");
-const example = document.getElementById("example");
-const facts = document.getElementById("facts");
-const notice = document.getElementById("status");
-const attention = document.getElementById("attention");
-const sentences = document.getElementById("sentences");
-const locked = document.getElementById("locked"); // shown where the server wants a key, which stays in this page
-const targets = document.getElementById("targets"); // languages, shown where there are several
-const key = document.getElementById("key");
-const copy = document.getElementById("copy");
-const more = document.getElementById("more");
-const others = document.getElementById("others");
+const ids = ["source", "translation", "example", "facts", "status", "attention", "sentences", "copy", "more", "others"];
+const [source, translation, example, facts, notice, attention, sentences, copy, more, others] = ids.map(byId);
+const locked = byId("locked"), key = byId("key"); // shown where the server wants a key, which stays in this page
+const targets = byId("targets"); // languages, shown where there are several
 
 let aligns = true;
 let context = false; // true for a model that reads previous sentences: all lines are a document
 let timer = 0; // of the next request
 let asking = null; // AbortController of the request that is on its way
+
+function byId(id) {
+  return document.getElementById(id);
+}
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -122,19 +117,18 @@ function refuse(response, why) {
 }
 
 function show(results, milliseconds) {
-  translation.replaceChildren(
-    ...results.map((result) => element("p", { dir: "auto" }, result.translations[0].text)),
-  );
+  const best = results.map((result) => result.translations[0]);
+  translation.replaceChildren(...best.map(({ text }) => element("p", { dir: "auto" }, text)));
   copy.hidden = !(results.length && navigator.clipboard); // which browsers give to https and localhost only
   copy.textContent = "Copy";
   more.hidden = !results.length;
   others.replaceChildren();
-  const subwords = results.reduce((sum, result) => sum + result.translations[0].tokens.length, 0);
+  const subwords = best.reduce((sum, { tokens }) => sum + tokens.length, 0);
   facts.textContent = results.length
     ? `${subwords} ${subwords === 1 ? "subword" : "subwords"} in ${Math.round(milliseconds)} ms` +
-      (results.length === 1 ? `, score ${results[0].translations[0].score.toFixed(2).replace("-", "−")}` : "")
+      (results.length === 1 ? `, score ${best[0].score.toFixed(2).replace("-", "−")}` : "")
     : "";
-  const aligned = results.map((result) => result.translations[0].alignment).filter(Boolean);
+  const aligned = best.map(({ alignment }) => alignment).filter(Boolean);
   sentences.replaceChildren(...aligned.map(sentence));
   attention.hidden = !aligned.length;
 }
@@ -142,27 +136,21 @@ function show(results, milliseconds) {
 // One aligned sentence: the words of both sides, what is said of the chosen one, and all weights as a table.
 function sentence(alignment) {
   const { source_tokens, target_tokens, weights } = alignment;
-  const told = element("p", { class: "told", "aria-live": "polite" });
+  const explanation = element("p", { class: "explanation", "aria-live": "polite" });
   const sources = source_tokens.map(button);
   const targets = target_tokens.map(button);
-  const row = (target) => weights[target];
-  const column = (index) => weights.map((each) => each[index]);
-  sources.forEach((word, index) =>
-    light(word, targets, () => column(index), () => tell(told, word, "got weight from", targets, column(index))),
-  );
-  targets.forEach((word, index) =>
-    light(word, sources, () => row(index), () => tell(told, word, "looked at", sources, row(index))),
-  );
+  sources.forEach((word, index) => light(explanation, word, "got weight from", targets, weights.map((row) => row[index])));
+  targets.forEach((word, index) => light(explanation, word, "looked at", sources, weights[index]));
   const heatmap = element("div", { class: "matrix", tabindex: "0", role: "group", "aria-label": "All weights" });
   heatmap.append(matrix(alignment, sources, targets));
   heatmap.addEventListener("pointerover", (event) => {
     const cell = event.target.closest("td[title]");
-    if (cell) told.textContent = cell.title;
+    if (cell) explanation.textContent = cell.title;
   });
   return element(
     "article",
     { class: "sentence" },
-    told,
+    explanation,
     element("p", { class: "small" }, "All weights in per cent: a row for each word of the translation; framed where two words are linked"),
     heatmap,
   );
@@ -172,23 +160,21 @@ function button(text) {
   return element("button", { type: "button", class: "word" }, text);
 }
 
-// While a word is pointed at or focused, the others show what weight they have for it.
-function light(word, others, weights, tell) {
-  const on = () => {
-    const article = word.closest("article");
-    for (const each of article.querySelectorAll(".word")) dim(each);
+// While a word is pointed at or focused, the others show what weight they have for it, and the largest are named.
+function light(explanation, word, what, others, weights) {
+  word.onpointerenter = word.onfocus = () => {
+    word.closest("article").querySelectorAll(".word").forEach(dim);
     word.classList.add("chosen");
-    weights().forEach((weight, index) => others[index].style.setProperty("--weight", weight));
-    tell();
+    weights.forEach((weight, index) => others[index].style.setProperty("--weight", weight));
+    const most = weights
+      .map((weight, index) => ({ weight, text: others[index].textContent }))
+      .sort((a, b) => b.weight - a.weight)
+      .filter(({ weight }) => weight >= 0.05)
+      .slice(0, 4);
+    const list = most.map(({ weight, text }) => `${text} ${Math.round(100 * weight)} %`).join(", ");
+    explanation.textContent = `${word.textContent} ${what} ${list || "nothing in particular"}`;
   };
-  const off = () => {
-    dim(word);
-    others.forEach(dim);
-  };
-  word.addEventListener("pointerenter", on);
-  word.addEventListener("focus", on);
-  word.addEventListener("pointerleave", off);
-  word.addEventListener("blur", off);
+  word.onpointerleave = word.onblur = () => [word, ...others].forEach(dim);
 }
 
 function dim(word) {
@@ -196,20 +182,9 @@ function dim(word) {
   word.style.removeProperty("--weight");
 }
 
-function tell(told, word, what, others, weights) {
-  const most = weights
-    .map((weight, index) => ({ weight, text: others[index].textContent }))
-    .sort((a, b) => b.weight - a.weight)
-    .filter(({ weight }) => weight >= 0.05)
-    .slice(0, 4);
-  const list = most.map(({ weight, text }) => `${text} ${Math.round(100 * weight)} %`).join(", ");
-  told.textContent = `${word.textContent} ${what} ${list || "nothing in particular"}`;
-}
-
 function matrix({ source_tokens, target_tokens, weights, links }, sources, targets) {
   const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
-  const head = element("tr", {}, element("td"));
-  head.append(...sources.map((word) => element("th", { scope: "col" }, word)));
+  const head = element("tr", {}, element("td"), ...sources.map((word) => element("th", { scope: "col" }, word)));
   const rows = target_tokens.map((token, target) => {
     const row = element("tr", {}, element("th", { scope: "row" }, targets[target]));
     weights[target].forEach((weight, index) => {
@@ -221,12 +196,7 @@ function matrix({ source_tokens, target_tokens, weights, links }, sources, targe
     });
     return row;
   });
-  return element(
-    "table",
-    {},
-    element("thead", {}, head),
-    element("tbody", {}, ...rows),
-  );
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 // The English name of a language.
@@ -243,7 +213,7 @@ function offer(codes) {
 // Names the languages of the model in English, and offers an example in the source language.
 function nameLanguages([from, to]) {
   document.querySelector("label[for=source]").textContent = named(from);
-  document.getElementById("answer").textContent = named(to);
+  byId("answer").textContent = named(to);
   example.hidden = !(from in EXAMPLES);
   source.placeholder = EXAMPLES[from] ?? source.placeholder; // what an empty field shows
   example.addEventListener("click", () => {
@@ -256,7 +226,7 @@ async function greet() {
   try {
     const response = await fetch("health");
     const health = await response.json();
-    document.getElementById("model").textContent = health.model ?? health.status;
+    byId("model").textContent = health.model ?? health.status;
     aligns = health.alignment ?? aligns;
     context = health.context > 0;
     if (response.ok) {
@@ -272,11 +242,11 @@ async function greet() {
   setTimeout(greet, 1000);
 }
 
-copy.addEventListener("click", async () => {
+copy.onclick = async () => {
   await navigator.clipboard.writeText([...translation.children].map((line) => line.textContent).join("\n"));
   copy.textContent = "Copied";
-});
-more.addEventListener("click", () => askOthers(5).catch(() => say("The server does not answer.", true)));
+};
+more.onclick = () => askOthers(5).catch(() => say("The server does not answer.", true));
 targets.addEventListener("change", ask);
 source.addEventListener("input", () => askIn(PAUSE_MS));
 locked.addEventListener("submit", (event) => (event.preventDefault(), ask()));

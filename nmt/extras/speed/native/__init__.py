@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from nmt.extras.speed.compiled import compiled, multiplies_tiles
 
-_POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+_POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_bool, ctypes.c_float
 _SIGNATURES = {
     "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
     "attend_to_steps": [_POINTER, _COUNT, _POINTER, _COUNT, *[_POINTER] * 2, *[_COUNT] * 4, _FACTOR],
@@ -70,9 +70,7 @@ class Kernels:
 
     def __init__(self, loaded: ctypes.CDLL, dtype: str) -> None:
         for name, signature in _SIGNATURES.items():
-            function = getattr(loaded, f"{name}_{dtype}")
-            function.argtypes, function.restype = signature, None
-            setattr(self, f"_{name}", function)
+            setattr(self, f"_{name}", ctypes.CFUNCTYPE(None, *signature).in_dll(loaded, f"{name}_{dtype}"))
         self._has_product = bool(loaded.has_product())
 
     def has_product(self) -> bool:
@@ -100,21 +98,10 @@ class Kernels:
         assert is_pad_MS is None or (is_pad_MS.shape == (memories, positions) and is_pad_MS.is_contiguous())
         context_NQ = query_NHA.new_empty(rows, heads * width)
         self._attend(  # type: ignore[attr-defined]
-            query_NHA.data_ptr(),
-            query_NHA.stride(0),
-            query_NHA.stride(1),
-            keys_MHSA.data_ptr(),
-            values_MHSA.data_ptr(),
-            *keys_MHSA.stride()[:3],
-            None if is_pad_MS is None else is_pad_MS.data_ptr(),
-            context_NQ.data_ptr(),
-            rows,
-            rows // max(memories, 1),
-            heads,
-            positions,
-            width,
-            scale,
-        )
+            query_NHA.data_ptr(), *query_NHA.stride()[:2], keys_MHSA.data_ptr(), values_MHSA.data_ptr(),
+            *keys_MHSA.stride()[:3], None if is_pad_MS is None else is_pad_MS.data_ptr(), context_NQ.data_ptr(),
+            rows, rows // max(memories, 1), heads, positions, width, scale,
+        )  # fmt: skip
         return context_NQ
 
     def attend_to_steps(
@@ -134,18 +121,9 @@ class Kernels:
         context_NQ = query_NHA.new_empty(rows, heads * width)
         pointers = (ctypes.c_void_p * len(steps))(*[step.data_ptr() for step in steps])
         self._attend_to_steps(  # type: ignore[attr-defined]
-            query_NHA.data_ptr(),
-            query_NHA.stride(0),
-            pointers,
-            steps[-1].shape[1],
-            backpointer_NT.data_ptr(),
-            context_NQ.data_ptr(),
-            rows,
-            heads,
-            len(steps),
-            width,
-            scale,
-        )
+            query_NHA.data_ptr(), query_NHA.stride(0), pointers, steps[-1].shape[1], backpointer_NT.data_ptr(),
+            context_NQ.data_ptr(), rows, heads, len(steps), width, scale,
+        )  # fmt: skip
         return context_NQ
 
     def product(
@@ -160,16 +138,9 @@ class Kernels:
         assert x_NI.is_contiguous()
         assert out_NO.is_contiguous()
         self._product(  # type: ignore[attr-defined]
-            x_NI.data_ptr(),
-            packed.values.data_ptr(),
-            packed.shift.data_ptr(),
-            scale_O.data_ptr(),
-            None if bias_O is None else bias_O.data_ptr(),
-            out_NO.data_ptr(),
-            onto,
-            *x_NI.shape,
-            scale_O.shape[0],
-        )
+            x_NI.data_ptr(), packed.values.data_ptr(), packed.shift.data_ptr(), scale_O.data_ptr(),
+            None if bias_O is None else bias_O.data_ptr(), out_NO.data_ptr(), onto, *x_NI.shape, scale_O.shape[0],
+        )  # fmt: skip
         return out_NO
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:

@@ -192,17 +192,20 @@ inline float step(const T* row, int64_t inputs) {
     return most / 127.0f < 1.17549435e-38f ? 1.17549435e-38f : most / 127.0f;
 }
 
+// Integers of one row, each raised by RAISED; returns the divisor.
+template <int RAISED, typename T, typename Integer>
+inline float quantize_row(const T* row, Integer* to, int64_t inputs) {
+    const float divisor = step(row, inputs), inverse = 1.0f / divisor;
+#pragma omp simd
+    for (int64_t i = 0; i < inputs; ++i) {
+        to[i] = static_cast<Integer>(static_cast<int32_t>(std::nearbyint(wide(row[i]) * inverse)) + RAISED);
+    }
+    return divisor;
+}
+
 template <typename T>
 void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs) {
-    for (int64_t n = 0; n < rows; ++n) {
-        const T* const row = x + n * inputs;
-        const float inverse = 1.0f / (scale[n] = step(row, inputs));
-        int8_t* const out = values + n * inputs;
-#pragma omp simd
-        for (int64_t i = 0; i < inputs; ++i) {
-            out[i] = static_cast<int8_t>(static_cast<int32_t>(std::nearbyint(wide(row[i]) * inverse)));
-        }
-    }
+    for (int64_t n = 0; n < rows; ++n) scale[n] = quantize_row<0>(x + n * inputs, values + n * inputs, inputs);
 }
 
 // CPUs multiply unsigned by signed bytes and add four products at once: rows are raised by 128, and sums start at
@@ -220,12 +223,7 @@ struct UnsignedRows {
         scale.resize(rows);
         for (int64_t n = 0; n < rows; ++n) {
             uint8_t* const to = values.data() + n * stride;
-            const T* const from = x + n * inputs;
-            const float inverse = 1.0f / (scale[n] = step(from, inputs));
-#pragma omp simd
-            for (int64_t i = 0; i < inputs; ++i) {
-                to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(wide(from[i]) * inverse)) + 128);
-            }
+            scale[n] = quantize_row<128>(x + n * inputs, to, inputs);
             for (int64_t i = inputs; i < new_stride; ++i) to[i] = 0;
         }
     }
@@ -239,14 +237,6 @@ constexpr int64_t BLOCK = 64, QUAD = 4;
 
 #if HAS_PRODUCT
 constexpr int64_t VECTORS = BLOCK / LANES;
-
-// Scales and bias of outputs.
-template <typename T>
-struct Outputs {
-    const float* scale;
-    const T* bias;
-    int64_t count;
-};
 
 ALWAYS_INLINE __m512 load(__mmask16 there, const float* from) { return _mm512_maskz_loadu_ps(there, from); }
 
@@ -271,14 +261,6 @@ ALWAYS_INLINE void store(__mmask16 there, bfloat16* to, __m512 value) {
 // Mask of the outputs that exist among LANES from number o on.
 ALWAYS_INLINE __mmask16 there_are(int64_t o, int64_t count) {
     return count - o >= LANES ? 0xffff : count <= o ? 0 : static_cast<__mmask16>((1u << (count - o)) - 1);
-}
-
-// LANES outputs, from number o on, from their sums.
-template <typename T>
-ALWAYS_INLINE __m512 outputs_of(__m512i sums, __mmask16 there, __m512 row_scale, const Outputs<T>& of, int64_t o) {
-    const __m512 scale = _mm512_mul_ps(row_scale, load(there, of.scale + o));
-    const __m512 value = _mm512_cvtepi32_ps(sums);
-    return of.bias ? _mm512_fmadd_ps(value, scale, load(there, of.bias + o)) : _mm512_mul_ps(value, scale);
 }
 
 // The sums of ROWS rows and one block of outputs. Not inlined, and with nothing but the product: next to anything else
@@ -319,7 +301,6 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
     integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
     const int64_t stride = integers.stride, quads = stride / QUAD;
     const uint8_t* const values = integers.values.data();
-    const Outputs<T> of = {output_scale, bias, outputs};
     int32_t sums[TILE][BLOCK];
     for (int64_t start = 0; start < rows; start += TOGETHER) {
         const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
@@ -333,8 +314,10 @@ void product(const T* x, const int8_t* weight, const int32_t* shift, const float
                         const int64_t o = first + v * LANES;
                         const __mmask16 there = there_are(o, outputs);
                         T* const to = out + (n + r) * outputs + o;
-                        const __m512i of_row = _mm512_loadu_si512(sums[r] + v * LANES);
-                        __m512 value = outputs_of(of_row, there, row_scale, of, o);
+                        const __m512 sum = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums[r] + v * LANES));
+                        const __m512 scale = _mm512_mul_ps(row_scale, load(there, output_scale + o));
+                        __m512 value = _mm512_mul_ps(sum, scale);
+                        if (bias) value = _mm512_fmadd_ps(sum, scale, load(there, bias + o));
                         if (onto) value = _mm512_add_ps(value, load(there, to));
                         store(there, to, value);
                     }
@@ -380,17 +363,6 @@ void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows
     }
 }
 
-template <typename T>
-inline float row_maximum(const T* row, int64_t tokens) {
-    float most = -INFINITY;
-#pragma omp simd reduction(max : most)
-    for (int64_t v = 0; v < tokens; ++v) {
-        const float logit = wide(row[v]);
-        most = logit > most ? logit : most;
-    }
-    return most;
-}
-
 // The largest entries of each row, largest first, equal ones in their order. Blocks of entries below the least one so
 // far are skipped.
 template <typename T>
@@ -429,7 +401,12 @@ template <typename T>
 void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens) {
     for (int64_t n = 0; n < rows; ++n) {
         const T* const row = logits + n * tokens;
-        const float most = row_maximum(row, tokens);
+        float most = -INFINITY;
+#pragma omp simd reduction(max : most)
+        for (int64_t v = 0; v < tokens; ++v) {
+            const float logit = wide(row[v]);
+            most = logit > most ? logit : most;
+        }
         if (std::isinf(most)) {
             result[n] = most;
             continue;
@@ -569,47 +546,20 @@ struct Posterior {
 
 }  // namespace
 
-// Each function for both types of numbers, as Python calls them.
-#define FOR_BOTH(NAME, PARAMETERS, ...)                                     \
-    extern "C" void NAME##_float32 PARAMETERS(float) { NAME(__VA_ARGS__); } \
-    extern "C" void NAME##_bfloat16 PARAMETERS(bfloat16) { NAME(__VA_ARGS__); }
-
-#define ATTEND(T)                                                                                               \
-    (const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values, int64_t memory_row, \
-     int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context, int64_t rows,             \
-     int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend, ATTEND, query, query_row, query_head, keys, values, memory_row, memory_head, memory_position,
-         hidden, context, rows, beams, heads, positions, width, scale)
-
-#define ATTEND_TO_STEPS(T)                                                                                       \
-    (const T* query, int64_t query_row, const T* const* steps, int64_t step_row, const int64_t* backpointers,    \
-     T* context, int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale)
-FOR_BOTH(attend_to_steps, ATTEND_TO_STEPS, query, query_row, steps, step_row, backpointers, context, rows, heads,
-         positions, width, scale)
-
-#define QUANTIZE(T) (const T* x, int8_t* values, float* scale, int64_t rows, int64_t inputs)
-FOR_BOTH(quantize, QUANTIZE, x, values, scale, rows, inputs)
-
-#define PRODUCT(T)                                                                                             \
-    (const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out, \
-     int onto, int64_t rows, int64_t inputs, int64_t outputs)
-FOR_BOTH(product, PRODUCT, x, weight, shift, output_scale, bias, out, onto != 0, rows, inputs, outputs)
-
-#define DEQUANTIZE(T)                                                                                            \
-    (const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out, int onto, \
-     int64_t rows, int64_t outputs)
-FOR_BOTH(dequantize, DEQUANTIZE, product, row_scale, output_scale, bias, out, onto != 0, rows, outputs)
-
-#define ADDITIVE(T)                                                                                        \
-    (const T* query, const T* keys, const T* v, T* scores, int64_t rows, int64_t beams, int64_t positions, \
-     int64_t width)
-FOR_BOTH(additive, ADDITIVE, query, keys, v, scores, rows, beams, positions, width)
-
-#define LOG_NORMALIZER(T) (const T* logits, float* result, int64_t rows, int64_t tokens)
-FOR_BOTH(log_normalizer, LOG_NORMALIZER, logits, result, rows, tokens)
-
-#define LARGEST(T) (const T* x, float* values, int64_t* indices, int64_t rows, int64_t tokens, int64_t count)
-FOR_BOTH(largest, LARGEST, x, values, indices, rows, tokens, count)
+// Pointers to each function for both types of numbers, as Python finds them: `attend_float32`, `attend_bfloat16`, ...
+#define FOR_BOTH(NAME)                                 \
+    extern "C" {                                       \
+    decltype(&NAME<float>) NAME##_float32 = NAME;      \
+    decltype(&NAME<bfloat16>) NAME##_bfloat16 = NAME;  \
+    }
+FOR_BOTH(attend)
+FOR_BOTH(attend_to_steps)
+FOR_BOTH(quantize)
+FOR_BOTH(product)
+FOR_BOTH(dequantize)
+FOR_BOTH(additive)
+FOR_BOTH(log_normalizer)
+FOR_BOTH(largest)
 
 extern "C" int has_product() { return HAS_PRODUCT; }
 

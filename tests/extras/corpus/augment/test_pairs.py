@@ -10,10 +10,11 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.extras.corpus.augment.noise import noised
 from nmt.extras.corpus.augment.pairs import Kind, best, with_round_trip, write_pairs
-from nmt.extras.corpus.augment.text import Translated
+from nmt.extras.corpus.augment.text import ScoredTranslation
 
 ROWS = [
-    Translated(f"line {n} of text", "" if n % 7 == 3 else f"Zeile {n} ist dies", -((n * 5) % 11) / 4) for n in range(40)
+    ScoredTranslation(f"line {n} of text", "" if n % 7 == 3 else f"Zeile {n} ist dies", -((n * 5) % 11) / 4)
+    for n in range(40)
 ]
 
 
@@ -28,7 +29,7 @@ def test_the_best_are_kept_and_of_equals_the_first(keep: float) -> None:
 
 
 def test_a_round_trip_is_scored_by_sentence_chrf() -> None:
-    again = [Translated(row.text, row.line.upper() if n % 2 else row.line, 0.0) for n, row in enumerate(ROWS)]
+    again = [ScoredTranslation(row.text, row.line.upper() if n % 2 else row.line, 0.0) for n, row in enumerate(ROWS)]
     scored = list(with_round_trip(ROWS, again))
     assert [row.score for row in scored] == [
         CHRF().sentence_score(back.text, [row.line]).score for row, back in zip(ROWS, again, strict=True)

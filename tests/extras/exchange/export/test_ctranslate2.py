@@ -15,14 +15,14 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.evaluation.rescore import token_log_probs
+from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.exchange.export import ctranslate2, engine
 from nmt.extras.exchange.export.engine import BATCH_TOKENS, CTranslate2Engine
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 from tests.models.variants import MARIAN
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
@@ -102,7 +102,7 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
     ctranslate2.save(model, model_config, tokenizers, tmp_path)
     engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=2)
     greedy = SearchConfig(beam=1, batch_tokens=30)
-    own, theirs = OwnEngine(model, COMPUTE).translate_ids(given, greedy), engine.translate_ids(given, greedy)
+    own, theirs = TorchEngine(model, COMPUTE).translate_ids(given, greedy), engine.translate_ids(given, greedy)
     assert [each.tokens for (each,) in theirs] == [each.tokens for (each,) in own]
     assert len({each.tokens for (each,) in own}) > 4
     unscored = engine.translate_ids(given, greedy, scored=False)

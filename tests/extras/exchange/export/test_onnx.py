@@ -17,13 +17,13 @@ from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
-from nmt.search.engine import OwnEngine
+from nmt.search.engine import TorchEngine
 
 onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 pytest.importorskip("onnxscript", reason="ONNX Script is not installed")
 
-from nmt.extras.exchange.export.onnx import Graph, Graphs, save  # noqa: E402
+from nmt.extras.exchange.export.onnx import Graph, OnnxModel, save  # noqa: E402
 from nmt.extras.exchange.export.session import OnnxSession  # noqa: E402
 
 TOKENS = 40
@@ -106,11 +106,11 @@ def made(tree: dict[str, Any]) -> Seq2Seq[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], Graphs, Path]]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], OnnxModel, Path]]:
     """A model by its name, its graphs and their folder, each made once: the exporter takes seconds."""
 
     @cache
-    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], Graphs, Path]:
+    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], OnnxModel, Path]:
         model, folder = made(CASES[name]), tmp_path_factory.mktemp("onnx")
         return model, save(model, folder), folder
 
@@ -154,7 +154,7 @@ def test_the_graphs_compute_what_the_model_does(name: str, saved: Any) -> None:
 def test_greedy_search_finds_the_same(name: str, saved: Any) -> None:
     model, _, folder = saved(name)
     sources = [row[: length - 1] for length in (2, 3, 6, 9, 14) for row in padded((length,) * 3).tolist()]
-    own = OwnEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(
+    own = TorchEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(
         sources, SearchConfig(beam=1, max_length_ratio=1.0)
     )
     limits = [len(source) + 10 for source in sources]

@@ -12,7 +12,15 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import scores
 from nmt.extras.pages.report.attention import looks
-from nmt.extras.pages.report.record import Corpus, Origin, Part, Run, Sample, Snapshots, Translated
+from nmt.extras.pages.report.record import (
+    ModelPart,
+    Origin,
+    Run,
+    Sample,
+    Snapshots,
+    TrainingCorpus,
+    ValidationTranslations,
+)
 
 NASTY = "<script>document.title='taken'</script> </script> <!-- <b>& \" ' \x07 $1 \\1"
 """A name, a word or a path."""
@@ -57,12 +65,12 @@ def run(name: str = "one", *, seed: int = 0, updates: int = 40) -> Run:
         facts={"corpus": NASTY, "model": "GRU encoder", "updates": f"{updates} updates"},
         metrics=tuple(lines),
         parts=tuple(
-            Part(part, (f"{part} of {seed}",), 10 * place)
+            ModelPart(part, (f"{part} of {seed}",), 10 * place)
             for place, part in enumerate(
                 ("source embedding", "encoder", "attention", "target embedding", "decoder", "output"), 1
             )
         ),
-        corpus=Corpus(report, np.array([0, 1, 3, 1]), np.array([0, 2, 2, 1])),
+        corpus=TrainingCorpus(report, np.array([0, 1, 3, 1]), np.array([0, 2, 2, 1])),
         translated=translated(seed),
         snapshots=snapshots(seed),
         notes=(),
@@ -70,7 +78,7 @@ def run(name: str = "one", *, seed: int = 0, updates: int = 40) -> Run:
     )
 
 
-def translated(seed: int) -> Translated:
+def translated(seed: int) -> ValidationTranslations:
     draw = np.random.default_rng(seed)
     references = [f"{NASTY} the dog sleeps", "a b c d e", "x y"]
     hypotheses = [f"{NASTY} the cat sleeps", "a b c d e", "x z"]
@@ -83,7 +91,7 @@ def translated(seed: int) -> Translated:
             Sample(number, " ".join(source), reference, hypothesis, Alignment(source, target, ((0, 0),), steps_TS))
         )
     estimate = Estimate(40.0, 30.0, 50.0)
-    return Translated(
+    return ValidationTranslations(
         sentences=3,
         scores=scores(hypotheses, references),
         lengths=(LengthScores(1, 5, 2, estimate, estimate), LengthScores(6, None, 60, estimate, estimate)),

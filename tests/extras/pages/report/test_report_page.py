@@ -116,7 +116,7 @@ def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path:
 
 SIZES = """
 const page = document.documentElement;
-const far = [...document.querySelectorAll("main *")].filter((each) => !each.closest(".wide, .matrix, svg"))
+const far = [...document.querySelectorAll("main *")].filter((each) => !each.closest(".table, .matrix, svg"))
   .filter((each) => each.getBoundingClientRect().right > innerWidth + 1);
 return [page.scrollWidth - page.clientWidth, far.map((each) => each.outerHTML.slice(0, 80))];
 """

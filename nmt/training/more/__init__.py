@@ -1,1 +1,0 @@
-"""Features that few trainings use, such as several processes, minimum risk, averages, tables and recovery."""

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from nmt.data.misalignment import locate_misalignment
+
+
+def synthetic(pairs: int, seed: int) -> tuple[list[str], list[str]]:
+    """Lengths as of translations: log-normal, the target's log length 0.2 around the source's (correlation 0.9)."""
+    draw = random.Random(seed)
+    lengths = [draw.gauss(4, 0.45) for _ in range(pairs)]
+    sources = ["s" * round(2.718**length) for length in lengths]
+    return sources, ["t" * round(2.718 ** (length + draw.gauss(0, 0.2))) for length in lengths]
+
+
+@pytest.mark.parametrize("place", [0, 10, 500, 2500, 4800, 4990])
+@pytest.mark.parametrize("change", ["insert in source", "insert in target", "delete in source", "insert three"])
+def test_misalignment_is_located(place: int, change: str) -> None:
+    sources, targets = synthetic(5000, seed=place)
+    if change == "insert in source":
+        sources.insert(place, "s" * 60)
+    elif change == "insert in target":
+        targets.insert(place, "")
+    elif change == "delete in source":
+        del sources[place]
+    else:
+        sources[place:place] = ["s" * 50, "s" * 70, "s" * 20]
+    assert abs(locate_misalignment(sources, targets) - (place + 1)) <= 50
+
+
+def test_the_first_of_several_misalignments_is_located() -> None:
+    sources, targets = synthetic(5000, seed=1)
+    sources.insert(3500, "s" * 50)
+    sources.insert(1200, "s" * 50)
+    assert abs(locate_misalignment(sources, targets) - 1201) <= 50
+
+
+def test_misalignment_of_lines_that_say_nothing_is_still_a_line() -> None:
+    assert 1 <= locate_misalignment(["a"] * 10, ["a"] * 7) <= 8
+    assert locate_misalignment([], ["a"]) == 1

@@ -1,0 +1,485 @@
+"""Minimum risk training against plain loops, one hypothesis and one step at a time, and against sacreBLEU."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from torch import Tensor
+
+from nmt.config.structure import parse_document, validate
+from nmt.core.device import Compute, compute
+from nmt.core.errors import InputError
+from nmt.data.batching import Batch, halves, pad
+from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from nmt.experiment import Experiment, load
+from nmt.extras.finetuning import risk
+from nmt.extras.finetuning.risk import MinimumRisk, max_lengths, reward, sample
+from nmt.models.feed import TeacherForcing
+from nmt.models.loss import CrossEntropy, token_loss
+from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.output import TokenLoss
+from nmt.training import checkpoint, metrics
+from nmt.training.config import OptimizerConfig, RiskConfig, TrainingConfig
+from nmt.training.objective import BatchTotals, Objective
+from nmt.training.optimizer import NamedOptimizer
+from nmt.training.run_directory import MODEL, TRAINING
+from nmt.workflows.train import train
+from tests.models.plain_decoder import SOURCES, TARGETS, padded
+from tests.models.variants import TRANSFORMER, make, tree
+from tests.workflows.runs import CONFIG, write_corpus
+
+NO_DROPOUT = {"embedding": 0.0, "layers": 0.0}
+MODELS = {
+    "rnn": {**tree(), "dropout": NO_DROPOUT},
+    "transformer": {
+        **tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER),
+        "dropout": {**NO_DROPOUT, "feed_forward": 0.0},
+    },
+}
+FLOAT32 = Compute(torch.device("cpu"), "float32")
+
+DRAWN = [
+    [[4, 4, 3], [4, 5, 3], [4, 5, 3], [5, 3]],
+    [[5, 3], [5, 3], [3], [4, 1, 4, 4, 3]],  # the reference is among them
+    [[4, 4, 3], [1, 4, 5, 3], [4, 3], [1, 3]],
+]
+"""Hypotheses of each of ``SOURCES``, some of them twice."""
+
+
+WORDS = ["padding", "unknown", "begin", "end", "dog", "cat"]
+
+
+def text(tokens: Sequence[int]) -> str:
+    return " ".join(WORDS[token] for token in tokens)
+
+
+def filled(drawn: list[list[list[int]]]) -> Tensor:
+    """In one tensor, with end-of-sentence behind each."""
+    longest = max(len(each) for of_one in drawn for each in of_one)
+    return torch.tensor([[each + [EOS] * (longest - len(each)) for each in of_one] for of_one in drawn])
+
+
+def log_p(model: Seq2Seq[Any, Any], source: list[int], hypothesis: Sequence[int]) -> Tensor:
+    """One sentence, one step at a time, in float64; with a gradient."""
+    memory = model.encode(torch.tensor([source]))
+    state, token = model.start(memory), BOS
+    total = torch.zeros((), dtype=torch.float64)
+    for following in hypothesis:
+        step = model.step(torch.tensor([token]), memory, state)
+        total = total + step.logits_NV[0].double().log_softmax(dim=0)[following]
+        state, token = step.state, following
+    return total
+
+
+def risk_by_loops(
+    model: Seq2Seq[Any, Any],
+    hypotheses: list[list[list[int]]],
+    alpha: float,
+    score: Callable[[str, list[str]], Any] = sacrebleu.sentence_bleu,
+    *,
+    include_reference: bool = True,
+) -> Tensor:
+    """Equations 7 to 9, summed over the sentences."""
+    total = torch.zeros((), dtype=torch.float64)
+    for source, target, drawn in zip(SOURCES, TARGETS, hypotheses, strict=True):
+        distinct: list[list[int]] = [target] if include_reference else []
+        for each in drawn:
+            if each not in distinct:
+                distinct.append(each)
+        sharpened = [(alpha * log_p(model, source, each)).exp() for each in distinct]
+        for each, weight in zip(distinct, sharpened, strict=True):
+            cost = 1.0 - score(text(each[:-1]), [text(target[:-1])]).score / 100.0
+            total = total + weight / sum(sharpened) * cost
+    return total
+
+
+def minimum_risk(model: Seq2Seq[Any, Any], compute: Compute = FLOAT32, **settings: Any) -> MinimumRisk:
+    return MinimumRisk(model, RiskConfig.model_validate(settings), compute, text, 0.1)
+
+
+def found_with(monkeypatch: pytest.MonkeyPatch, drawn: list[list[list[int]]], found: MinimumRisk) -> TokenLoss:
+    """The loss of SOURCES and TARGETS with given hypotheses."""
+    monkeypatch.setattr(risk, "sample", lambda *_, **__: filled(drawn))
+    return found(padded(SOURCES), padded(TARGETS))
+
+
+@pytest.mark.parametrize("include_reference", [True, False], ids=["with reference", "without"])
+@pytest.mark.parametrize("alpha", [0.005, 0.7])
+@pytest.mark.parametrize("kind", MODELS)
+def test_risk_and_gradient_equal_plain_loops(
+    kind: str, alpha: float, include_reference: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(MODELS[kind]).double().train()
+    own = minimum_risk(model, alpha=alpha, include_reference=include_reference)
+    found = found_with(monkeypatch, DRAWN, own).risk
+    expected = risk_by_loops(model, DRAWN, alpha, include_reference=include_reference)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    parameters = list(model.parameters())
+    expected_gradients = torch.autograd.grad(expected, parameters, allow_unused=True)
+    assert (
+        sum(each.abs().sum().item() for each in expected_gradients if each is not None) > alpha
+    )  # or it shows nothing
+    for one, other in zip(torch.autograd.grad(found, parameters, allow_unused=True), expected_gradients, strict=True):
+        one, other = (torch.zeros(1) if each is None else each / alpha for each in (one, other))
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4, check_dtype=False)
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_with_all_hypotheses_and_alpha_1_it_is_the_expected_cost(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given that the model says one of them: all of up to three tokens before the end."""
+    model = make(MODELS["rnn"]).train()
+    every = [[*words, EOS] for count in range(4) for words in itertools.product([UNK, 4, 5], repeat=count)]
+    found = found_with(monkeypatch, [every] * 3, minimum_risk(model, alpha=1.0, reward=name)).risk
+    score = {"bleu": sacrebleu.sentence_bleu, "chrf": sacrebleu.sentence_chrf}[name]
+    expected = 0.0
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        p = {tuple(each): log_p(model, source, each).exp().item() for each in every}
+        costs = {each: 1.0 - score(text(each[:-1]), [text(target[:-1])]).score / 100.0 for each in p}
+        expected += sum(p[each] * costs[each] for each in p) / sum(p.values())
+    assert found.item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_gold_loss_is_the_usual_one_and_has_a_gradient_where_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(MODELS["rnn"]).train()
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1))
+    usual_gradients = torch.autograd.grad(usual.objective, list(model.parameters()))
+    for weight in (0.0, 0.5):
+        for include_reference in (True, False):
+            own = minimum_risk(model, cross_entropy=weight, include_reference=include_reference)
+            gold = found_with(monkeypatch, DRAWN, own)
+            assert gold.objective.item() == pytest.approx(usual.objective.item(), rel=1e-5)
+            assert gold.cross_entropy.item() == pytest.approx(usual.cross_entropy.item(), rel=1e-5)
+            assert gold.objective.requires_grad == (weight > 0.0)
+    for one, other in zip(torch.autograd.grad(gold.objective, list(model.parameters())), usual_gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+# ----------------------------------------------------------------------------------------------------------- sampling
+
+
+def probabilities(
+    model: Seq2Seq[Any, Any], source: list[int], longest: int, temperature: float
+) -> dict[tuple[int, ...], float]:
+    """Computes the probability of every hypothesis of up to ``longest`` tokens, step by step; at the last step a
+    hypothesis can only end."""
+    memory = model.encode(torch.tensor([source]))
+    found: dict[tuple[int, ...], float] = {}
+
+    def go(before: tuple[int, ...], p: float, state: Any) -> None:
+        if len(before) == longest - 1:
+            found[(*before, EOS)] = p
+            return
+        step = model.step(torch.tensor([before[-1] if before else BOS]), memory, state)
+        logits = (step.logits_NV[0].double() / temperature).tolist()
+        shares = {token: np.exp(logits[token]) for token in (UNK, EOS, 4, 5)}
+        for token, share in shares.items():
+            following = p * share / sum(shares.values())
+            if token == EOS:
+                found[(*before, EOS)] = following
+            else:
+                go((*before, token), following, step.state)
+
+    go((), 1.0, model.start(memory))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "temperature"), list(zip(MODELS, (0.5, 3.0), strict=False)))
+@torch.no_grad()
+def test_hypotheses_are_drawn_from_the_model(kind: str, temperature: float) -> None:
+    """The first sentence ends at once and leaves the batch."""
+    model, limits, samples = make(MODELS[kind], scale=1.2), [1, 4, 3], 20_000
+    torch.manual_seed(7)
+    drawn_BKT = sample(model, padded(SOURCES), torch.tensor(limits), samples=samples, temperature=temperature)
+    assert drawn_BKT.shape == (3, samples, 4)
+    for source, limit, drawn in zip(SOURCES, limits, drawn_BKT.tolist(), strict=True):
+        counts: Counter[tuple[int, ...]] = Counter()
+        for each in drawn:
+            end = each.index(EOS) + 1
+            assert set(each[end:]) <= {EOS}
+            counts[tuple(each[:end])] += 1
+        assert all(len(each) <= limit for each in counts)
+        expected = probabilities(model, source, limit, temperature)
+        assert sum(expected.values()) == pytest.approx(1.0)
+        assert counts.keys() <= expected.keys()  # neither padding nor begin-of-sentence
+        rare = [each for each, p in expected.items() if p * samples < 10]
+        bins = [(counts[each], p) for each, p in expected.items() if each not in rare]
+        if rare:
+            bins.append((sum(counts[each] for each in rare), sum(expected[each] for each in rare)))
+        chi_square = sum((count - samples * p) ** 2 / (samples * p) for count, p in bins)
+        freedom = len(bins) - 1
+        assert chi_square <= freedom + 5 * (2 * freedom) ** 0.5
+
+
+def test_what_is_never_drawn_may_be_the_most_probable() -> None:
+    model = make(MODELS["rnn"])
+    with torch.no_grad():
+        model.output.bias_V[[PAD, BOS]] += 50.0
+    torch.manual_seed(1)
+    drawn_BKT = sample(model, padded(SOURCES), torch.tensor([9, 9, 9]), samples=50, temperature=1.0)
+    assert not {PAD, BOS} & set(drawn_BKT.flatten().tolist())
+
+
+def test_lengths_are_those_of_translation() -> None:
+    from nmt.search.scoring import max_lengths as in_search
+
+    source_BS = padded(SOURCES)
+    for ratio in (0.3, 1.5, 2.0):
+        expected_B = in_search(torch.tensor([len(each) for each in SOURCES]), ratio)
+        assert torch.equal(max_lengths(source_BS != PAD, ratio), expected_B)
+
+
+def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make({**MODELS["rnn"], "dropout": {"embedding": 0.5, "layers": 0.5}}).train()
+    seen = []
+
+    def spy(*arguments: Any, **settings: Any) -> Tensor:
+        seen.append((model.training, sample(*arguments, **settings)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(risk, "sample", spy)
+    torch.manual_seed(3)
+    first = minimum_risk(model)(padded(SOURCES), padded(TARGETS))
+    assert not seen[0][0]
+    assert all(module.training for module in model.modules())
+    torch.manual_seed(3)
+    limits = max_lengths(padded(SOURCES) != PAD, 2.0)
+    without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
+    assert torch.equal(seen[0][1], without_dropout)
+    again = minimum_risk(model.train())(padded(SOURCES), padded(TARGETS))
+    assert first.objective.item() != pytest.approx(again.objective.item(), rel=1e-4)
+
+
+def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, sizes = make(MODELS["rnn"]).train(), list[int]()
+    forced = model.teacher_forced
+
+    def counted(target_PT: Tensor, memory: Any) -> Any:
+        sizes.append(target_PT.numel())
+        return forced(target_PT, memory)
+
+    monkeypatch.setattr(model, "teacher_forced", counted)
+    minimum_risk(model, samples=20)(padded(SOURCES), padded(TARGETS))
+    most = 2 * padded(TARGETS).numel()
+    assert len(sizes) > 2
+    assert 0.7 * most < max(sizes) <= most
+
+
+def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draws may fail because of memory; then the batch is halved and tried again."""
+
+    def fail(*_: Any, **__: Any) -> Tensor:
+        raise torch.OutOfMemoryError
+
+    model = make(MODELS["rnn"]).train()
+    monkeypatch.setattr(risk, "sample", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        minimum_risk(model)(padded(SOURCES), padded(TARGETS))
+    assert all(module.training for module in model.modules())
+
+
+def test_in_bfloat16_every_weight_has_its_gradient() -> None:
+    """This includes weights that have been cast for the draws, which do not have gradients."""
+    if compute("cpu", "auto").precision != "bfloat16":
+        pytest.skip("needs a CPU that multiplies bfloat16")
+    model = make(MODELS["rnn"]).train()
+    gradients = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(2)
+        own = minimum_risk(model, Compute(torch.device("cpu"), precision), alpha=0.5, cross_entropy=1.0)
+        found = own(padded(SOURCES), padded(TARGETS))
+        total = found.risk + found.objective
+        gradients.append(torch.autograd.grad(total, list(model.parameters()), allow_unused=True))
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None) == (other is None)
+        assert one is None or torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0) > 0.9
+
+
+# ------------------------------------------------------------------------------------------------------------- rewards
+
+PAIRS = [
+    ("The dog sleeps in the sun.", "The dog sleeps in the sun."),
+    ("The dog sleeps in the shade, I think.", "The dog sleeps in the sun."),
+    ("a cat", "A dog sleeps."),
+    ("", "A dog sleeps."),
+    ("dog", "dog"),
+    ("the the the the the the the", "The dog sleeps in the sun, and the cat beside it."),
+]
+
+
+@pytest.mark.parametrize(("hypothesis", "reference"), PAIRS)
+def test_rewards_are_sacrebleus(hypothesis: str, reference: str) -> None:
+    bleu, chrf = (
+        score(hypothesis, [reference]).score / 100.0 for score in (sacrebleu.sentence_bleu, sacrebleu.sentence_chrf)
+    )
+    assert reward("bleu")(hypothesis, reference) == pytest.approx(bleu)
+    assert reward("chrf")(hypothesis, reference) == pytest.approx(chrf)
+    assert 0.0 <= reward("bleu")(hypothesis, reference) <= 1.0
+    assert 0.0 <= reward("chrf")(hypothesis, reference) <= 1.0
+
+
+def test_words_of_a_reward_are_those_of_the_script() -> None:
+    """If it were one word, no sentence would be similar to another."""
+    expected = sacrebleu.sentence_bleu("我有一条狗。", ["我有一只狗。"], tokenize="zh").score / 100.0
+    assert expected > 0.0
+    assert reward("bleu")("我有一条狗。", "我有一只狗。") == pytest.approx(expected)
+
+
+# ------------------------------------------------------------------------------------------------------ whole and parts
+
+
+def batch_of(sources: list[list[int]], targets: list[list[int]]) -> Batch:
+    source_BS, source_length_B = pad([each[:-1] for each in sources])
+    target_BT, target_length_B = pad([each[:-1] for each in targets])
+    return Batch(source_BS, source_length_B, target_BT, target_length_B, np.arange(len(sources)))
+
+
+@pytest.mark.parametrize("normalization", ["tokens", "sentences"])
+def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean risk over all sentences, whatever the usual loss is the mean over; with the same draws."""
+    drawn_of = {tuple(source): filled(DRAWN)[row] for row, source in enumerate(SOURCES)}
+
+    def known(model: Any, source_BS: Tensor, *_: Any, **__: Any) -> Tensor:
+        return torch.stack([drawn_of[tuple(token for token in row if token != PAD)] for row in source_BS.tolist()])
+
+    monkeypatch.setattr(risk, "sample", known)
+    model = make(MODELS["rnn"]).train()
+    settings = {
+        "normalization": normalization,
+        "label_smoothing": 0.1,
+        "risk": {"alpha": 0.5, "cross_entropy": 0.2},
+        "stopping": {"updates": 1},
+    }
+    config = TrainingConfig.model_validate(settings)
+    objective = Objective(model, config, NamedOptimizer(model, OptimizerConfig(), FLOAT32), FLOAT32, text)
+    batch = batch_of(SOURCES, TARGETS)
+    tokens = sum(map(len, TARGETS))
+    gradients, losses = [], []
+    for parts in ([batch], list(halves(batch))):
+        model.zero_grad(set_to_none=True)
+        each = [objective.backward(part, BatchTotals(tokens, len(SOURCES)), update=1) for part in parts]
+        losses.append(reduce(add, each))
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    assert losses[0].risk.item() == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
+    assert losses[1].risk.item() == pytest.approx(losses[0].risk.item(), rel=1e-5)
+    assert losses[1].objective.item() == pytest.approx(losses[0].objective.item(), rel=1e-5)
+    usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1)).objective
+    count = tokens if normalization == "tokens" else len(SOURCES)
+    total = risk_by_loops(model, DRAWN, 0.5) / len(SOURCES) + 0.2 * usual / count
+    expected = torch.autograd.grad(total, list(model.parameters()))
+    for whole, in_parts, by_loops in zip(*gradients, expected, strict=True):
+        torch.testing.assert_close(in_parts, whole, atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(whole, by_loops, atol=1e-5, rtol=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------------- training
+
+
+def trained(folder: Path, run: str, *settings: str) -> Path:
+    overrides = [f"run={folder / run}", "training.validation.bleu=false", *settings]
+    return train(load(folder / "config.yaml", overrides), device="cpu", precision="float32")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+RISK = "training.risk={samples: 3, cross_entropy: 0.001}"
+
+
+def lines(run: Path) -> list[dict[str, Any]]:
+    return [
+        {key: value for key, value in line.items() if key not in ("tokens_per_second", "peak_memory")}
+        for line in metrics.read(run)
+        if line["kind"] == "train"
+    ]
+
+
+def test_resumed_training_is_bit_identical(corpus: Path) -> None:
+    common = (RISK, "training.accumulate=2", "training.validation.every=3")
+    whole = trained(corpus, "whole", *common, "training.stopping.updates=6")
+    in_two = trained(corpus, "in-two", *common, "training.stopping.updates=3")
+    assert len(lines(in_two)) == 3
+    trained(corpus, "in-two", *common, "training.stopping.updates=6")
+    for name in (MODEL, TRAINING):
+        one, other = (checkpoint.read_tensors(run / "latest" / name) for run in (whole, in_two))
+        assert one.keys() == other.keys()
+        assert all(one[key].numpy().tobytes() == other[key].numpy().tobytes() for key in one)
+    assert lines(whole) == lines(in_two)
+    assert all(0.0 < line["risk"] < 1.0 for line in lines(whole))
+
+
+def test_without_it_there_is_no_risk_among_the_figures(corpus: Path) -> None:
+    assert "risk" not in lines(trained(corpus, "plain"))[0]
+
+
+def test_loss_and_perplexity_are_those_of_the_gold_words(corpus: Path) -> None:
+    """The first update's, before anything is learnt and without dropout."""
+    settings = ("model.dropout={embedding: 0.0, layers: 0.0}", "training.stopping.updates=1")
+    plain = lines(trained(corpus, "plain", *settings))[0]
+    (with_risk,) = lines(trained(corpus, "risk", "training.risk={include_reference: false}", *settings))
+    assert with_risk["loss"] == pytest.approx(plain["loss"], rel=1e-4)
+    assert with_risk["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_risk_falls(corpus: Path) -> None:
+    """Training starts from a model that has learnt a little, and does not learn from the words of the references."""
+    common = ("training.validation.every=1000",)
+    trained(
+        corpus, "old", *common, "training.stopping.updates=250", "training.optimizer.learning_rate=1e-2",
+        "training.batching.batch_tokens=200",
+    )  # fmt: skip
+    run = trained(
+        corpus, "new", *common, "training.start_from=old", "training.stopping.updates=60",
+        "training.optimizer.learning_rate=2e-3", "training.batching.batch_tokens=400",
+        "training.risk={samples: 12, include_reference: false}",
+    )  # fmt: skip
+    risks = [line["risk"] for line in lines(run)]
+    assert np.mean(risks[-10:]) < np.mean(risks[:10]) - 0.1
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+REFUSED = {
+    "training: {feed: free_running, risk: {}}": r"feed: free_running says what is read .* where risk reads whole",
+    "training: {r_drop: 1.0, risk: {}}": r"r_drop compares two readouts .* where risk compares hypotheses; leave one",
+    "training: {risk: {}}, model: {attention: {weights: hard}}": r"training.risk learns from .*\.weights: hard learns",
+    "training: {risk: {}}, model: {attention: {weights: glimpse}}": r"training.risk learns .*\.weights: glimpse learns",
+    "training: {risk: {}}, model: {attention: {weights: {kind: hard, training: marginal}}, "
+    "decoder: {input_feeding: false}}": r"training.risk learns .*\.weights: hard learns",
+    "training: {risk: {}}, model: {decoder: glimpses}": r"training.risk learns .*\.decoder.kind: glimpses learns",
+    "training: {risk: {samples: 1}}": r"training.risk.samples: expected at least 2",
+    "training: {risk: {temperature: 0.0}}": r"training.risk.temperature: expected more than 0",
+    "training: {risk: {alpha: 0.0}}": r"training.risk.alpha: expected more than 0",
+    "training: {risk: {reward: ter}}": r"training.risk.reward: text 'ter' is not a choice; the choices are bleu, chrf",
+    "training: {risk: {cross_entropy: -1.0}}": r"training.risk.cross_entropy: expected at least 0",
+    "training: {risk: {max_length_ratio: 0.0}}": r"training.risk.max_length_ratio: expected more than 0",
+}
+
+
+@pytest.mark.parametrize("settings", REFUSED, ids=str)
+def test_refusals(settings: str) -> None:
+    tree = f"{{run: x, data: {{train: {{source: a, target: b}}, valid: {{source: a, target: b}}}}, {settings}}}"
+    with pytest.raises(InputError, match=REFUSED[settings]) as refused:
+        validate(Experiment, parse_document(tree, "config.yaml"))
+    assert "\n" not in str(refused.value)
+
+
+def test_it_is_off_by_default_and_on_by_an_empty_section() -> None:
+    assert TrainingConfig().risk is None
+    tree = "{run: x, data: {train: {source: a, target: b}, valid: {source: a, target: b}}, training: {risk: {}}}"
+    assert validate(Experiment, parse_document(tree, "config.yaml")).training.risk == RiskConfig()

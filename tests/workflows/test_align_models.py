@@ -1,0 +1,455 @@
+"""`nmt align` by models: in one and in both directions, by attention and gradients, of words and of text, and the
+comparison of methods, on tiny runs. The command line runs in this process."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt as package
+from nmt.alignment.directions import join
+from nmt.alignment.formats import Alignment, read_gold, read_jsonl, read_npz
+from nmt.alignment.link_files import read_links
+from nmt.core.errors import InputError
+from nmt.data.words import text_words
+from nmt.translator.both_directions import BothDirections
+from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
+
+PRECISE = ("--precision", "float32")
+SOURCES = ["Hund und Katze.", "", "zwei Hund", "eins", " ", "grün Katze drei"]
+TARGETS = ["dog and cat.", "x", " ", "one three", "", "green cat three"]
+METHODS = ("attention", "shifted-attention", "gradient", "input-x-gradient")
+GRADIENTS = METHODS[2:]
+
+
+def write_pairs(sources: list[str], targets: list[str]) -> None:
+    """Writes the files of pairs ``s`` and ``t``."""
+    for name, lines in (("s", sources), ("t", targets)):
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
+    monkeypatch.chdir(tmp_path)
+    write_pairs(SOURCES, TARGETS)
+    return in_process(capsys, "align")
+
+
+def train(folder: Path, config: str, *settings: str) -> Path:
+    """Trains a run and returns its folder."""
+    write_corpus(folder)
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    done = nmt("train", "config.yaml", *PRECISE, *settings, folder=folder)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like ``trained``, with a model without attention."""
+    return train(tmp_path_factory.mktemp("without_attention"), CONFIG, "--set", "model.attention.score=none").parent
+
+
+@pytest.mark.parametrize("name", ["intersection", "grow-diag-final-and", "soft-product"])
+def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: Path, align: Command, name: str) -> None:
+    both = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE)
+    code, out, err = align(*both, "--symmetrize", name)
+    assert code == 0, err
+    singles = []
+    for run, source, target in ((trained / "run", "s", "t"), (reverse, "t", "s")):
+        assert align(run, "-s", source, "-t", target, *PRECISE, "--format", "jsonl", "-o", "single")[0] == 0
+        singles.append(list(read_jsonl(Path("single"))))
+    assert align(*both, "--symmetrize", name, "--format", "jsonl", "-o", "jsonl")[0] == 0
+    found = list(read_jsonl(Path("jsonl")))
+    assert [each.source_words for each in found] == [tuple(line.split()) for line in SOURCES]
+    for line, each, forward, backward in zip(out.splitlines(), found, *singles, strict=True):
+        assert line == " ".join(f"{s}-{t}" for s, t in each.links)
+        assert (each.source_words, each.target_words) == (backward.target_words, backward.source_words)
+        p_TS, q_TS = forward.weights_TS, backward.weights_TS.T
+        product = name == "soft-product"
+        np.testing.assert_allclose(each.weights_TS, p_TS * q_TS if product else (p_TS + q_TS) / 2, atol=2e-6)
+        swapped = {(source, target) for target, source in backward.links}
+        if name == "intersection":
+            assert set(each.links) == set(forward.links) & swapped
+        elif name.startswith("soft"):
+            # Each of the pairs with words has more than one on one side; their rows are not constant.
+            cells = zip(*np.nonzero(each.weights_TS >= (0.05 if product else 0.25)), strict=True)
+            assert set(each.links) == {(int(s), int(t)) for t, s in cells}
+        else:
+            assert set(forward.links) & swapped <= set(each.links) <= set(forward.links) | swapped
+    assert any(each.links for each in found)
+
+
+def test_every_format_holds_every_line_of_both(trained: Path, reverse: Path, align: Command) -> None:
+    arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", "--method", "gradient", *PRECISE)
+    for format_ in ("pharaoh", "jsonl", "npz", "png"):
+        code, out, err = align(*arguments, "--format", format_, "-o", format_)
+        assert (code, out) == (0, ""), err
+    forward, backward = (package.load(run, precision="float32") for run in (trained / "run", reverse))
+    both = BothDirections(forward, backward, join())
+    expected = both.align(SOURCES, TARGETS, method="gradient")
+    links = Path("pharaoh").read_text().splitlines()
+    files = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
+    assert len(links) == len(files[0]) == len(files[1]) == len(list(Path("png").iterdir())) == len(SOURCES)
+    for place, alignment in enumerate(expected):
+        assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
+        for file in files:
+            assert (file[place].links, file[place].level) == (alignment.links, "word")
+            assert file[place].source_words == file[place].source_tokens == alignment.source_words
+            np.testing.assert_allclose(file[place].weights_TS, alignment.weights_TS, atol=1e-6)
+
+
+def test_gold_links_judge_the_joined_ones_and_settings_hold_for_both(
+    trained: Path, reverse: Path, align: Command
+) -> None:
+    Path("gold").write_text("0-0 1-1 2-2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
+    arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE, "--gold", "gold")
+    _, out, err = align(*arguments, "--symmetrize", "union")
+    predicted = [set(line.split()) for line in out.splitlines()]
+    gold = [set(line.split()) for line in Path("gold").read_text().splitlines()]
+    a, s = sum(map(len, predicted)), sum(map(len, gold))
+    right = sum(len(one & other) for one, other in zip(predicted, gold, strict=True))
+    assert err.splitlines()[-1].startswith(f"AER {100 * (1 - 2 * right / (a + s)):.1f}  ")
+    # With argmax every target word has one link by the forward model, every source word by the backward one: no word
+    # of either side is without.
+    _, out, _ = align(*arguments, "--symmetrize", "union", "--set", "alignment=argmax")
+    for line, source, target in zip(out.splitlines(), SOURCES, TARGETS, strict=True):
+        links = [link.split("-") for link in line.split()]
+        if source.strip() and target.strip() and len(source.split()) > 1:
+            assert {int(s) for s, _ in links} == set(range(len(source.split())))
+            assert {int(t) for _, t in links} == set(range(len(target.split())))
+    _, out, _ = align(*arguments, "--symmetrize", "soft-mean", "--threshold", "1")
+    assert {link for line in out.splitlines() for link in line.split()} <= {"0-0"}
+
+
+def test_two_models_of_one_run_are_refused(trained: Path, align: Command) -> None:
+    run = trained / "run"
+    code, out, err = align(run, "--reverse", run / "best", "-s", "s", "-t", "t")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == (
+        f"error: {run}/best: is of the same run as the forward model; name one that translates the target to the source"
+    )
+
+
+def test_a_reverse_model_without_attention_is_named(trained: Path, without_attention: Path, align: Command) -> None:
+    arguments = (trained / "run", "--reverse", without_attention / "run", "-s", "s", "-t", "t", "-o", "out")
+    code, _, err = align(*arguments)
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        (
+            f"error: {without_attention}/run/best: has no attention to align by (model.attention.score: none); "
+            "use --method gradient, or input-x-gradient"
+        ),
+    )
+    assert not Path("out").exists()
+    assert align(*arguments, "--method", "gradient")[0] == 0
+    assert len(Path("out").read_text().splitlines()) == len(SOURCES)
+
+
+def same(one: Alignment, other: Alignment) -> None:
+    assert (one.source_words, one.target_words, one.links) == (other.source_words, other.target_words, other.links)
+    assert (one.source_tokens, one.target_tokens) == (other.source_tokens, other.target_tokens)
+    np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [pytest.param("gradient", marks=pytest.mark.slow), "input-x-gradient"])
+def test_every_format_holds_every_line_by_gradients(trained: Path, align: Command, method: str) -> None:
+    sources, targets = ["Hund und Katze.", "", "zwei Hund", "eins", " "], ["dog and cat.", "x", " ", "one three", ""]
+    write_pairs(sources, targets)
+    arguments = (trained / "run", "--source", "s", "--target", "t", "--method", method, *PRECISE)
+    translator = package.load(trained / "run", precision="float32")
+    for level in ("word", "subword"):
+        for format_ in ("pharaoh", "jsonl", "npz", "png"):
+            done = align(*arguments, "--level", level, "--format", format_, "-o", format_)
+            assert (done.code, done.stdout) == (0, ""), done.stderr
+        links = Path("pharaoh").read_text().split("\n")
+        from_json, from_npz = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
+        assert links.pop() == ""
+        assert len(links) == len(from_json) == len(from_npz) == len(list(Path("png").iterdir())) == len(sources)
+        expected = translator.align(sources, targets, method=method, level=level)
+        for place, alignment in enumerate(expected):
+            same(from_json[place], alignment)
+            same(from_npz[place], alignment)
+            assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
+        by_attention = translator.align(sources, targets, level=level)
+        assert np.abs(expected[0].weights_TS - by_attention[0].weights_TS).max() > 0.01
+        np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "option"), [("gradient", "--raw"), ("input-x-gradient", "--raw"), ("input-x-gradient", "--signed")]
+)
+def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
+    trained: Path, align: Command, method: str, option: str
+) -> None:
+    sources, targets = ["Hund und Katze.", "", "zwei Hund"], ["dog and cat.", "x", "one three two"]
+    write_pairs(sources, targets)
+    arguments = ("-s", "s", "-t", "t", "--method", method, *PRECISE, "--format")
+    found: dict[str, list[Alignment]] = {}
+    for level in ("word", "subword"):
+        assert align(trained / "run", *arguments, "jsonl", option, "--level", level, "-o", "out").code == 0
+        found[level] = list(read_jsonl(Path("out")))
+    assert align(trained / "run", *arguments, "jsonl", "-o", "out").code == 0
+    tokenizers = package.load(trained / "run").trained.tokenizers
+    for place, (words, pieces, relative) in enumerate(
+        zip(found["word"], found["subword"], read_jsonl(Path("out")), strict=True)
+    ):
+        assert words.links == pieces.links == relative.links
+        assert words.weights_TS.shape == relative.weights_TS.shape
+        if not sources[place]:
+            assert not pieces.weights_TS.any()
+            continue
+        of_source, of_target = (
+            [len(tokenizer.encode(word)) for word in line.split()]
+            for tokenizer, line in ((tokenizers.source, sources[place]), (tokenizers.target, targets[place]))
+        )
+        if "." in sources[place]:  # the subword of punctuation at a word does not count
+            continue
+        columns = np.add.reduceat(pieces.weights_TS[:-1, :-1], np.cumsum([0, *of_source[:-1]]), axis=1)
+        summed = np.add.reduceat(columns, np.cumsum([0, *of_target[:-1]]), axis=0)
+        np.testing.assert_allclose(words.weights_TS, summed, atol=2e-5)
+        assert (words.weights_TS.min() < 0) == (option == "--signed")
+        assert not np.allclose(words.weights_TS.sum(axis=1), 1, atol=1e-3)
+    for format_ in ("npz", "tsv", "svg", "html") if option == "--signed" else ():
+        done = align(trained / "run", *arguments, format_, option, "-o", format_)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+        if format_ == "html":
+            assert "in per cent of the pair's largest" in Path("html").read_text(encoding="utf-8")
+
+
+def ranks(row: np.ndarray) -> np.ndarray:
+    """Computes the ranks of values that are all different."""
+    return row.argsort().argsort()
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_the_comparison_is_that_of_the_single_methods(
+    trained: Path, without_attention: Path, align: Command, tmp_path: Path, attention: bool
+) -> None:
+    folder = trained if attention else without_attention
+    lengths = [len(line.split()) for line in (folder / "test.de").read_text().splitlines()]
+    gold = tmp_path / "gold"
+    gold.write_text("".join(" ".join(f"{n}-{n}" for n in range(length)) + "\n" for length in lengths))
+    arguments = (folder / "run", "-s", folder / "test.de", "-t", folder / "test.en", "--gold", gold, *PRECISE)
+    done = align(*arguments, "--compare", "--json")
+    assert done.code == 0, done.stderr
+    report = json.loads(done.stdout)
+    methods = METHODS if attention else GRADIENTS
+    assert (report["sentences"], tuple(report["methods"])) == (10, methods)
+    found: dict[str, list[Alignment]] = {}
+    for method in methods:
+        single = align(*arguments, "--method", method, "--format", "jsonl", "-o", "out")
+        found[method] = list(read_jsonl(Path("out")))
+        score = report["methods"][method]
+        printed = f"AER {100 * score['aer']:.1f}  precision {100 * score['precision']:.1f}  "
+        assert single.stderr.splitlines()[-1].startswith(printed)
+        assert score["predicted"] == sum(len(each.links) for each in found[method])
+    pairs = [each["methods"] for each in report["agreement"]]
+    assert pairs == [[one, other] for place, one in enumerate(methods) for other in methods[place + 1 :]]
+    for each in report["agreement"]:
+        rows = [
+            np.corrcoef(ranks(row), ranks(other_row))[0, 1]
+            for one, other in zip(*(found[method] for method in each["methods"]), strict=True)
+            for row, other_row in zip(one.weights_TS, other.weights_TS, strict=True)
+        ]
+        assert each["target_words"] == len(rows)
+        assert each["spearman"] == pytest.approx(np.mean(rows), abs=0.02)  # six decimals may swap two ranks
+        assert -1 <= each["kendall"] <= 1
+    lines = align(*arguments, "--compare").stdout.splitlines()
+    first_columns = ["links", *methods, "", "rank correlation", *(" - ".join(pair) for pair in pairs)]
+    first_columns += ["", "fall without a source word", *methods, *(["", "permuted", "attention"] if attention else [])]
+    assert [line.split("  ")[0] for line in lines] == first_columns
+    assert (report["permuted"] is not None) == attention
+    last = report["agreement"][-1]
+    assert lines[first_columns.index(" - ".join(last["methods"]))].split()[-3:] == [
+        f"{last['spearman']:.3f}",
+        f"{last['kendall']:.3f}",
+        str(last["target_words"]),
+    ]
+    assert lines[1].split()[1:3] == [
+        f"{100 * report['methods'][methods[0]][rate]:.1f}" for rate in ("aer", "precision")
+    ]
+
+
+def test_the_comparison_without_gold_of_own_translations(trained: Path, align: Command, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("Hund und Katze.\n\neins\n")
+    arguments = (trained / "run", "--source", "s", "--free-running", "--compare")
+    report = json.loads(align(*arguments, "--json").stdout)
+    assert report["sentences"] == 3
+    assert report["methods"] == dict.fromkeys(METHODS)
+    assert len(report["agreement"]) == 6
+    (tmp_path / "s").write_text("eins\n\n")  # one word has no order
+    alone = json.loads(align(*arguments, "--json").stdout)["agreement"][0]
+    assert alone == {
+        "methods": ["attention", "shifted-attention"],
+        "spearman": None,
+        "kendall": None,
+        "target_words": 0,
+    }
+    lines = align(*arguments).stdout.splitlines()
+    assert ["attention", "–", "–", "–", "0"] in [line.split() for line in lines]
+    assert [line.split() for line in lines[:2]] == [
+        ["rank", "correlation", "Spearman", "Kendall", "target", "words"],
+        ["attention", "-", "shifted-attention", "–", "–", "0"],
+    ]
+
+
+def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align: Command) -> None:
+    """The sources have two words, so that the word other than that of the highest weight is the remaining one."""
+    sources, targets = ["zwei Hund", "Katze eins", "drei Hund", "", "grün"], ["dog cat", "one", "three dog.", "x", "y"]
+    write_pairs(sources, targets)
+    report = json.loads(align(trained / "run", "-s", "s", "-t", "t", *PRECISE, "--compare", "--json").stdout)
+    translator = package.load(trained / "run", precision="float32")
+
+    def probabilities(source: str, target: str) -> list[float]:
+        log_p = [*translator.score(source, target).token_log_probs]
+        pieces = [len(translator.trained.tokenizers.target.encode(word)) for word in target.split()]
+        return [math.exp(sum(log_p.pop(0) for _ in range(count))) for count in pieces]
+
+    for method in METHODS:
+        highest, other = [], []
+        for source, target in list(zip(sources, targets, strict=True))[:3]:
+            whole, *parts = [probabilities(each, target) for each in (source, *reversed(source.split()))]
+            for word, row in enumerate(translator.align(source, target, method=method).weights_TS):
+                fall = [whole[word] - part[word] for part in parts]
+                highest.append(fall[row.argmax()])
+                other.append(fall[1 - row.argmax()])
+        found = report["erasure"][method]
+        assert found["target_words"] == len(highest) == 5
+        assert found["highest"] == pytest.approx(np.median(highest), abs=1e-6)
+        assert found["other"] == pytest.approx(np.median(other), abs=1e-6)
+        assert found["larger"] == pytest.approx(np.mean(np.array(highest) > other))
+    assert 0 < report["permuted"]["median_distance"] < 1
+
+
+def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
+    run = without_attention / "run"
+    arguments = (run, "--source", without_attention / "test.de", "--target", without_attention / "test.en")
+    for format_ in ("pharaoh", "png"):
+        assert align(*arguments, "--format", format_, "-o", "out").error == (
+            f"{run}/best: has no attention to align by (model.attention.score: none); "
+            "use --method gradient, or input-x-gradient"
+        )
+        assert not Path("out").exists()
+    done = align(*arguments, "--method", "gradient")
+    assert (done.code, done.stdout.count("\n")) == (0, 10)
+    translator = package.load(run)
+    assert translator.aligner.methods == GRADIENTS
+    with pytest.raises(InputError, match="has no attention"):
+        translator.align(["eins"], ["one"])
+
+
+def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Command, tmp_path: Path) -> None:
+    (tmp_path / "gold").write_text("0-99\n" * 10)
+    (tmp_path / "empty").write_text("")
+    arguments = (trained / "run", "--compare", "--source")
+    test = trained / "test.de"
+    assert "lines, but" in align(*arguments, test, "--target", trained / "train.en").error
+    assert align(*arguments, test, "-t", trained / "test.en", "--gold", "gold").error.startswith("gold:1: link '0-99'")
+    assert align(*arguments, test, "--target", "no").error == "no: no such file"
+    assert align(*arguments, "empty").error == "empty: holds no line to align"
+
+
+TEXT = (
+    ["„Hund  und Katze.“", "", "zwei\u00a0Hund,eins", "eins!", " \u200b ", "日本語 ﬁn"],
+    ["“dog and cat.”", "x", " ", "one three…", "", "green 日本 half-½"],
+)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["one", "both"])
+def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, align: Command, joined: bool) -> None:
+    sources, targets = TEXT
+    write_pairs(sources, targets)
+    given = (trained / "run", "-s", "s", "-t", "t", "--text", *PRECISE, *(("--reverse", reverse) if joined else ()))
+    for format_ in ("pharaoh", "gold", "tsv", "jsonl", "npz", *(() if joined else ("png",))):
+        code, out, err = align(*given, "--format", format_, "-o", format_)
+        assert (code, out) == (0, ""), err
+    found = list(read_jsonl(Path("jsonl")))
+    assert len(found) == len(sources)
+    assert joined or len(list(Path("png").iterdir())) == len(sources)
+    for each, source, target in zip(found, sources, targets, strict=True):
+        for line, words, spans in (
+            (source, each.source_words, each.source_spans),
+            (target, each.target_words, each.target_spans),
+        ):
+            assert spans == tuple(text_words(line))
+            assert words == tuple(line[begin:end] for begin, end in spans)
+        if each.source_words and each.target_words:
+            assert each.links
+        if not joined:
+            np.testing.assert_allclose(each.weights_TS.sum(axis=1), 1 if each.source_words else 0, atol=2e-5)
+    assert found[0].source_words == ("„", "Hund", "und", "Katze", ".", "“")
+    for name in ("pharaoh", "gold", "tsv", "npz"):
+        assert [each.links for each in read_links(Path(name))] == [each.links for each in found]
+    for each, archived in zip(found, read_npz(Path("npz")), strict=True):
+        np.testing.assert_allclose(each.weights_TS, archived.weights_TS, atol=2e-6)
+    sure = [gold.sure for gold in read_gold(Path("gold"))]
+    assert sure == [each.sure for each in found]
+    if joined:
+        pairs = [(sources, targets, trained / "run"), (targets, sources, reverse)]
+        forward, backward = (
+            package.load(run, precision="float32").align(one, other, text=True) for one, other, run in pairs
+        )
+        for each, one, other in zip(found, forward, backward, strict=True):
+            assert each.sure == set(one.links) & {(s, t) for t, s in other.links} & set(each.links)
+        assert sure != [set(each.links) for each in found]
+    else:
+        assert sure == [set(each.links) for each in found]
+
+
+def test_subwords_are_the_same_and_scores_are_those_between_words(trained: Path) -> None:
+    translator = package.load(trained / "run", precision="float32")
+    for text in (False, True):
+        words = translator.align(*TEXT, text=text)
+        pieces = translator.align(*TEXT, text=text, level="subword")
+        for one, other in zip(words, pieces, strict=True):
+            assert one.scored_links() == other.scored_links()
+            assert (one.links, one.source_spans, one.target_spans) == (
+                other.links,
+                other.source_spans,
+                other.target_spans,
+            )
+            assert [score for _, score in one.scored_links()] == [one.weights_TS[t, s] for s, t in sorted(one.links)]
+    plain, ordinary = (translator.align(*TEXT, text=text, level="subword") for text in (False, True))
+    for one, other in zip(plain, ordinary, strict=True):
+        assert one.source_tokens == other.source_tokens
+        np.testing.assert_array_equal(one.weights_TS, other.weights_TS)
+
+
+def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path) -> None:
+    """If each word is one word in both modes, and no piece has two, --text changes nothing."""
+    lines = ["Hund und Katze", "eins zwei grün"], ["dog and cat", "one two green"]
+    translator = package.load(trained / "run", precision="float32")
+    for one, other in zip(translator.align(*lines), translator.align(*lines, text=True), strict=True):
+        assert (one.links, one.source_words, one.source_spans) == (other.links, other.source_words, other.source_spans)
+        np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-12)
+
+
+def test_own_translations_and_gold_links_count_these_words(trained: Path, align: Command) -> None:
+    sources, targets = TEXT
+    write_pairs(sources, targets)
+    assert align(trained / "run", "-s", "s", "--text", "--format", "tsv", *PRECISE, "-o", "own")[0] == 0
+    assert len(list(read_links(Path("own")))) == len(sources)
+    # The first source has 6 words so, but 3 by white space.
+    Path("gold").write_text("6-6\n\n\n1-1\n\n1-1\n")
+    arguments = (trained / "run", "-s", "s", "-t", "t", "--gold", "gold", "--gold-base", "1", *PRECISE)
+    code, _, err = align(*arguments, "--text")
+    assert (code, err.splitlines()[-1][:4]) == (0, "AER ")
+    code, _, err = align(*arguments)
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        (
+            "error: gold:1: link '6-6' points at source word 6, but that sentence has 3 words: "
+            "write the source index first, and count from 1"
+        ),
+    )
+    code, out, err = align(trained / "run", "-s", "s", "-t", "t", "--text", "--compare", *PRECISE)
+    assert code == 0, err
+    words = sum(len(text_words(target)) for source, target in zip(sources, targets, strict=True) if source.strip())
+    correlations = out.partition("rank correlation")[2].partition("\n\n")[0]
+    assert int(correlations.splitlines()[-1].split()[-1]) <= words
