@@ -91,16 +91,87 @@ def _location(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) 
     return attention.query_weight_AQ[place] @ query_Q
 
 
+def _first_step(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
+    """v . tanh(W q + U k): nothing has been attended before the first step."""
+    assert attention.query_weight_AQ is not None
+    assert attention.key_weight_AK is not None
+    inner_A = torch.tanh(attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K)
+    return attention.score_parameters["v_A"] @ inner_A
+
+
 SCORE_ORACLES: dict[str, Callable[[Attention, Tensor, Tensor, int], Tensor]] = {
     "additive": _additive,
     "concat": _concat,
     "cosine": _cosine,
+    "coverage": _first_step,
     "dot": _dot,
     "gaussian": _gaussian,
     "general": _general,
     "location": _location,
+    "location_sensitive": _first_step,
     "scaled_dot": _scaled_dot,
 }
+
+
+# ---- scores with a state: those of a whole sentence, and the state after them
+
+
+def _with(attention: Attention, query_Q: Tensor, key_K: Tensor, name: str, extra_C: Tensor) -> Tensor:
+    """v . tanh(W q + U k + V x)."""
+    assert attention.query_weight_AQ is not None
+    assert attention.key_weight_AK is not None
+    inner_A = attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K
+    return attention.score_parameters["v_A"] @ torch.tanh(inner_A + attention.score_parameters[name] @ extra_C)
+
+
+def coverage_in_turn(attention: Attention, queries_TQ: Tensor, keys_SK: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Scores and softmax weights of one step after the other, over a sentence without padding."""
+    rule, own = attention.score, attention.score_parameters
+    covered = [torch.zeros(rule.width if rule.coverage == "gru" else 1, dtype=queries_TQ.dtype) for _ in keys_SK]
+    scores, weights = [], []
+    for query_Q in queries_TQ:
+        scores.append(
+            torch.stack(
+                [
+                    _with(attention, query_Q, key_K, "coverage_weight_AC", c_C)
+                    for key_K, c_C in zip(keys_SK, covered, strict=True)
+                ]
+            )
+        )
+        weights.append(scores[-1].exp() / scores[-1].exp().sum())
+        for s, key_K in enumerate(keys_SK):
+            weight_1 = weights[-1][s : s + 1]
+            if rule.coverage == "sum":
+                covered[s] = covered[s] + weight_1
+            elif rule.coverage == "fertility":
+                covered[s] = covered[s] + weight_1 / (2.0 / (1.0 + torch.exp(-own["fertility_1K"] @ key_K)))
+            else:
+                input_G = own["gates_weight_GX"] @ weight_1 + own["gates_key_GX"] @ key_K
+                update_C, reset_C, candidate_C = (input_G + own["gates_query_GX"] @ query_Q).chunk(3)
+                carried_C, erased_C = (own["gates_coverage_GC"] @ covered[s]).chunk(2)
+                z_C, r_C = (1.0 / (1.0 + torch.exp(-x)) for x in (update_C + carried_C, reset_C + erased_C))
+                new_C = torch.tanh(candidate_C + own["reset_CC"] @ (r_C * covered[s]))
+                covered[s] = (1.0 - z_C) * covered[s] + z_C * new_C
+    return scores, weights
+
+
+def location_in_turn(attention: Attention, queries_TQ: Tensor, keys_SK: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """As above; the weights of the step before are 0 outside the sentence."""
+    rule, filters_FX = attention.score, attention.score_parameters["filters_FX"]
+    last_S, scores, weights = torch.zeros(len(keys_SK), dtype=queries_TQ.dtype), [], []
+    for query_Q in queries_TQ:
+        found = []
+        for s, key_K in enumerate(keys_SK):
+            near = [s + d for d in range(-rule.reach, rule.reach + 1)]
+            window_X = torch.stack([last_S[n] if 0 <= n < len(keys_SK) else last_S.new_zeros(()) for n in near])
+            found.append(_with(attention, query_Q, key_K, "filter_weight_AF", filters_FX @ window_X))
+        scores.append(torch.stack(found))
+        last_S = scores[-1].exp() / scores[-1].exp().sum()
+        weights.append(last_S)
+    return scores, weights
+
+
+STATEFUL_SCORES = {"coverage": coverage_in_turn, "location_sensitive": location_in_turn}
 
 
 # ---- weights: for one query the weights of each head, from the scores of a sentence without its padding
@@ -112,6 +183,8 @@ class Asking(NamedTuple):
     query: Floats
     position: int
     """Position in the target, from 0."""
+    last: Floats | None = None
+    """The weights of the step before, or for ``mocha`` where its window ended; None at the first step."""
 
 
 def softmax(scores: Floats) -> Floats:
@@ -177,13 +250,62 @@ def _glimpse(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: A
     return [window(len(scores), centre, reach) for reach in (0, 1, 3, 7, 15, 31, 63, 127)[: rule.scales]]
 
 
+def _entmax(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    """max((alpha - 1) score - tau, 0)^(1 / (alpha - 1)), tau by halving."""
+    scaled = [(rule.alpha - 1.0) * each for each in scores]
+    low, high = max(scaled) - 1.0, max(scaled)
+    for _ in range(200):
+        tau = (low + high) / 2
+        total = sum(max(each - tau, 0.0) ** (1.0 / (rule.alpha - 1.0)) for each in scaled)
+        low, high = (tau, high) if total > 1.0 else (low, tau)
+    return [[max(each - low, 0.0) ** (1.0 / (rule.alpha - 1.0)) for each in scaled]]
+
+
+def stopping(rule: Any, parameters: dict[str, Tensor], scores: Floats) -> Floats:
+    """p = sigmoid(g score + r), and 1 at the last word."""
+    gain, offset = parameters["gain_1"].item(), rule.offset + parameters["offset_1"].item()
+    return [1.0 / (1.0 + math.exp(-(gain * each + offset))) for each in scores[:-1]] + [1.0]
+
+
+def _monotonic(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    place = 0 if asking.last is None else asking.last.index(1.0)
+    p = stopping(rule, parameters, scores)
+    while p[place] <= 0.5:
+        place += 1
+    return [[float(each == place) for each in range(len(scores))]]
+
+
+def _mocha(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    end = _monotonic(rule, parameters, scores, asking)[0].index(1.0)
+    inside = [end - rule.chunk < place <= end for place in range(len(scores))]
+    return [softmax([score if is_in else -math.inf for score, is_in in zip(scores, inside, strict=True)])]
+
+
+def _shift(rule: Any, parameters: dict[str, Tensor], scores: Floats, asking: Asking) -> list[Floats]:
+    length, last = len(scores), asking.last or [1.0] + [0.0] * (len(scores) - 1)
+    gate, *shifts, sharpening = (
+        sum(w * q for w, q in zip(row, asking.query, strict=True)) for row in parameters["controls_XQ"].tolist()
+    )
+    g, c = 1.0 / (1.0 + math.exp(-gate)), 1.0 + math.log1p(math.exp(sharpening))
+    mixed = [g * content + (1.0 - g) * before for content, before in zip(softmax(scores), last, strict=True)]
+    moved = [0.0] * length
+    for origin in range(length):
+        for d, share in zip(range(-rule.reach, rule.reach + 1), softmax(shifts), strict=True):
+            moved[(origin + d) % length] += share * mixed[origin]
+    return [[each**c / sum(other**c for other in moved) for each in moved]]
+
+
 WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], list[Floats]]] = {
     "argmax": lambda _, __, scores, ___: [one_hot(scores)],
+    "entmax": _entmax,
     "glimpse": _glimpse,
     "gumbel": lambda _, __, scores, ___: [one_hot(scores)],
     "hard": lambda _, __, scores, ___: [one_hot(scores)],
     "local_m": _local_m,
     "local_p": _local_p,
+    "mocha": _mocha,
+    "monotonic": _monotonic,
+    "shift": _shift,
     "softmax": lambda _, __, scores, ___: [softmax(scores)],
     "sparsemax": lambda _, __, scores, ___: [simplex_projection(scores)],
 }
@@ -205,6 +327,13 @@ WEIGHTINGS = [
     "{kind: glimpse, scales: 1}",
     "{kind: glimpse, scales: 2}",
     "glimpse",
+    "entmax",
+    "{kind: entmax, alpha: 1.2}",
+    "{kind: entmax, alpha: 2.0}",
+    "monotonic",
+    "{kind: mocha, chunk: 2}",
+    "shift",
+    "{kind: shift, reach: 2}",
 ]
 """Each kind of weights at least once, in YAML."""
 

@@ -116,7 +116,7 @@ def test_a_fault_in_its_configuration_is_one_line_as_of_any_other(mine: Path) ->
     )
     choices = read("score: mein", mine)[2]
     assert "did you mean 'mine'?" in choices
-    assert "location, mine, scaled_dot" in choices
+    assert "location_sensitive, mine, scaled_dot" in choices
 
 
 def test_without_the_folder_they_are_no_choices() -> None:

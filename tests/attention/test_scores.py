@@ -19,7 +19,7 @@ IS_PAD_BS = torch.tensor([[False] * 5, [False, False, False, True, True]])
 POSITION_BT = torch.arange(T).expand(B, T)
 
 CASES = [
-    *SCORES,
+    *(name for name, score in SCORES.items() if not score.is_stateful),
     "{kind: additive, size: 9}",
     "{kind: additive, layers: 3}",
     "{kind: concat, size: 2}",

@@ -78,7 +78,7 @@ def test_every_mechanism_names_its_formula_and_source(mechanism: type[Mechanism]
 def test_weights_in_decoding_equal_plain_loops(text: str, spread: float) -> None:
     rule, (scores_BHTS, context) = normalizer(text), batch(spread=spread)
     parameters = parameters_of(rule)
-    weights_BHTS, sampled = rule(scores_BHTS, context, parameters)
+    weights_BHTS, sampled, _ = rule(scores_BHTS, context, parameters)
     assert sampled is None
     assert weights_BHTS.shape == (B, rule.heads, T, S)
     assert weights_BHTS.dtype == torch.float32
@@ -124,7 +124,7 @@ def test_gradients_are_finite_where_scores_are_not(text: str, training: bool) ->
     scores_BHTS, context = batch(training=training)
     scores_BHTS[0, 0, 0] = torch.tensor([0.0, -300.0, 5.0, -1e4, 4.0, -30.0])
     scores_BHTS.requires_grad_()
-    weights_BHTS, sampled = weigh(text, scores_BHTS, context)
+    weights_BHTS, sampled, _ = weigh(text, scores_BHTS, context)
     outcome = (weights_BHTS * torch.randn_like(weights_BHTS)).sum()
     if sampled is not None:
         outcome = outcome + reinforce_loss([sampled], -torch.rand(B, T), torch.zeros(B, T, dtype=torch.bool))
@@ -305,7 +305,7 @@ def test_a_draw_is_recorded_as_it_was_made(text: str) -> None:
     torch.manual_seed(2)
     rule, (scores_BHTS, context) = normalizer(text), batch(training=True)
     parameters = parameters_of(rule)
-    weights_BHTS, sampled = rule(scores_BHTS, context, parameters)
+    weights_BHTS, sampled, _ = rule(scores_BHTS, context, parameters)
     assert sampled is not None
     baseline, offset = parameters["baseline_Q"].tolist(), parameters["baseline_offset_1"].item()
     for b, length in enumerate(LENGTH_B.tolist()):
@@ -330,7 +330,7 @@ def test_a_share_of_the_steps_looks_through_the_expectation(kind: str, expected:
     length, steps = len(SCORES_S), 400
     scores_11TS = torch.tensor([*SCORES_S, -math.inf, -math.inf]).repeat(1, 1, steps, 1).requires_grad_()
     context = AttentionContext(torch.zeros(1, steps, Q), torch.zeros(1, steps), True, 0)
-    weights_1HTS, sampled = rule(scores_11TS, context, parameters_of(rule))
+    weights_1HTS, sampled, _ = rule(scores_11TS, context, parameters_of(rule))
     assert sampled is not None
     is_drawn_T = sampled.is_drawn_BT[0]
     share = 1 - is_drawn_T.double().mean().item()
@@ -366,7 +366,7 @@ def test_the_exact_sum_trains_on_probabilities_and_decodes_the_best() -> None:
     assert normalizer(text).marginalizes
     assert not normalizer("hard").marginalizes
     scores_BHTS, context = batch(training=True)
-    weights_BHTS, sampled = weigh(text, scores_BHTS, context)
+    weights_BHTS, sampled, _ = weigh(text, scores_BHTS, context)
     assert sampled is None
     for b, length in enumerate(LENGTH_B.tolist()):
         for t in range(T):
@@ -383,7 +383,7 @@ def test_argmaxs_gradient_is_that_of_softmax() -> None:
     scores_BHTS, context = batch(training=True)
     scores_BHTS.requires_grad_()
     back_BHTS = torch.randn(scores_BHTS.shape)
-    weights_BHTS, sampled = weigh("argmax", scores_BHTS, context)
+    weights_BHTS, sampled, _ = weigh("argmax", scores_BHTS, context)
     assert sampled is None
     (gradient_BHTS,) = torch.autograd.grad((weights_BHTS * back_BHTS).sum(), scores_BHTS)
     for b, length in enumerate(LENGTH_B.tolist()):

@@ -103,7 +103,7 @@ class Coverage(StatefulScore):
         # W x, of x = [weight; key; query], for the update gate, the reset gate and the candidate
         of_query_BT1G = linear(query_BTQ, parameters["gates_query_GX"]).unsqueeze(2)
         input_BTSG = linear(share_BTS1, parameters["gates_weight_GX"]) + beside_B1SG + of_query_BT1G
-        gates_BTSG, candidate_BTSC = input_BTSG.split([2 * self.width, self.width], dim=-1)
+        gates_BTSG, candidate_BTSC = torch.split(input_BTSG, [2 * self.width, self.width], dim=-1)
         update_BTSC, reset_BTSC = (
             (gates_BTSG + linear(state_BTX, parameters["gates_coverage_GC"])).sigmoid().chunk(2, dim=-1)
         )

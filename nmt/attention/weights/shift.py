@@ -47,8 +47,8 @@ class Shift(StatefulWeighting):
         import torch
 
         content_BTS, last_BTS = scores_BHTS[:, 0].softmax(dim=-1), self.state(scores_BHTS, context)
-        gate_BT1, shift_BTD, sharpening_BT1 = (context.query_BTQ @ parameters["controls_XQ"].mT).split(
-            [1, 2 * self.reach + 1, 1], dim=-1
+        gate_BT1, shift_BTD, sharpening_BT1 = torch.split(
+            context.query_BTQ @ parameters["controls_XQ"].mT, [1, 2 * self.reach + 1, 1], dim=-1
         )
         # g content + (1 - g) last
         mixed_BTS = torch.lerp(last_BTS, content_BTS, gate_BT1.sigmoid())
