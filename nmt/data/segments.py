@@ -7,10 +7,13 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nmt.core import log
 from nmt.data.sentences import sentence_spans
-from nmt.data.words import Span, text_words
+
+if TYPE_CHECKING:
+    from nmt.data.words import Span
 
 _BREAKS = (re.compile(r"[;:](?=\s)|[；：]"), re.compile(r"\s[–—-](?=\s)|[–—,،、](?=\s)|[，、]"), re.compile(r"(?=\s)"))
 """Breaks within a sentence, the best first: a segment ends at the end of a match."""
@@ -95,6 +98,8 @@ def _middle_break(text: str, begin: int, end: int) -> int | None:
                 return min(ends, key=lambda offset: (abs(offset - middle), -offset))
     # text without white space is split at a word, such as those in a script without spaces or in an address, or else
     # between two characters, but not before an accent or vowel sign
+    from nmt.data.words import text_words
+
     words = [begin + first for first, _ in text_words(text[begin:end]) if first > 0]
     inside = words or [at for at in range(begin + 1, end) if unicodedata.category(text[at])[0] not in "MC"]
     return min(inside, key=lambda offset: abs(offset - middle), default=None)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-
-from nmt.data.words import Span
+from typing import TYPE_CHECKING
 
 
 def _words(text: str) -> frozenset[str]:
@@ -59,6 +58,9 @@ _BEFORE_ORDINALS = _words(
     seit sein seine seinem seinen unser unsere vom zum zur
     """
 )
+
+if TYPE_CHECKING:
+    from nmt.data.words import Span
 """German words that may precede an ordinal: `am 3. Mai`, `das 19. Jahrhundert`."""
 
 _ORDERED = _words(

@@ -26,11 +26,11 @@ from nmt.core.files import read_whole, replace_file
 from nmt.data.config import SubwordsConfig
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
-from nmt.data.words import Span, white_space_words
 
 if TYPE_CHECKING:
     from nmt.data.imported import ImportedVocabulary
     from nmt.data.sampling import SegmentationSampler
+    from nmt.data.words import Span
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -231,6 +231,8 @@ class Tokenizer:
         self, text: str, ids: Sequence[int], offsets: list[Span], word_spans: Sequence[Span] | None
     ) -> EncodedWords:
         cleaned = clean(text)
+        from nmt.data.words import white_space_words
+
         spans = white_space_words(cleaned) if word_spans is None else word_spans
         pieces = self._without_separators(cleaned, offsets)
         word_of_piece: list[int] = []

@@ -169,9 +169,12 @@ def _watched(workers: Sequence[_Worker], missed: threading.Event) -> Iterator[No
     def watch() -> None:
         while not over.wait(0.2):
             if any(worker.poll() not in (None, *ORDERLY) for worker in workers):
-                if not over.wait(2.0 if _killed(workers) else LAST_WORDS):  # a killed process says nothing
+                patience = 2.0 if _killed(workers) else LAST_WORDS  # a killed process says nothing
+                while not over.wait(patience):
                     missed.set()
+                    # again until it has ended: code that catches everything, as imports do, may lose an interrupt
                     _thread.interrupt_main()
+                    patience = LAST_WORDS
                 return
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
 from nmt.data.segments import SourceLengths, split_long
-from nmt.data.words import Span
 from nmt.search.config import SearchConfig
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
 
 if TYPE_CHECKING:
     from nmt.data.casing import Case
+    from nmt.data.words import Span
     from nmt.translator.aligner import Aligner, PieceWeights
 
 T = TypeVar("T")

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from nmt.core import log
 from nmt.core.lines import Line
-from nmt.data.corpus import open_bytes, unpacking
 
 
 def count_lines(path: Path) -> int | None:
     """Counts the line ends in a plain or compressed file; returns None if it is not a file."""
+    from nmt.data.corpus import open_bytes, unpacking
+
     if not path.is_file():
         return None
     with open_bytes(path) as file, unpacking(path):

@@ -19,7 +19,6 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
-from nmt.data.corpus import open_text, unpacking
 from nmt.translator.find_run import shell_argument
 from nmt.translator.translator import Loader, Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
@@ -192,6 +191,8 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
+    from nmt.data.corpus import open_text, unpacking
+
     try:
         file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read only once, not unpacked
     except OSError as error:

@@ -448,6 +448,6 @@ def test_training_waits_for_the_device_once_in_eight_updates(
     with pretended() as device:
         train(experiment, device="cuda:0", precision="float32")
     assert len(device.waits) <= 2, "\n".join(device.waits)
-    assert all(upload.endswith((" _model", " _apply")) for upload in device.uploads), (
-        "but for the weights all is sent in pinned memory"
+    assert all(upload.endswith((" _trainer", " _apply")) for upload in device.uploads), (
+        f"but for the weights all is sent in pinned memory: {device.uploads}"
     )

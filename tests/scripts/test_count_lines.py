@@ -38,7 +38,7 @@ def test_the_sources_and_a_run_keep_the_bars(capsys: pytest.CaptureFixture[str])
 def test_counts_of_a_small_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in ("nmt/search/beam.py", "nmt/extras/finetuning/risk.py", "nmt/cli/app.py"):
+    for file in ("nmt/search/beam.py", "nmt/training/objective.py", "nmt/cli/app.py"):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text(SOURCE, encoding="utf-8")
     (tmp_path / "README.md").write_text("There is no bar, and there is none.\n", encoding="utf-8")

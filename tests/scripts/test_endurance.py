@@ -105,7 +105,7 @@ def test_what_a_translation_does_wrong_is_seen(
     measured: Callable[..., tuple[Figures, str]],
 ) -> None:
     write_corpus(tmp_path)
-    monkeypatch.setattr(endurance, "check", lambda model, overrides, **_: None)
+    monkeypatch.setattr(endurance, "validate_model", lambda model, overrides, **_: None)
     monkeypatch.setattr(endurance, "nmt", lambda *_: [sys.executable, "-c", ECHO.format(fault=fault)])
     _, said = measured("translate", "-", "--source", tmp_path / "train.de", "--lines", 150, "--memory", limit)
     assert missed in said

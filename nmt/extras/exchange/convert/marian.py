@@ -51,7 +51,7 @@ _PARTS = {
 }
 _ATTENTION = {"encoder": "self_attn", "decoder": "encoder_attn"}
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.([^.]+)")
-_PROJECTION = re.compile(r"(q|k|v|out)\w*_(weight|bias)_Q[QK]?")
+_PROJECTION = re.compile(r"(q|k|v|out)(?:uery|ey|alue)?_(weight|bias)_Q[QK]?")
 
 
 def counterpart(ours: str) -> tuple[str, str | None]:
