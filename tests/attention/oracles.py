@@ -341,14 +341,29 @@ WEIGHTINGS = [
 # ---- attention as a whole
 
 
+class Past:
+    """What a sentence's earlier steps have left to a mechanism with a state."""
+
+    def __init__(self) -> None:
+        self.queries: list[Tensor] = []
+        self.last: Floats | None = None
+
+
 def attend(
-    attention: Attention, query_Q: Tensor, position: int, keys_SK: Tensor, values_SV: Tensor
+    attention: Attention, query_Q: Tensor, position: int, keys_SK: Tensor, values_SV: Tensor, past: Past | None = None
 ) -> tuple[list[Floats], Floats]:
-    """The weights of each head and the context of one query when decoding, over a sentence without padding."""
-    oracle, rule = SCORE_ORACLES[attention.score.kind], attention.weighting
-    scores = [oracle(attention, query_Q, key_K, place).item() for place, key_K in enumerate(keys_SK)]
-    parameters = dict(attention.weighting_parameters)
-    heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, Asking(query_Q.tolist(), position))
+    """The weights of each head and the context of one query when decoding, over a sentence without padding. ``past`` is
+    extended."""
+    past, rule, parameters = past or Past(), attention.weighting, dict(attention.weighting_parameters)
+    past.queries.append(query_Q)
+    if in_turn := STATEFUL_SCORES.get(attention.score.kind):
+        scores = in_turn(attention, torch.stack(past.queries), keys_SK)[0][-1].tolist()
+    else:
+        oracle = SCORE_ORACLES[attention.score.kind]
+        scores = [oracle(attention, query_Q, key_K, place).item() for place, key_K in enumerate(keys_SK)]
+    asking = Asking(query_Q.tolist(), position, past.last)
+    heads = WEIGHT_ORACLES[rule.kind](rule, parameters, scores, asking)
+    (past.last,) = _monotonic(rule, parameters, scores, asking) if rule.kind == "mocha" else heads[:1]
     contexts = [
         [sum(w * value for w, value in zip(weights, column, strict=True)) for column in values_SV.T.tolist()]
         for weights in heads

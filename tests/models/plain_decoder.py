@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nmt.attention.attention import NoAttention
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
-from tests.attention.oracles import attend
+from tests.attention.oracles import Past, attend
 
 SOURCES, TARGETS = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]], [[4, 5, 4, 3], [5, 3], [1, 4, 3]]
 """A batch of sentences of different lengths, in the vocabulary of ``variants``."""
@@ -82,13 +82,13 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
     heads = 0 if isinstance(decoder.attention, NoAttention) else decoder.attention.weighting.heads
     weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
-    readouts = []
+    readouts, past = [], Past()
 
     def attended(state_D: Tensor, word_E: Tensor, step: int) -> list[Tensor]:
         if isinstance(decoder.attention, NoAttention):
             return []
         query_Q = torch.cat([state_D, word_E]) if decoder.query_embedding else state_D
-        weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD)
+        weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD, past)
         for head, weights_S in enumerate(weights_HS):
             weights_HTS[head].append(weights_S)
         return [torch.tensor(context, dtype=state_D.dtype)]

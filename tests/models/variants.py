@@ -218,11 +218,11 @@ def transformers() -> Iterator[Any]:
     yield both("transformer-one head, one layer", heads=1, layers=1)
     yield both("transformer-tied, narrow embeddings", tie="all", size=12, heads=3)
     yield both("transformer-tied output", tie="output")
-    for score in SCORES:
+    for score in [name for name, each in SCORES.items() if not each.is_stateful]:
         sides = {**TRANSFORMER, "score": score}
         yield pytest.param(tree(score="dot", encoder=sides, decoder=sides), id=f"transformer-self {score}")
         yield both(f"transformer-source {score}", score=score)
-    for weights in WEIGHTS:
+    for weights in [name for name, each in WEIGHTS.items() if not each.is_stateful]:
         yield both(f"transformer-{weights}", weights=weights)
     yield pytest.param(tree(encoder=TRANSFORMER), id="transformer to rnn")
     yield pytest.param(tree(encoder=TRANSFORMER, decoder=WIRINGS["parallel"]), id="transformer to parallel rnn")

@@ -62,6 +62,7 @@ class Shift(StatefulWeighting):
         mixed_BTDS = mixed_BTS[:, :, None].expand(origin_BTDS.shape).gather(-1, origin_BTDS)
         moved_BTS = (shift_BTD.softmax(dim=-1)[:, :, None] @ mixed_BTDS)[:, :, 0]
         # moved^c = exp(c log moved); the logarithm of 0 has no finite gradient
-        log_BTS = moved_BTS.clamp(min=torch.finfo(moved_BTS.dtype).tiny).log().masked_fill(is_pad_BTS, -torch.inf)
-        weights_BTS = ((1.0 + torch.nn.functional.softplus(sharpening_BT1)) * log_BTS).softmax(dim=-1)
+        log_BTS = moved_BTS.clamp(min=torch.finfo(moved_BTS.dtype).tiny).log()
+        log_BTS = (1.0 + torch.nn.functional.softplus(sharpening_BT1)) * log_BTS
+        weights_BTS = log_BTS.masked_fill(is_pad_BTS, -torch.inf).softmax(dim=-1)
         return AttentionWeights(weights_BTS[:, None], state_BTX=weights_BTS)
