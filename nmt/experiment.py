@@ -86,7 +86,7 @@ class Experiment(Structure):
                 f"training.feed: {feed.kind} needs a guess at each step, where model.attention.weights: {weights.kind} "
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
-        self._check_guidance()
+        self._check_taught_attention()
         if self.training.snapshots and not (self.data.valid_corpora and self.model.head_names):
             lacking = (
                 "there is no data.valid" if not self.data.valid_corpora else "model.attention.score: none has none"
@@ -110,22 +110,25 @@ class Experiment(Structure):
             return f"model.decoder.kind: {decoder.kind}"
         return f"model.attention.weights: {weights.kind}" if isinstance(weights, HardAttention) else None
 
-    def _check_guidance(self) -> None:
-        """Raise ValueError if attention cannot learn from links."""
+    def _check_taught_attention(self) -> None:
+        """Raise ValueError if attention cannot learn from links, or from a penalty on its weights."""
         guided, attention = self.training.guided_attention, self.model.attention
-        if guided is None:
+        if guided is None and self.training.coverage_loss == 0.0:
             return
+        key = "coverage_loss" if guided is None else "guided_attention"
         if not self.model.head_names:
             raise ValueError(
-                "training.guided_attention teaches attention, which model.attention.score: none takes away; name a "
-                "score, or leave guided_attention out"
+                f"training.{key} teaches attention, which model.attention.score: none takes away; name a score, or "
+                f"leave {key} out"
             )
         if attention.weights.chooses or self._draws is not None:
             drawn = self._draws or f"model.attention.weights: {attention.weights.kind}"
             raise ValueError(
-                f"training.guided_attention teaches weights over all positions, where {drawn} looks at one; "
-                "use weights: softmax, or leave guided_attention out"
+                f"training.{key} teaches weights over all positions, where {drawn} looks at one; use weights: softmax, "
+                f"or leave {key} out"
             )
+        if guided is None:
+            return
         try:
             matching(self.model.head_names, guided.heads)
         except ValueError as error:

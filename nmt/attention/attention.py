@@ -165,7 +165,7 @@ class Attention(nn.Module):
         score_BTX = None
         if isinstance(self.score, StatefulScore):
             parameters = {name: value.float() for name, value in self.score_parameters.items()}
-            before_BTX = _by_sentence(state.score_NX, len(keys_BHSA))
+            before_BTX = _by_sentence(state.score_NX, keys_BHSA.shape[0])
             # several heads have one state, which their mean enters
             weights_BTS = weights_BHTS.mean(dim=1)
             score_BTX = self.score.next_state(before_BTX, weights_BTS, context.query_BTQ, keys_BHSA, parameters)
@@ -221,6 +221,8 @@ class NoAttention(nn.Module):
 def _by_sentence(state_NX: Tensor | None, batch: int) -> Tensor:
     """The states of rows, as those of further positions of their sentence: (N, X) to (B, K, X)."""
     assert state_NX is not None
+    if state_NX.shape[0] == batch:  # for an export, which cannot tell that K is 1
+        return state_NX.unsqueeze(1)
     return state_NX.view(batch, -1, *state_NX.shape[1:])
 
 

@@ -108,7 +108,7 @@ class MultiHead(nn.Module):
         self.core: DotProductHeads | IndependentHeads
         if isinstance(config.score, (Dot, ScaledDot)) and isinstance(config.weights, Softmax):
             scale = 1.0 / math.sqrt(width) if isinstance(config.score, ScaledDot) else 1.0
-            self.core = DotProductHeads(scale, dropout, causal=causal)
+            self.core = DotProductHeads(scale / config.weights.temperature, dropout, causal=causal)
         else:
             self.core = IndependentHeads(config, heads=heads, width=width, dropout=dropout, causal=causal)
 

@@ -161,6 +161,9 @@ class TrainingConfig(Structure):
     one pass. See ``nmt.models.r_drop``."""
     guided_attention: GuidedAttentionConfig | None = None
     """Train attention on the links of data.train as well; null means that it is not."""
+    coverage_loss: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight of the penalty for attending twice to a source word (lambda of See et al. 2017, who use 1, for the last
+    updates of training); 0: none. See ``nmt.models.coverage_loss``."""
     risk: RiskConfig | None = None
     """Minimum risk training instead of the usual loss, for a trained model; null means the usual loss."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
@@ -207,6 +210,10 @@ class TrainingConfig(Structure):
         if self.risk is not None and self.guided_attention is not None:
             raise ValueError(
                 "guided_attention has links for gold words, where risk learns from hypotheses; leave one of them out"
+            )
+        if self.risk is not None and self.coverage_loss > 0.0:
+            raise ValueError(
+                "coverage_loss reads attention to gold words, where risk learns from hypotheses; leave one of them out"
             )
         if self.average is not None and self.keep < self.average:
             raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")

@@ -84,8 +84,9 @@ class Objective:
             self._risk = minimum_risk(model, config.risk, compute, text, config.label_smoothing)
         self._criterion = training_criterion(model, config.label_smoothing)
         self._heads_G: Tensor | None = None
-        if config.guided_attention is not None:
-            heads = matching(model.decoder.head_names, config.guided_attention.heads)
+        if config.guided_attention is not None or config.coverage_loss > 0.0:
+            pattern = "*" if config.guided_attention is None else config.guided_attention.heads
+            heads = matching(model.decoder.head_names, pattern)
             self._heads_G = torch.tensor(model.decoder.return_weights_of(heads), device=compute.device)
 
     def backward(
@@ -131,11 +132,16 @@ class Objective:
             from nmt.models.r_drop import RDrop
 
             criterion = RDrop(criterion, self._config.r_drop)
+        if self._config.coverage_loss > 0.0:
+            from nmt.models.coverage_loss import CoverageLoss
+
+            criterion = CoverageLoss(criterion, self._config.coverage_loss, self._passes)
         links = batch.links
-        if self._heads_G is not None and links is not None and links.targets > 0:
+        if self._config.guided_attention is not None and links is not None and links.targets > 0:
             from nmt.models.guidance import Guide, Guided
 
             arrays: tuple[npt.NDArray[Any], ...] = (links.sentence_E, links.target_E, links.source_E, links.share_E)
+            assert self._heads_G is not None
             criterion = Guided(criterion, Guide(self._heads_G, *map(self._upload, arrays)), self._passes)
         return criterion
 

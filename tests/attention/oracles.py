@@ -51,8 +51,12 @@ def _general(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -
 def _additive(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
     assert attention.query_weight_AQ is not None
     assert attention.key_weight_AK is not None
-    inner_A = torch.tanh(attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K)
-    return _deeper(attention, inner_A)
+    inner_A = attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K
+    if not attention.score.normed:
+        return _deeper(attention, torch.tanh(inner_A))
+    v_A, length_1 = attention.score_parameters["v_A"], attention.score_parameters["length_1"]
+    length = length_1[0] / math.sqrt(len(v_A)) / (v_A**2).sum().sqrt()
+    return length * _deeper(attention, torch.tanh(inner_A + attention.score_parameters["b_A"]))
 
 
 def _deeper(attention: Attention, inner_A: Tensor) -> Tensor:
@@ -306,13 +310,14 @@ WEIGHT_ORACLES: dict[str, Callable[[Any, dict[str, Tensor], Floats, Asking], lis
     "mocha": _mocha,
     "monotonic": _monotonic,
     "shift": _shift,
-    "softmax": lambda _, __, scores, ___: [softmax(scores)],
+    "softmax": lambda rule, _, scores, __: [softmax([each / rule.temperature for each in scores])],
     "sparsemax": lambda _, __, scores, ___: [simplex_projection(scores)],
 }
 """Oracles of decoding: a normalizer that draws its position in training takes the best-scored one."""
 
 WEIGHTINGS = [
     "softmax",
+    "{kind: softmax, temperature: 0.4}",
     "sparsemax",
     "{kind: local_m, width: 1}",
     "{kind: local_m, width: 2}",

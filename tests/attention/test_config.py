@@ -90,7 +90,9 @@ def test_an_unknown_name_lists_the_choices() -> None:
         ("weights: {kind: hard, entropy: -1}", "weights.entropy"),
         ("weights: {kind: glimpse, scales: 9}", "weights.scales"),
         ("weights: {kind: glimpse, scales: 0}", "weights.scales"),
-        ("weights: {kind: softmax, temperature: 2}", "weights.temperature"),
+        ("weights: {kind: softmax, temperature: 0}", "weights.temperature"),
+        ("weights: {kind: entmax, alpha: 1}", "weights.alpha"),
+        ("weights: {kind: mocha, chunk: 0}", "weights.chunk"),
     ],
 )
 def test_a_setting_out_of_range_is_named(text: str, key: str) -> None:

@@ -22,6 +22,7 @@ CASES = [
     *(name for name, score in SCORES.items() if not score.is_stateful),
     "{kind: additive, size: 9}",
     "{kind: additive, layers: 3}",
+    "{kind: additive, normed: true, size: 3}",
     "{kind: concat, size: 2}",
     "{kind: concat, size: 3, layers: 2}",
     "{kind: cosine, sharpness: 3}",

@@ -145,6 +145,9 @@ def variants() -> Iterator[Any]:
             tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),
             id=f"{layered} of layers",
         )
+    yield pytest.param(
+        tree(score={"kind": "additive", "normed": True}, decoder=WIRINGS["parallel"]), id="normed additive"
+    )
     for coverage, wiring in (("gru", "previous"), ("fertility", "feeding"), ("gru", "parallel")):
         score = {"kind": "coverage", "coverage": coverage, "width": 3}
         yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")
@@ -218,6 +221,7 @@ def transformers() -> Iterator[Any]:
     yield both("transformer-one head, one layer", heads=1, layers=1)
     yield both("transformer-tied, narrow embeddings", tie="all", size=12, heads=3)
     yield both("transformer-tied output", tie="output")
+    yield both("transformer-temperature", weights={"kind": "softmax", "temperature": 0.5})
     for score in [name for name, each in SCORES.items() if not each.is_stateful]:
         sides = {**TRANSFORMER, "score": score}
         yield pytest.param(tree(score="dot", encoder=sides, decoder=sides), id=f"transformer-self {score}")

@@ -5,6 +5,7 @@ Bahdanau, Cho & Bengio 2015, "Neural Machine Translation by Jointly Learning to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -35,6 +36,9 @@ class Additive(Score):
     """A, the width inside tanh; null means the width of the query."""
     layers: Layers = 1
     """Layers of tanh; each above the first costs a product of A x A for each pair of query and key."""
+    normed: bool = False
+    """Give v a length that is learnt apart from its direction, and tanh a bias: g v / |v| . tanh(W q + U k + b), with g
+    = 1 / sqrt(A) and b = 0 at first (Salimans & Kingma 2016; the normed Bahdanau attention of tensorflow/nmt)."""
 
     def parameters(self, sizes: Sizes) -> dict[str, Parameter]:
         """W, U and v, and W of each layer above the first."""
@@ -44,6 +48,7 @@ class Additive(Score):
             "key_weight_AK": Parameter((width, sizes.key)),
             "v_A": Parameter((width,)),
             **{name: Parameter((width, width)) for name in self._upper},
+            **({"length_1": Parameter((1,), "ones"), "b_A": Parameter((width,), "zeros")} if self.normed else {}),
         }
 
     @property
@@ -58,8 +63,13 @@ class Additive(Score):
         """v . tanh(W q + U k) for all pairs."""
         # W q
         query_BHTA = linear(query_BHTQ, parameters["query_weight_AQ"])
+        v_A = parameters["v_A"]
+        if self.normed:
+            # W q + b, and g v / |v| with g = length / sqrt(A)
+            query_BHTA = query_BHTA + parameters["b_A"]
+            v_A = parameters["length_1"] / math.sqrt(len(v_A)) * v_A / v_A.norm()
         # v . tanh(W q + U k)
-        return additive_energy(query_BHTA, keys_BHSA, parameters["v_A"], [parameters[name] for name in self._upper])
+        return additive_energy(query_BHTA, keys_BHSA, v_A, [parameters[name] for name in self._upper])
 
 
 @Operation

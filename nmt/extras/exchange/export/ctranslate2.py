@@ -40,6 +40,7 @@ def check(config: ModelConfig) -> None:
     _require_score(attention.score, "attention")
     kind = attention.weights.kind
     _require(isinstance(attention.weights, Softmax), "attention.weights", f"knows softmax alone, not {kind}")
+    _require(attention.weights == Softmax(), "attention.weights.temperature", "knows 1 alone")
 
 
 def _require_score(score: object, section: str) -> None:

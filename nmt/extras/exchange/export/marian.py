@@ -44,6 +44,7 @@ def check(experiment: Experiment) -> None:
         if found != same:
             raise _unfit(f"encoder.{key}", found, f"{same}, as in the decoder")
     _check_keys("attention", model.attention, {"score": "scaled_dot", "weights": "softmax"})
+    _check_keys("attention.weights", model.attention.weights, {"temperature": 1.0})
     if data.context:
         raise InputError(f"data.context: MarianMT reads one sentence, not {data.context} before it; use --to onnx")
 

@@ -87,9 +87,19 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": RNN,
         "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
     },
+    "LSTM, coverage by a GRU": {
+        "encoder": RNN,
+        "decoder": {**RNN, "query": "previous"},
+        "attention": {"score": {"kind": "coverage", "coverage": "gru", "width": 3}},
+    },
+    "LSTM, location-sensitive and a window that moves on": {
+        "encoder": RNN,
+        "decoder": RNN,
+        "attention": {"score": "location_sensitive", "weights": "mocha"},
+    },
     **{
         f"LSTM, {weights}": {"encoder": RNN, "decoder": RNN, "attention": {"score": "general", "weights": weights}}
-        for weights in ("sparsemax", "local_m", "hard", "gumbel", "glimpse")
+        for weights in ("sparsemax", "local_m", "hard", "gumbel", "glimpse", "entmax", "monotonic", "shift")
     },
 }
 
