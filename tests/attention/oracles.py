@@ -51,27 +51,27 @@ def _general(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -
 def _additive(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
     assert attention.query_weight_AQ is not None
     assert attention.key_weight_AK is not None
-    inner_A = attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K
-    if not attention.score.normed:
-        return _deeper(attention, torch.tanh(inner_A))
-    v_A, length_1 = attention.score_parameters["v_A"], attention.score_parameters["length_1"]
-    length = length_1[0] / math.sqrt(len(v_A)) / (v_A**2).sum().sqrt()
-    return length * _deeper(attention, torch.tanh(inner_A + attention.score_parameters["b_A"]))
-
-
-def _deeper(attention: Attention, inner_A: Tensor) -> Tensor:
-    """v . tanh(W_L ... tanh(W_2 x)), one number of a layer after the other."""
-    for layer in range(2, attention.score.layers + 1):
-        rows = attention.score_parameters[f"W{layer}_AA"]
-        inner_A = torch.stack([torch.tanh(sum(w * x for w, x in zip(row_A, inner_A, strict=True))) for row_A in rows])
-    return attention.score_parameters["v_A"] @ inner_A
+    return _network(attention, attention.query_weight_AQ @ query_Q + attention.key_weight_AK @ key_K)
 
 
 def _concat(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:
     assert attention.query_weight_AQ is not None
     assert attention.key_weight_AK is not None
     one_matrix = torch.cat([attention.query_weight_AQ, attention.key_weight_AK], dim=1)
-    return _deeper(attention, torch.tanh(one_matrix @ torch.cat([query_Q, key_K])))
+    return _network(attention, one_matrix @ torch.cat([query_Q, key_K]))
+
+
+def _network(attention: Attention, x_A: Tensor) -> Tensor:
+    """v . tanh(W_L ... tanh(W_2 tanh(x))), one number of a layer after the other; normed, g v / |v| and tanh(x + b)."""
+    v_A = attention.score_parameters["v_A"]
+    if attention.score.normed:
+        x_A = x_A + attention.score_parameters["b_A"]
+        v_A = attention.score_parameters["length_1"][0] / math.sqrt(len(v_A)) * v_A / (v_A**2).sum().sqrt()
+    inner_A = torch.tanh(x_A)
+    for layer in range(2, attention.score.layers + 1):
+        rows = attention.score_parameters[f"W{layer}_AA"]
+        inner_A = torch.stack([torch.tanh(sum(w * x for w, x in zip(row_A, inner_A, strict=True))) for row_A in rows])
+    return v_A @ inner_A
 
 
 def _cosine(attention: Attention, query_Q: Tensor, key_K: Tensor, place: int) -> Tensor:

@@ -25,6 +25,7 @@ CASES = [
     "{kind: additive, normed: true, size: 3}",
     "{kind: concat, size: 2}",
     "{kind: concat, size: 3, layers: 2}",
+    "{kind: concat, normed: true, layers: 2}",
     "{kind: cosine, sharpness: 3}",
     "{kind: gaussian, learned: false}",
     "{kind: gaussian, learned: false, bandwidth: 0.7}",
