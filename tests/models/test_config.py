@@ -172,6 +172,19 @@ FAULTS = {
             "name another score, or use decoder.kind: rnn"
         ),
     ),
+    "self-attention that remembers": (
+        "encoder: {kind: transformer, score: coverage}",
+        "encoder: score: coverage reads the weights of the step before, and self-attention computes all steps at once",
+    ),
+    "a transformer whose attention remembers": (
+        "decoder: transformer\nattention: {weights: monotonic}",
+        "attention: monotonic reads the weights of the step before, and a Transformer computes all steps at once",
+    ),
+    "an exact sum over steps that depend on each other": (
+        "attention: {score: coverage, weights: {kind: hard, training: marginal}}\n"
+        "decoder: {query: current, input_feeding: false}",
+        "with training: marginal computes all steps at once, and score: coverage reads the weights of the step before",
+    ),
     "self-attention without a score": (
         "encoder: {kind: transformer, score: none}",
         "encoder.score: text 'none' is not a choice",

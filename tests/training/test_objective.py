@@ -232,6 +232,16 @@ GUIDED = "training.guided_attention={}"
             "training.guided_attention teaches attention, which model.attention.score: none takes away",
             id="no attention",
         ),
+        pytest.param(
+            ["training.coverage_loss=1.0", "model.attention.weights=hard"],
+            "training.coverage_loss teaches weights over all positions, where model.attention.weights: hard looks at one",
+            id="coverage of draws",
+        ),
+        pytest.param(
+            ["training.coverage_loss=1.0", "training.risk={}"],
+            "coverage_loss reads attention to gold words, where risk learns from hypotheses",
+            id="coverage and risk",
+        ),
         *(
             pytest.param(
                 [LINKS, GUIDED, f"model.attention.weights={weights}"],

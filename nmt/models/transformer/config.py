@@ -62,6 +62,11 @@ class TransformerConfig(Structure):
     def _heads_share_the_width(self) -> TransformerConfig:
         if self.size % self.heads:
             raise ValueError(f"heads: {self.heads} must divide size ({self.size})")
+        if self.score.is_stateful:
+            raise ValueError(
+                f"score: {self.score.kind} reads the weights of the step before, and self-attention computes all "
+                "steps at once; use another score"
+            )
         if self.positions == "rotary":
             if self.size // self.heads % 2:
                 raise ValueError(
