@@ -270,7 +270,7 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
     from nmt.alignment.extract import Grow
     from nmt.alignment.formats import read_gold
     from nmt.alignment.request import AlignmentRequest
-    from nmt.evaluation.perplexity import FEEDS
+    from nmt.models.feed import FreeRunning, TeacherForcing
 
     translator = nmt.load(run / "best", device="cpu", overrides=[f"search.beam={BEAM}"])
     trained = translator.trained
@@ -283,8 +283,8 @@ def measure(run: Path, output: Path, split: str, gold: Sequence[Path]) -> None:
         "precision": trained.compute.precision,
         "chrF": sacrebleu.corpus_chrf(translations, [references]).score,
         "perplexity": {
-            feed: translator.predict(sources, references, FEEDS[feed]).perplexity
-            for feed in ("teacher_forcing", "free_running")
+            name: translator.predict(sources, references, feed).perplexity
+            for name, feed in (("teacher_forcing", TeacherForcing()), ("free_running", FreeRunning()))
         },
     }
     if gold:

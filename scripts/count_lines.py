@@ -27,15 +27,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 6360,
-    "lines of nmt": 32215,
+    "lines of the core": 6000,
+    "lines of nmt": 31100,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,
     "frames to the score in train": 13,
     "frames to the score in translate": 13,
     "frames to the score in align": 14,
-    "lines loaded by train and translate": 9000,
+    "lines loaded by train and translate": 8940,
 }
 """Maximum of each figure."""
 
@@ -124,13 +124,18 @@ def run_figures() -> dict[str, float]:
         train = _probe(["train", config, *settings, *compute], folder)
         translate = _probe(["translate", "run", "--beam", "1", *compute], folder)
         align = _probe(["align", "run", "--source", "valid.de", "--target", "valid.en", *compute], folder)
-    files = {*train["files"], *translate["files"]}
+    paths = {Path(file).relative_to(folder) for file in (*train["files"], *translate["files"])}
     return {
         "frames to the score in train": len(train["stack"]),
         "frames to the score in translate": len(translate["stack"]),
         "frames to the score in align": len(align["stack"]),
-        "lines loaded by train and translate": sum(code_lines(ROOT / Path(path).relative_to(folder)) for path in files),
+        "lines loaded by train and translate": sum(code_lines(ROOT / path) for path in paths if not _is_choice(path)),
     }
+
+
+def _is_choice(path: Path) -> bool:
+    """Returns True for mechanisms of attention that are loaded as choices of a configuration, and not run."""
+    return path.parts[1] == "attention" and len(path.parts) == 4 and path.stem not in ("additive", "softmax")
 
 
 def _probe(command: Sequence[str], folder: str) -> Any:

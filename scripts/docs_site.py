@@ -73,6 +73,7 @@ GUIDES = {
     "import": "begin",
     "score": "translate",
     "aligner": "align",
+    "links": "align",
     "filter": "prepare",
     "augment": "recipes",
     "languages": "prepare",

@@ -17,18 +17,9 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.models.feed import Feed, FreeRunning, TeacherForcing
+from nmt.models.feed import Feed
 from nmt.models.loss import CrossEntropy, token_loss
-from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
-
-FEEDS: dict[str, Feed] = {
-    "teacher_forcing": TeacherForcing(),
-    "free_running": FreeRunning(),
-    "scheduled_sampling": ScheduledSampling(0.5, unit="token", guess="argmax"),
-}
-"""The inputs of the decoder for which the perplexity is reported, by their names in JSON. The last one tosses a fair
-coin for each word."""
 
 
 @dataclass(frozen=True)

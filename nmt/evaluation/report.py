@@ -39,7 +39,7 @@ class Evaluation:
 
     scores: tuple[MetricScore, ...]
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
-    """Predictions of the references, by the name of the feed, as in ``perplexity.FEEDS``; empty without a model."""
+    """Predictions of the references, by the names of ``workflows.evaluate.feeds``; empty without a model."""
     lengths: Sequence[LengthScores] | None = None
     """Scores by source length; None unless requested."""
     waits: Sequence[WaitScore] = ()

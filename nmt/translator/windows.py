@@ -1,4 +1,4 @@
-"""Translations of windows of lines, as lines of text, of tab-separated values or of JSON, and of texts in records."""
+"""Translations of windows of lines, as lines of text, of tab-separated values or of JSON."""
 
 from __future__ import annotations
 
@@ -103,32 +103,6 @@ def warnings_of(
 def count_subwords(candidates: Sequence[Sequence[Translation]]) -> int:
     """Counts the subwords in all translations."""
     return sum(len(one.tokens) for of_line in candidates for one in of_line)
-
-
-@dataclass(frozen=True)
-class RecordTranslations:
-    """The translations of texts in records.
-
-    Attributes:
-        values: The value for each record: its translation, or in ``jsonl`` a list of objects, one for each translation.
-        warnings, subwords: See ``WindowTranslation``.
-    """
-
-    values: tuple[Any, ...]
-    warnings: tuple[str, ...]
-    subwords: int
-
-
-def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
-    """Translates the texts of records, into the format of ``options``."""
-    malloc_trim()
-    sources, is_json = [line.text for line in lines], options.format == "jsonl"
-    candidates = translator.candidates(sources, first_line=lines[0].number, scored=is_json)
-    values: list[Any] = [best.text for best, *_ in candidates]
-    if is_json:
-        objects = json_results(translator, sources, candidates, alignment=options.alignment)
-        values = [result["translations"] for result in objects]
-    return RecordTranslations(tuple(values), warnings_of(translator, lines, candidates), count_subwords(candidates))
 
 
 def json_results(

@@ -21,6 +21,7 @@ from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
     from nmt.evaluation.perplexity import Prediction
+    from nmt.models.feed import Feed
     from nmt.translator.translator import Loader, Translator
 
 Plot: TypeAlias = Callable[[Mapping[str, Sequence[LengthScores]]], None]
@@ -122,23 +123,32 @@ def _of_file(source: Path | None, hypothesis: Path, reference: Path, scoring: Sc
 
 def of_model(translator: Translator, sources: Sequence[str], references: Sequence[str], scoring: Scoring) -> Evaluation:
     """Computes the scores of a model's translations, and its predictions of the references."""
-    from nmt.evaluation.perplexity import FEEDS
-
+    inputs = feeds()
     translator.trained.warn_of_language(sources)
     sources = DocumentContext().sentences(sources)  # a model may read previous sentences
     waits: list[WaitScore] = []
     if scoring.wait_scores is not None:
         waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
-    with log.progress(total=(1 + len(FEEDS)) * len(sources), description="evaluate", unit="line") as bar:
+    with log.progress(total=(1 + len(inputs)) * len(sources), description="evaluate", unit="line") as bar:
         translations = translator.reporting(bar.update).translate(sources)
         predictions = {}
-        for name, feed in FEEDS.items():
+        for name, feed in inputs.items():
             predictions[name] = translator.predict(sources, references, feed)
             bar.update(len(sources))
     for warning in translator.cut_warnings(translations):
         log.warning(warning)
     hypotheses = [translation.text for translation in translations]
     return scoring.evaluation(sources, hypotheses, references, predictions, waits)
+
+
+def feeds() -> dict[str, Feed]:
+    """Returns the inputs of the decoder for which the perplexity is reported, by their names in JSON. The last one
+    tosses a fair coin for each word."""
+    from nmt.models.feed import FreeRunning, TeacherForcing  # imported late, because torch takes a second
+    from nmt.models.scheduled_sampling import ScheduledSampling
+
+    sampling = ScheduledSampling(0.5, unit="token", guess="argmax")
+    return {"teacher_forcing": TeacherForcing(), "free_running": FreeRunning(), "scheduled_sampling": sampling}
 
 
 def of_test_corpora(translator: Translator, scoring: Scoring) -> dict[str, Evaluation]:

@@ -586,9 +586,9 @@ def test_perplexity_reading_its_own_guesses_is_that_of_plain_loops(trained: Path
 def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(trained: Path) -> None:
     import torch
 
-    from nmt.evaluation.perplexity import FEEDS
+    from nmt.workflows.evaluate import feeds
 
-    feed = FEEDS["scheduled_sampling"]
+    feed = feeds()["scheduled_sampling"]
     translator = package.load(trained / "run", precision="float32")
     sources, targets = ((trained / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
     read = set()
@@ -610,7 +610,7 @@ def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(tra
     assert torch.equal(torch.get_rng_state(), state)
     torch.rand(7)
     assert translator.predict(sources, targets, feed) == first
-    losses_of = {name: translator.predict(sources, targets, each).loss for name, each in FEEDS.items()}
+    losses_of = {name: translator.predict(sources, targets, each).loss for name, each in feeds().items()}
     assert len(set(losses_of.values())) == 3
 
 

@@ -17,10 +17,11 @@ from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
+from nmt.core.memory import malloc_trim
 from nmt.data.context import DocumentContext
 from nmt.extras.cluster.shards import Kind, Shard
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputOptions, Window, translate_records
+from nmt.translator.windows import OutputOptions, Window, count_subwords, json_results, warnings_of
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
@@ -49,6 +50,32 @@ class Tally:
         self.subwords += subwords
         self.unsaid += max(len(self.warnings) + len(warnings) - WARNINGS, 0)
         self.warnings = [*self.warnings, *warnings][:WARNINGS]
+
+
+@dataclass(frozen=True)
+class RecordTranslations:
+    """The translations of texts in records.
+
+    Attributes:
+        values: The value for each record: its translation, or in ``jsonl`` a list of objects, one for each translation.
+        warnings, subwords: See ``WindowTranslation``.
+    """
+
+    values: tuple[Any, ...]
+    warnings: tuple[str, ...]
+    subwords: int
+
+
+def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
+    """Translates the texts of records, into the format of ``options``."""
+    malloc_trim()
+    sources, is_json = [line.text for line in lines], options.format == "jsonl"
+    candidates = translator.candidates(sources, first_line=lines[0].number, scored=is_json)
+    values: list[Any] = [best.text for best, *_ in candidates]
+    if is_json:
+        objects = json_results(translator, sources, candidates, alignment=options.alignment)
+        values = [result["translations"] for result in objects]
+    return RecordTranslations(tuple(values), warnings_of(translator, lines, candidates), count_subwords(candidates))
 
 
 @dataclass(frozen=True)
