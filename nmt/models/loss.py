@@ -72,19 +72,6 @@ class CrossEntropy(Criterion):
         return output.loss(tokens.rows(decoded.readout_BTR), tokens.gold_N, smoothing=self.smoothing)
 
 
-def training_criterion(model: Seq2Seq[Any, Any], smoothing: float = 0.0) -> Criterion:
-    """The loss that the attention of a model learns from."""
-    if any(getattr(module, "marginalizes", False) for module in model.modules()):
-        from nmt.models.position_losses import MarginalLikelihood
-
-        return MarginalLikelihood(smoothing)
-    if any(getattr(module, "learns_from_rewards", False) for module in model.modules()):
-        from nmt.models.position_losses import Reinforce
-
-        return Reinforce(CrossEntropy(smoothing))
-    return CrossEntropy(smoothing)
-
-
 @Operation
 def decode(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, needs_weights: bool) -> Decoded:
     """All steps over a batch of pairs on a GPU, with the inputs that ``feed`` chooses; ``needs_weights`` says that the

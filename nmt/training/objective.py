@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt import plugins
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
-from nmt.models.loss import AllReduce, Criterion, token_loss, training_criterion
+from nmt.models.loss import AllReduce, Criterion, CrossEntropy, token_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
@@ -59,6 +59,19 @@ class Losses(Generic[X]):
 
     def __add__(self, other: Losses[X]) -> Losses[X]:
         return Losses(*map(add, vars(self).values(), vars(other).values()))
+
+
+def training_criterion(model: Seq2Seq[Any, Any], smoothing: float = 0.0) -> Criterion:
+    """The loss that the attention of a model learns from."""
+    if any(getattr(module, "marginalizes", False) for module in model.modules()):
+        from nmt.models.position_losses import MarginalLikelihood
+
+        return MarginalLikelihood(smoothing)
+    if any(getattr(module, "learns_from_rewards", False) for module in model.modules()):
+        from nmt.models.position_losses import Reinforce
+
+        return Reinforce(CrossEntropy(smoothing))
+    return CrossEntropy(smoothing)
 
 
 class Objective:

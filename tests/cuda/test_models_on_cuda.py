@@ -14,9 +14,10 @@ from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.attention.scores.additive import additive_energy
 from nmt.core.device import Compute, compute
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.loss import CrossEntropy, token_loss, training_criterion
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
+from nmt.training.objective import training_criterion
 from tests.cuda.on_device import BOTH, DEVICE, IS_GPU, THERE, close, draw_on_the_host, each_side, only_on_a_gpu, pair_of
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree, variants
 

@@ -29,7 +29,7 @@ from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.extras.finetuning.risk import MinimumRisk
 from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.loss import CrossEntropy, token_loss, training_criterion
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.nn.output import OutputLayer, rows_together
@@ -39,7 +39,7 @@ from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
-from nmt.training.objective import Objective
+from nmt.training.objective import Objective, training_criterion
 from nmt.training.optimizer import NamedOptimizer
 from nmt.training.trainer import Trainer
 from nmt.workflows.train import train

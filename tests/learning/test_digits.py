@@ -106,6 +106,12 @@ CASES = [
     Case("copy", "location", "{kind: local_p, width: 2}", updates=1600, rate=3e-3, dropout=0.0),
     Case("copy", "location", "{kind: local_m, width: 2}"),
     Case("copy", weights="glimpse", accuracy=0.95, aligned=0.0),
+    Case("reverse", "{kind: coverage, coverage: gru}", query="previous", feeding=False, updates=900),
+    Case("reverse", weights="entmax"),
+    Case("reverse", "{kind: additive, normed: true}"),
+    Case("copy", weights="monotonic"),
+    Case("copy", "location_sensitive", "mocha", aligned=0.0),
+    Case("copy", "cosine", "shift"),
     # without attention and with one vector for the sentence: 0.90 of the digits reversed, 0.88 copied
     Case(
         "reverse",

@@ -181,8 +181,10 @@ FAULTS = {
         "attention: monotonic reads the weights of the step before, and a Transformer computes all steps at once",
     ),
     "an exact sum over steps that depend on each other": (
-        "attention: {score: coverage, weights: {kind: hard, training: marginal}}\n"
-        "decoder: {query: current, input_feeding: false}",
+        (
+            "attention: {score: coverage, weights: {kind: hard, training: marginal}}\n"
+            "decoder: {query: current, input_feeding: false}"
+        ),
         "with training: marginal computes all steps at once, and score: coverage reads the weights of the step before",
     ),
     "self-attention without a score": (

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
-from nmt.models.loss import CrossEntropy, token_loss, training_criterion
+from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
+from nmt.training.objective import training_criterion
 from tests.models.variants import TRANSFORMER, kinds, make, tree, variants
 from tests.search.plain_search import beam_search, greedy
 

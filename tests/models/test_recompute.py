@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.loss import token_loss, training_criterion
+from nmt.models.loss import token_loss
 from nmt.nn.recompute import recomputing
+from nmt.training.objective import training_criterion
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.variants import TRANSFORMER, kinds, make, tree
 

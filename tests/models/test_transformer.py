@@ -14,7 +14,7 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.registry import SCORES
 from nmt.models.config import ModelConfig
 from nmt.models.feed import FreeRunning, TeacherForcing
-from nmt.models.loss import token_loss, training_criterion
+from nmt.models.loss import token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.models.seq2seq import Encoded, Seq2Seq
 from nmt.models.transformer.block import EmbeddingLayer
@@ -25,6 +25,7 @@ from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.feed_forward import FeedForward
 from nmt.nn.positions import RotaryAngles, apply_rotary, sinusoids
+from nmt.training.objective import training_criterion
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded

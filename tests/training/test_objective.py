@@ -234,7 +234,7 @@ GUIDED = "training.guided_attention={}"
         ),
         pytest.param(
             ["training.coverage_loss=1.0", "model.attention.weights=hard"],
-            "training.coverage_loss teaches weights over all positions, where model.attention.weights: hard looks at one",
+            "coverage_loss teaches weights over all positions, where model.attention.weights: hard looks at one",
             id="coverage of draws",
         ),
         pytest.param(
