@@ -52,7 +52,13 @@ def _start(decoder: RNNDecoder, summary_D: Tensor) -> list[Tensor]:
     start, layers = decoder.handover.config.start, decoder.stack.layers
     if start == "projected":
         projections: list[Any] = list(decoder.handover.layers)
-        return [torch.tanh(each.weight @ summary_D + each.bias) for each in projections]
+        states = [torch.tanh(each.weight @ summary_D + each.bias) for each in projections]
+        for layer, state_D in enumerate(states):
+            for row in decoder.handover.upper:
+                above: Any = list(row)[layer]  # type: ignore[call-overload]
+                state_D = torch.tanh(above.weight @ state_D + above.bias)
+            states[layer] = state_D
+        return states
     first_D = {"raw": summary_D, "zeros": torch.zeros(decoder.stack.size, dtype=summary_D.dtype)}[start]
     return [first_D] * layers
 
@@ -111,7 +117,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
         top_D = below_D
         if decoder.query != "previous":
             context = attended(top_D, word_E, step)
-        seen = [top_D, *context, *([word_E] if decoder.readout_embedding else [])]
+        seen = [top_D, *(context if decoder.readout_context else []), *([word_E] if decoder.readout_embedding else [])]
         readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
         readouts.append(readout_R)
     return Plain(torch.stack(readouts), weights_HTS)

@@ -172,6 +172,14 @@ FAULTS = {
             "name another score, or use decoder.kind: rnn"
         ),
     ),
+    "layers of a start without a network": (
+        "decoder: {start: zeros, start_layers: 2}",
+        "decoder: start_layers is for start: projected, not zeros; leave it out",
+    ),
+    "a context without use": (
+        "decoder: {readout_context: false, query: current}",
+        "decoder: readout_context: false leaves no use of what attention finds",
+    ),
     "self-attention that remembers": (
         "encoder: {kind: transformer, score: coverage}",
         "encoder: score: coverage reads the weights of the step before, and self-attention computes all steps at once",

@@ -69,6 +69,16 @@ def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
     check(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_network_of_several_layers_between_encoder_and_decoder(layers: int) -> None:
+    check(tree(decoder={"layers": layers, "start_layers": 3}))
+
+
+@pytest.mark.parametrize("feeding", [True, False], ids=["feeding", ""])
+def test_a_readout_that_does_not_see_the_context(feeding: bool) -> None:
+    check(tree(decoder={"query": "previous", "readout_context": False, "input_feeding": feeding}))
+
+
 @pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
 @pytest.mark.parametrize("score", SCORES)
 def test_a_query_that_holds_the_word(score: str, wiring: dict[str, Any]) -> None:

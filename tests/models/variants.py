@@ -140,6 +140,10 @@ def variants() -> Iterator[Any]:
     yield pytest.param(tree(tie="all"), id="tied all")
     yield pytest.param(tree(decoder={"readout_embedding": True, "input_feeding": False}), id="readout embedding")
     yield pytest.param(tree(decoder={"readout_embedding": True, "readout_size": 3}), id="readout size")
+    yield pytest.param(
+        tree(decoder={"query": "previous", "readout_context": False, "start_layers": 3, "layers": 2}),
+        id="no context in the readout, three layers to the start",
+    )
     for layered in ("additive", "concat"):
         yield pytest.param(
             tree(score={"kind": layered, "layers": 3, "size": 4}, decoder=WIRINGS["parallel"]),

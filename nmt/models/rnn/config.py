@@ -90,14 +90,30 @@ class RNNDecoderConfig(Structure):
     """Width of the readout, which the output layer reads; null means the decoder's size, or the embedding's if tied."""
     readout_embedding: bool = False
     """Let the readout also read the last word's embedding (Bahdanau et al. 2015, appendix A.2.2)."""
+    readout_context: bool = True
+    """Let the readout read the context vector, as in Luong et al. 2015. If not, it is tanh(W s + b), and the context
+    reaches a word through the cell alone, which needs query: previous."""
     summary: Literal["last", "mean"] = "last"
     """c, the vector of the sentence: each direction's last state of the encoder's top layer, or the mean of all
     states."""
     start: Literal["zeros", "raw", "projected"] = "projected"
     """First state of each layer: 0, c (Sutskever et al. 2014) or tanh(W c + b) (Bahdanau et al. 2015)."""
+    start_layers: Layers = 1
+    """Layers of the network between c and the first state with start: projected: tanh(W_n ... tanh(W_1 c + b_1))."""
     context: Annotated[DecoderContextConfig, BareName("enters")] = DecoderContextConfig()
     """Inputs of the cell that c is part of, given by name or together with the placeholder."""
     _residual_has_layers = model_validator(mode="after")(_check_residual)
+
+    @model_validator(mode="after")
+    def _parts_have_a_use(self) -> RNNDecoderConfig:
+        if self.start_layers > 1 and self.start != "projected":
+            raise ValueError(f"start_layers is for start: projected, not {self.start}; leave it out")
+        if not self.readout_context and self.query != "previous":
+            raise ValueError(
+                "readout_context: false leaves no use of what attention finds, unless it is an input of the cell: set "
+                "query: previous"
+            )
+        return self
 
     @property
     def words(self) -> str:

@@ -23,7 +23,7 @@ class ContextInjection(nn.Module):
     ``start``     zeros:       h_0 = 0
                   raw:         h_0 = c (Sutskever et al. 2014, section 2); c must be as wide as the state
                   projected:   h_0 = tanh(W c + b), another W for each layer (Cho et al. 2014; Bahdanau et al. 2015,
-                               appendix A.2.2)
+                               appendix A.2.2), or a deeper network, tanh(W_n ... tanh(W_1 c + b_1))
     ``context``   every_step:  f_t = c (Cho et al. 2014, section 2.2; unlike there the readout does not see c)
                   first_step:  f_1 = c; f_t = 0 or a learnt placeholder later
     """
@@ -36,8 +36,12 @@ class ContextInjection(nn.Module):
         """Width added to the input of the cell."""
         projections = config.layers if config.start == "projected" else 0
         self.layers = nn.ModuleList(nn.Linear(summary_size, config.size) for _ in range(projections))
-        for linear in self.layers:
-            assert isinstance(linear, nn.Linear)
+        self.upper = nn.ModuleList(
+            nn.ModuleList(nn.Linear(config.size, config.size) for _ in range(projections))
+            for _ in range(config.start_layers - 1)
+        )
+        """The networks' layers above the first, each for all layers of the decoder."""
+        for linear in (*self.layers, *(each for row in self.upper for each in row)):  # type: ignore[attr-defined]
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
         self.placeholder_D: nn.Parameter | None = None
@@ -48,7 +52,10 @@ class ContextInjection(nn.Module):
     def start(self, summary_BD: Tensor) -> list[Tensor]:
         """Computes the hidden state of each layer before the first step."""
         if self.config.start == "projected":
-            return [linear(summary_BD).tanh() for linear in self.layers]
+            states = [linear(summary_BD).tanh() for linear in self.layers]
+            for row in self.upper:
+                states = [linear(h_BD).tanh() for linear, h_BD in zip(row, states, strict=True)]  # type: ignore[arg-type]
+            return states
         zeros_BD = summary_BD.new_zeros(summary_BD.shape[0], self.config.size)
         return [summary_BD if self.config.start == "raw" else zeros_BD] * self.config.layers
 

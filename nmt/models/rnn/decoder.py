@@ -77,7 +77,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     The vector of the sentence gives s_0 and may be part of the input of the cell: see ``ContextInjection``. The readout
     of Bahdanau is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings,
-    over the current state; ``readout_embedding`` adds the word.
+    over the current state; ``readout_embedding`` adds the word, and without ``readout_context`` c is left out.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.input_feeding = config.input_feeding
         self.query_embedding = config.query_embedding
         self.readout_embedding = config.readout_embedding
+        self.readout_context = config.readout_context
         self.summary = config.summary
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
@@ -131,7 +132,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             layers=config.layers,
             residual=config.residual,
         )
-        self.readout = nn.Linear(config.size + context_size + width * self.readout_embedding, readout_size)
+        self.readout = nn.Linear(
+            config.size + context_size * self.readout_context + width * self.readout_embedding, readout_size
+        )
         nn.init.xavier_uniform_(self.readout.weight)
         nn.init.zeros_(self.readout.bias)
 
@@ -263,7 +266,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     def _readout(self, top: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Computes the readout, tanh(W [s; c] + b), for one step or for all."""
-        parts = [top, context, embedded] if self.readout_embedding else [top, context]
+        parts = [top, *[context] * self.readout_context, *[embedded] * self.readout_embedding]
         readout: Tensor = self.readout(torch.cat(parts, dim=-1)).tanh()
         return readout
 
