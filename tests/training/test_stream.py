@@ -45,7 +45,7 @@ class OneOf(Processes):
 
 
 def stream(data: TrainingData, *, accumulate: int = 1, rank: int = 0, size: int = 1) -> Stream:
-    batching = BatchingConfig(batch_tokens=64)
+    batching = BatchingConfig(batch_tokens=25)
     return Stream(data, batching, accumulate, 7, OneOf(rank, size), compute("cpu", "float32"))
 
 
@@ -59,24 +59,16 @@ def epoch(works: Iterator[PreparedUpdate], number: int = 0) -> list[PreparedUpda
 
 
 def same(one: PreparedUpdate, other: PreparedUpdate) -> bool:
-    if one.following != other.following or len(one.shares) != len(other.shares):
-        return False
-    return all(
-        (a is None and b is None)
-        or (
-            a is not None
-            and b is not None
-            and np.array_equal(a.source_BS, b.source_BS)
-            and np.array_equal(a.target_BT, b.target_BT)
-        )
-        for a, b in zip(one.shares, other.shares, strict=True)
-    )
+    arrays = [[None if each is None else (each.source_BS.tolist(), each.target_BT.tolist()) for each in work.shares]
+              for work in (one, other)]  # fmt: skip
+    return one.following == other.following and arrays[0] == arrays[1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize(("size", "accumulate"), [(1, 1), (1, 4), (2, 4), (5, 1)])
 def test_each_pair_comes_once_an_epoch_whoever_takes_part(data: TrainingData, size: int, accumulate: int) -> None:
+    """Some batches have so few pairs that some processes have no row."""
     seen: list[int] = []
+    empty = 0
     for rank in range(size):
         works = epoch(stream(data, accumulate=accumulate, rank=rank, size=size).after(Position()))
         assert [work.following.update for work in works] == list(range(1, len(works) + 1))
@@ -84,6 +76,8 @@ def test_each_pair_comes_once_an_epoch_whoever_takes_part(data: TrainingData, si
         own = [share for work in works for share in work.shares if share is not None]
         assert sum(work.tokens for work in works) == sum(int(share.target_length_B.sum()) for share in own)
         seen += chain.from_iterable(share.pairs_B.tolist() for share in own)
+        empty += sum(work.shares.count(None) for work in works)
+    assert (empty > 0) == (size > 1)
     assert sorted(seen) == list(range(len(data.train)))
 
 
