@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from itertools import chain, islice
+from contextlib import suppress
+from itertools import chain, islice, repeat
 
 import numpy as np
 import pytest
@@ -91,18 +92,10 @@ def test_it_goes_on_from_any_position_as_if_never_left(data: TrainingData, accum
         assert not same(following, whole[place - 1])
 
 
-def test_an_empty_corpus_is_named(data: TrainingData) -> None:
-    class Nothing(type(data.train)):  # type: ignore[misc]
-        corpora = ()
-
-        def __init__(self) -> None:
-            pass
-
-        source_lengths = target_lengths = corpus = np.zeros(0, np.int64)
-
-    nothing = TrainingData(Nothing(), data.tokenizers, 0.0, "")
+def test_an_empty_corpus_is_named(data: TrainingData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.training.stream.epoch_batches", lambda *_, **__: [])
     with pytest.raises(InputError, match=r"data\.train: no pair is left"):
-        next(stream(nothing).after(Position()))
+        next(stream(data).after(Position()))
 
 
 # ------------------------------------------------------------------------------------------------- taking in advance
@@ -139,16 +132,13 @@ def test_items_are_made_while_others_are_used() -> None:
         assert made.wait(timeout=10), "the next one waits to be asked for"
 
 
-def test_the_last_item_is_the_last() -> None:
-    with prefetched(iter("abc")) as ready:
-        assert list(ready) == ["a", "b", "c"]
-
-
 def test_an_error_comes_where_its_item_would() -> None:
     def items() -> Iterator[int]:
         yield from (0, 1)
         raise InputError("no more")
 
+    with prefetched(iter("abc")) as ready:
+        assert list(ready) == ["a", "b", "c"]
     with prefetched(items(), ahead=5) as ready:
         assert [next(ready), next(ready)] == [0, 1]
         with pytest.raises(InputError, match="no more"):
@@ -156,15 +146,7 @@ def test_an_error_comes_where_its_item_would() -> None:
 
 
 def test_leaving_early_ends_the_thread() -> None:
-    def items() -> Iterator[int]:
-        while True:
-            yield 0
-
-    def interrupted() -> None:
-        with prefetched(items()) as ready:
-            next(ready)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    with suppress(KeyboardInterrupt), prefetched(repeat(0)) as ready:
+        next(ready)
+        raise KeyboardInterrupt
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
