@@ -85,7 +85,7 @@ PARTS = {
     "zstd": Part(("zstd",), ("backports.zstd",), ("backports.zstd",), ("tests/data/test_formats.py",)),
     "ray": Part(
         ("ray",), ("ray", "pyarrow", "grpcio", "protobuf"), ("ray", "pyarrow.parquet", "grpc"),
-        ("tests/extras/cluster/test_shards.py", "tests/extras/cluster/test_ray.py"),
+        ("tests/extras/cluster/test_records.py", "tests/extras/cluster/test_cluster.py"),
     ),
     "hf": Part(("hf",), ("huggingface_hub",), ("huggingface_hub",), ("tests/extras/exchange/convert/test_hub.py",)),
     "docs": Part(

@@ -28,7 +28,8 @@ def as_talkative_as_ever() -> Iterator[None]:
 
 
 LONGEST = (
-    "extras/cluster/test_ray.py",
+    "extras/cluster/test_translate_shards.py",
+    "extras/cluster/test_cluster.py",
     "training/test_distributed.py",
     "models/test_contract.py",
     "workflows/test_train.py",

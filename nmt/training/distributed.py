@@ -220,13 +220,9 @@ def _gather(launch: LaunchEnvironment, device: torch.device) -> None:
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
             store = next(rendezvous("env://", timeout=GATHERING))[0]
         else:
+            host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
             store = distributed.TCPStore(  # type: ignore[attr-defined]
-                os.environ["MASTER_ADDR"],
-                int(os.environ["MASTER_PORT"]),
-                is_master=launch.rank == 0,
-                timeout=GATHERING,
-                wait_for_workers=False,
-                multi_tenant=True,
+                host, port, is_master=launch.rank == 0, timeout=GATHERING, wait_for_workers=False, multi_tenant=True
             )
         store.set(names[launch.rank], device.type)
         deadline = time.monotonic() + GATHERING.total_seconds()

@@ -36,7 +36,7 @@ class BatchTotals:
     """Target tokens that have links."""
 
     def __add__(self, other: BatchTotals) -> BatchTotals:
-        return BatchTotals(self.tokens + other.tokens, self.sentences + other.sentences, self.linked + other.linked)
+        return BatchTotals(*map(add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)

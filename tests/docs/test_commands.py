@@ -60,7 +60,7 @@ NOT_RUN = {
     "make endurance": "takes hours; tests/scripts/test_endurance.py runs each of its parts",
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
-    "--ray": "needs Ray; tests/extras/cluster/test_ray.py runs it",
+    "--ray": "needs Ray; tests/extras/cluster/test_translate_shards.py runs it",
     "compare_attention.py": "takes hours; tests/scripts/test_compare_attention.py",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "configs/de-en.yaml --set model.attention.score=manhattan": "tests/examples/test_plugin.py installs the package",

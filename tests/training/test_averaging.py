@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from nmt.translator.loading import build_model
 from nmt.workflows.prepare import prepare
 from nmt.workflows.train import train
 from tests.models.variants import make, tree
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import measured
 
 
 def write(folder: Path, **weights: Any) -> Path:
@@ -55,21 +54,27 @@ def test_sums_are_float64(tmp_path: Path) -> None:
     assert average_weights(folders)["a"].tolist() == [1.0]
 
 
-def test_what_cannot_be_averaged_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"a": [1.0]}, r"other/model.safetensors: misses b, unlike .*first/model.safetensors: average"),
+        ({"a": [1.0], "b": [1.0], "c": [1.0]}, r"other/model.safetensors: has c, unlike"),
+        ({"a": [1.0], "b": [1.0, 2.0]}, r"other/model.safetensors: b is \(2,\), but in .*first.* it is \(1,\)"),
+    ],
+)
+def test_what_cannot_be_averaged_is_named(weights: dict[str, list[float]], message: str, tmp_path: Path) -> None:
     first = write(tmp_path / "first", a=[1.0], b=[2.0])
-    with pytest.raises(
-        InputError, match=r"other/model.safetensors: misses b, unlike .*first/model.safetensors: average"
-    ):
-        average_weights([first, write(tmp_path / "other", a=[1.0])])
-    with pytest.raises(InputError, match=r"more/model.safetensors: has c, unlike"):
-        average_weights([first, write(tmp_path / "more", a=[1.0], b=[1.0], c=[1.0])])
-    with pytest.raises(InputError, match=r"wide/model.safetensors: b is \(2,\), but in .*first.* it is \(1,\)"):
-        average_weights([first, write(tmp_path / "wide", a=[1.0], b=[1.0, 2.0])])
+    with pytest.raises(InputError, match=message):
+        average_weights([first, write(tmp_path / "other", **weights)])
+
+
+def test_files_that_are_gone_or_damaged_are_named(tmp_path: Path) -> None:
+    first = write(tmp_path / "first", a=[1.0])
     with pytest.raises(InputError, match=r"gone/model.safetensors: no such file; is it a checkpoint\?"):
         average_weights([first, tmp_path / "gone"])
-    (tmp_path / "first" / "model.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00broken!!")
+    (first / "model.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00broken!!")
     with pytest.raises(InputError, match=r"first/model.safetensors: unreadable checkpoint, delete its folder"):
-        average_weights([first, first])
+        average_weights([first])
 
 
 def test_same_weights(tmp_path: Path) -> None:
@@ -117,25 +122,19 @@ def test_the_decay_rises_to_what_is_asked_for() -> None:
 # ------------------------------------------------------------------------------------------------------- normalisation
 
 
-@pytest.mark.parametrize("normalization", ["tokens", "sentences"])
-@pytest.mark.parametrize("accumulate", [1, 3, 1000])
+@pytest.mark.parametrize(("normalization", "accumulate"), [("tokens", 1), ("sentences", 3), ("tokens", 1000)])
 def test_the_loss_of_an_update_is_the_mean_over(
-    normalization: str, accumulate: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    normalization: str, accumulate: int, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gradient's norm of the first update against a loop over its sentences, one at a time, without padding."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
     experiment = load(
-        tmp_path / "config.yaml",
-        [
+        Path("config.yaml"), [
             f"training.normalization={normalization}", f"training.accumulate={accumulate}",
             "training.stopping.updates=1", "training.validation.bleu=false", "training.label_smoothing=0.1",
             "model.dropout={embedding: 0.0, layers: 0.0}",
         ],
     )  # fmt: skip
     used: list[list[int]] = []
-
     backward = Objective.backward
 
     def spy(self: Objective, batch: Batch, *rest: Any, **options: Any) -> torch.Tensor:
@@ -144,11 +143,11 @@ def test_the_loss_of_an_update_is_the_mean_over(
 
     monkeypatch.setattr(Objective, "backward", spy)
     train(experiment, device="cpu", precision="float32")
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    (line,) = measured("run", "train")
 
-    data = prepare(experiment.data, run=tmp_path / "run", seed=experiment.seed)
+    data = prepare(experiment.data, run=here / "run", seed=experiment.seed)
     seed_everything(experiment.seed)
-    model = build_model(experiment.model, TokenizerPair.load(tmp_path / "run"))
+    model = build_model(experiment.model, TokenizerPair.load(here / "run"))
     pairs = [pair for batch in used for pair in batch]
     if accumulate == 1000:
         assert sorted(pairs) == list(range(len(data.train)))  # an epoch is less than that
@@ -162,7 +161,7 @@ def test_the_loss_of_an_update_is_the_mean_over(
         loss = token_loss(model, source_BS, target_BT, TeacherForcing(), CrossEntropy(0.1))
         total = total + loss.objective
         tokens += int(batch.target_length_B[0])
-    assert lines[0]["loss"] == pytest.approx(total.item() / tokens, rel=1e-4)  # for people always one of a token
+    assert line["loss"] == pytest.approx(total.item() / tokens, rel=1e-4)  # for people always one of a token
     (total / (tokens if normalization == "tokens" else len(pairs))).backward()
     norm = float(sum(weight.grad.square().sum() for weight in model.parameters())) ** 0.5
-    assert lines[0]["gradient_norm"] == pytest.approx(norm, rel=1e-4)
+    assert line["gradient_norm"] == pytest.approx(norm, rel=1e-4)

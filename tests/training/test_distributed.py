@@ -15,26 +15,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
-from nmt.data.batching import epoch_batches
-from nmt.experiment import load
+from nmt.training import checkpoint
 from nmt.training.checkpoint import read_tensors
 from nmt.training.distributed import LaunchEnvironment, ProcessGroup, shares
 from nmt.training.processes import Processes
-from nmt.workflows.prepare import prepare
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from nmt.training.trainer import Trainer
+from tests.workflows.runs import assert_same_bits, nmt, place
+from tests.workflows.test_commands import error
 
 NO_DROPOUT = "model.dropout={embedding: 0.0, layers: 0.0}"
+ENDLESS = ("training.stopping.updates=1000000", "training.validation.every=1000000", "training.save_every=1000000")
 
 
 # -------------------------------------------------------------------------------------------- pure functions
@@ -55,24 +58,6 @@ def test_shares_have_each_row_once_in_order_and_weigh_alike(lengths: Any, size: 
     assert max(rows) - min(rows) <= 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-def test_the_shares_of_an_epoch_are_every_pair_once(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some batches have so few pairs that some processes have no row."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    experiment = load(tmp_path / "config.yaml", ["training.batching.batch_tokens=25"])
-    store = prepare(experiment.data, run=tmp_path / "run", seed=1).train
-    seen: list[int] = []
-    empty = 0  # shares
-    for pairs_B in epoch_batches(store, experiment.training.batching, seed=1, epoch=3):
-        for own in shares(store.target_lengths[pairs_B], size):
-            seen += pairs_B[own].tolist()
-            empty += len(own) == 0
-    assert sorted(seen) == list(range(60))
-    assert (empty > 0) == (size > 1)
-
-
 WHOLE = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1234"}
 
 
@@ -84,17 +69,16 @@ def test_the_environment_says_which_process_this_is() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        pytest.param({"LOCAL_RANK": None, "MASTER_PORT": None}, "LOCAL_RANK, MASTER_PORT not", id="missing"),
-        pytest.param({"RANK": None}, "WORLD_SIZE is set, but RANK not", id="no rank"),
-        pytest.param({"RANK": "2"}, "RANK=2 is not below WORLD_SIZE=2", id="beyond"),
-        pytest.param({"WORLD_SIZE": "two"}, "WORLD_SIZE=two is not a whole number", id="no number"),
-        pytest.param({"MASTER_PORT": "70000"}, "MASTER_PORT=70000 is not a port", id="no port"),
+        ({"LOCAL_RANK": None, "MASTER_PORT": None}, "LOCAL_RANK, MASTER_PORT not"),
+        ({"RANK": None}, "WORLD_SIZE is set, but RANK not"),
+        ({"RANK": "2"}, "RANK=2 is not below WORLD_SIZE=2"),
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE=two is not a whole number"),
+        ({"MASTER_PORT": "70000"}, "MASTER_PORT=70000 is not a port"),
     ],
 )
 def test_an_environment_that_makes_no_sense_is_refused(change: dict[str, str | None], says: str) -> None:
-    environment = {name: value for name, value in (WHOLE | change).items() if value is not None}
     with pytest.raises(InputError, match=says) as refused:
-        LaunchEnvironment.of(environment)
+        LaunchEnvironment.of({name: value for name, value in (WHOLE | change).items() if value is not None})
     assert "\n" not in str(refused.value)
 
 
@@ -108,6 +92,20 @@ def test_each_process_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None
         second.device("cuda:1")
     with pytest.raises(InputError, match="more processes than GPUs"):
         ProcessGroup(LaunchEnvironment(rank=2, size=4, local_rank=2)).device("auto")
+
+
+def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many parts this process makes of its share: they do not know how many."""
+    asked: list[Sequence[float]] = []
+
+    def total(self: ProcessGroup, values: Sequence[float]) -> list[float]:
+        asked.append(values)
+        return [value + 10.0 for value in values]
+
+    monkeypatch.setattr(ProcessGroup, "all_reduce", total)
+    summed = ProcessGroup(LaunchEnvironment(0, 2)).batch_all_reduce()
+    assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
+    assert asked == [[1.0, 2.0]]
 
 
 # ------------------------------------------------------------------------------------------------ processes
@@ -138,16 +136,11 @@ def _process(folder: Path, rank: int, environment: dict[str, str], settings: Seq
 
 def _weights_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
     """The same, and leaves the weights that this process ends with."""
-    import safetensors.torch
-
-    from nmt.training.trainer import Trainer
-
     train = Trainer.train
 
     def spy(self: Trainer) -> None:
         train(self)
-        weights = {name: each.detach() for name, each in self.model.named_parameters()}
-        safetensors.torch.save_file(weights, folder / f"weights-{rank}.safetensors")
+        safetensors.torch.save_file(checkpoint.named_weights(self.model), folder / f"weights-{rank}.safetensors")
 
     Trainer.train = spy  # type: ignore[method-assign]
     _process(folder, rank, environment, settings)
@@ -155,209 +148,18 @@ def _weights_of_each(folder: Path, rank: int, environment: dict[str, str], setti
 
 def _slow_to_save(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
     """The same, but a checkpoint takes a second to write."""
-    from nmt.training import checkpoint
-
     write = checkpoint.write
 
-    def slowly(final: Path, files: Any, state: Any) -> None:
+    def slowly(*arguments: Any) -> None:
         time.sleep(1.0)
-        write(final, files, state)
+        write(*arguments)
 
     checkpoint.write = slowly
     _process(folder, rank, environment, settings)
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[ForkServerContext]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("OMP_NUM_THREADS", "1")
-        context = multiprocessing.get_context("forkserver")
-        # what takes seconds to import, the compiler too, which torch's optimizers load
-        context.set_forkserver_preload(["nmt.workflows.train", "nmt.cli.app", "torch._dynamo", "sacrebleu"])
-        yield context
-
-
-Begin = Callable[..., list[ForkServerProcess]]
-
-
-@pytest.fixture
-def begin(context: ForkServerContext) -> Iterator[Begin]:
-    """Starts so many processes in a folder."""
-    started: list[ForkServerProcess] = []
-
-    def start(folder: Path, size: int, *settings: str, target: Callable[..., None] = _process) -> list[Any]:
-        port = free_port()
-        ranks = [(rank, _environment(rank, size, port) if size > 1 else {}) for rank in range(size)]
-        processes = [context.Process(target=target, args=(folder, *each, settings)) for each in ranks]
-        for process in processes:
-            process.start()
-        started.extend(processes)
-        return processes
-
-    yield start
-    for process in started:
-        process.kill()
-        process.join()
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        return int(free.getsockname()[1])
-
-
-Start = Callable[..., None]
-
-
-@pytest.fixture
-def start(begin: Begin) -> Start:
-    """The same, to a good end."""
-
-    def run(folder: Path, size: int, *settings: str, target: Callable[..., None] = _process) -> None:
-        processes = begin(folder, size, *settings, target=target)
-        assert ended(processes) == [0] * size, said(folder, 0)
-
-    return run
-
-
-def ended(processes: Sequence[ForkServerProcess], seconds: float = 60.0) -> list[int | None]:
-    """The exit codes; None for a process that has not ended by then."""
-    deadline = time.monotonic() + seconds
-    for process in processes:
-        process.join(max(deadline - time.monotonic(), 0.0))
-    return [process.exitcode for process in processes]
-
-
-def said(folder: Path, rank: int) -> str:
-    return (folder / f"stderr-{rank}").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return place(tmp_path)
-
-
-def place(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    write_corpus(folder)
-    pairs = (folder / "train.de").read_text(encoding="utf-8").splitlines()
-    links = [" ".join(f"{word}-{word}" for word in range(len(each.split()))) for each in pairs]
-    links[::3] = [""] * len(links[::3])
-    (folder / "train.align").write_text("".join(f"{each}\n" for each in links), encoding="utf-8")
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    return folder
-
-
-def lines(run: Path, kind: str = "train") -> list[dict[str, Any]]:
-    path = run / "metrics.jsonl"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [each for each in map(json.loads, text.split("\n")[:-1]) if each["kind"] == kind]
-
-
-def losses(run: Path) -> list[float]:
-    assert [line["update"] for line in lines(run)] == list(range(1, len(lines(run)) + 1))
-    return [line["loss"] for line in lines(run)]
-
-
-def wait_for_updates(folder: Path, updates: int) -> None:
-    wait_until(lambda: len(lines(folder / "run")) >= updates)
-
-
-def wait_until(has_happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not has_happened():
-        assert time.monotonic() < deadline, "it never came so far"
-        time.sleep(0.02)
-
-
-@pytest.mark.parametrize(
-    ("size", "settings"),
-    [
-        pytest.param(2, ["training.accumulate=2", "training.ema=0.9"], id="2-accumulate-ema", marks=pytest.mark.slow),
-        pytest.param(
-            2, ["training.normalization=sentences", "training.clip_norm=5.0"], id="2-sentences", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            2,
-            ["data.subwords.sampling=0.2", "data.subwords.kind=unigram", "data.subwords.size=36"],
-            id="2-sampled-subwords",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(3, ["training.batching.batch_tokens=25"], id="3-empty-shares", marks=pytest.mark.slow),
-        pytest.param(
-            3,
-            [
-                "data.train={source: train.de, target: train.en, links: train.align}",
-                "training.accumulate=2",
-                "training.guided_attention={weight: 5}",
-                "training.batching.batch_tokens=25",
-            ],
-            id="3-guided-attention",
-        ),
-    ],
-)
-def test_several_processes_learn_what_one_learns(size: int, settings: list[str], folder: Path, start: Start) -> None:
-    settings = [*settings, NO_DROPOUT, "training.stopping.updates=15", "training.validation.every=6"]
-    settings.append("training.optimizer.learning_rate=0.02")
-    start(folder, 1, "run=one", *settings)
-    start(folder, size, "run=several", *settings)
-    one, several = folder / "one", folder / "several"
-    assert len(losses(one)) == 15
-    assert losses(one)[-1] < 0.8 * losses(one)[0]
-    assert losses(several) == pytest.approx(losses(one), abs=1e-4)
-    guidance = [[line.get("guidance", 0.0) for line in lines(run)] for run in (one, several)]
-    assert guidance[1] == pytest.approx(guidance[0], abs=1e-4)
-    assert any(guidance[0]) == any("guided" in each for each in settings)
-    measured = [[line["loss"] for line in lines(run, "valid")] for run in (one, several)]
-    assert len(measured[0]) == 3
-    assert measured[1] == pytest.approx(measured[0], abs=1e-3)
-    states = [json.loads((run / "latest" / "state.json").read_text())["position"] for run in (one, several)]
-    assert [state["tokens"] for state in states] == [states[0]["tokens"]] * 2
-
-
-def test_all_end_with_the_same_bits_and_one_writes_and_speaks(folder: Path, start: Start) -> None:
-    settings = ("training.stopping.updates=12", "training.validation.every=6", "training.average=2")
-    start(folder, 3, *settings, target=_weights_of_each)
-    weights = [read_tensors(folder / f"weights-{rank}.safetensors") for rank in range(3)]
-    saved = read_tensors(folder / "run" / "latest" / "model.safetensors")
-    for each in weights:
-        assert each.keys() == saved.keys()
-        for name, tensor in saved.items():
-            assert each[name].numpy().tobytes() == tensor.numpy().tobytes(), name
-    assert [line["update"] for line in lines(folder / "run")] == list(range(1, 13))
-    assert [line["update"] for line in lines(folder / "run", "valid")] == [6, 12]
-    assert len(lines(folder / "run", "average")) == 1
-    assert "3 processes, each on cpu" in said(folder, 0)
-    assert said(folder, 1) == said(folder, 2) == ""
-
-
-def test_rewards_are_centred_with_the_draws_of_all_processes(folder: Path, start: Start) -> None:
-    """Each asks the others once for a batch, those with an empty share too."""
-    settings = ("training.stopping.updates=6", "training.batching.batch_tokens=25", "training.accumulate=2")
-    start(folder, 3, *settings, "model.attention={weights: hard}", target=_sums_of_each)
-    asked = [json.loads((folder / f"sums-{rank}.json").read_text(encoding="utf-8")) for rank in range(3)]
-    assert len(asked[0]) == 6 * 2
-    for own, *others in zip(*asked, strict=True):
-        everything = [sum(values) for values in zip(own["own"], *(each["own"] for each in others), strict=True)]
-        for each in (own, *others):
-            assert each["all"] == pytest.approx(everything, abs=1e-4)
-    draws = [[each["own"][0] for each in of_rank] for of_rank in asked]
-    assert any(not all(each) and any(each) for each in zip(*draws, strict=True)), "an empty share, others not"
-
-
-def test_the_others_are_asked_for_their_sums_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many parts this process makes of its share: they do not know how many."""
-    asked: list[Sequence[float]] = []
-
-    def total(self: ProcessGroup, values: Sequence[float]) -> list[float]:
-        asked.append(values)
-        return [value + 10.0 for value in values]
-
-    monkeypatch.setattr(ProcessGroup, "all_reduce", total)
-    summed = ProcessGroup(LaunchEnvironment(0, 2)).batch_all_reduce()
-    assert [summed(torch.tensor(own)).tolist() for own in ([1.0, 2.0], [3.0, 4.0])] == [[11.0, 12.0], [13.0, 14.0]]
-    assert asked == [[1.0, 2.0]]
+def _configured_by_rank(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
+    _process(folder, rank, environment, [*settings, f"training.label_smoothing=0.{rank}"])
 
 
 def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings: Sequence[str]) -> None:
@@ -382,6 +184,163 @@ def _sums_of_each(folder: Path, rank: int, environment: dict[str, str], settings
         (folder / f"sums-{rank}.json").write_text(json.dumps(asked), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def context() -> Iterator[ForkServerContext]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OMP_NUM_THREADS", "1")
+        context = multiprocessing.get_context("forkserver")
+        # what takes seconds to import, the compiler too, which torch's optimizers load
+        context.set_forkserver_preload(["nmt.workflows.train", "nmt.cli.app", "torch._dynamo", "sacrebleu"])
+        yield context
+
+
+Begin = Callable[..., list[ForkServerProcess]]
+
+
+@pytest.fixture
+def begin(context: ForkServerContext) -> Iterator[Begin]:
+    """Starts so many processes in a folder."""
+    started: list[ForkServerProcess] = []
+
+    def start(folder: Path, size: int, *settings: str, target: Callable[..., None] = _process) -> list[Any]:
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
+        ranks = [(rank, _environment(rank, size, port) if size > 1 else {}) for rank in range(size)]
+        processes = [context.Process(target=target, args=(folder, *each, settings)) for each in ranks]
+        started.extend(processes)
+        for process in processes:
+            process.start()
+        return processes
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
+
+
+Start = Callable[..., None]
+
+
+@pytest.fixture
+def start(begin: Begin) -> Start:
+    """The same, to a good end."""
+
+    def run(folder: Path, *arguments: Any, **options: Any) -> None:
+        assert not any(ended(begin(folder, *arguments, **options))), said(folder, 0)
+
+    return run
+
+
+def ended(processes: Sequence[ForkServerProcess], seconds: float = 60.0) -> list[int | None]:
+    """The exit codes; None for a process that has not ended by then."""
+    deadline = time.monotonic() + seconds
+    for process in processes:
+        process.join(max(deadline - time.monotonic(), 0.0))
+    return [process.exitcode for process in processes]
+
+
+def said(folder: Path, rank: int) -> str:
+    return (folder / f"stderr-{rank}").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The corpus, with links for two pairs of three."""
+    pairs = (place(tmp_path) / "train.de").read_text(encoding="utf-8").splitlines()
+    links = [" ".join(f"{n}-{n}" for n in range(len(pair.split()))) * (i % 3 > 0) for i, pair in enumerate(pairs)]
+    (tmp_path / "train.align").write_text("".join(f"{each}\n" for each in links), encoding="utf-8")
+    return tmp_path
+
+
+def lines(run: Path, kind: str = "train") -> list[dict[str, Any]]:
+    path = run / "metrics.jsonl"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [each for each in map(json.loads, text.split("\n")[:-1]) if each["kind"] == kind]
+
+
+def losses(run: Path) -> list[float]:
+    assert [line["update"] for line in lines(run)] == list(range(1, len(lines(run)) + 1))
+    return [line["loss"] for line in lines(run)]
+
+
+def wait_for_updates(folder: Path, updates: int) -> None:
+    wait_until(lambda: len(lines(folder / "run")) >= updates)
+
+
+def wait_until(has_happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not has_happened():
+        assert time.monotonic() < deadline, "it never came so far"
+        time.sleep(0.02)
+
+
+GUIDED = (
+    "data.train={source: train.de, target: train.en, links: train.align}",
+    "training.guided_attention={weight: 5}", "training.accumulate=2", "training.batching.batch_tokens=25",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [
+        pytest.param(2, ["training.accumulate=2", "training.ema=0.9"], marks=pytest.mark.slow),
+        pytest.param(2, ["training.normalization=sentences", "training.clip_norm=5.0"], marks=pytest.mark.slow),
+        pytest.param(2, ["data.subwords={kind: unigram, size: 36, sampling: 0.2}"], marks=pytest.mark.slow),
+        pytest.param(3, ["training.batching.batch_tokens=25"], marks=pytest.mark.slow),  # with empty shares
+        (3, GUIDED),
+    ],
+)
+def test_several_processes_learn_what_one_learns(
+    size: int, settings: Sequence[str], folder: Path, start: Start
+) -> None:
+    settings = [*settings, NO_DROPOUT, "training.stopping.updates=15", "training.validation.every=6"]
+    settings.append("training.optimizer.learning_rate=0.02")
+    start(folder, 1, "run=one", *settings)
+    start(folder, size, "run=several", *settings)
+    one, several = folder / "one", folder / "several"
+    assert len(losses(one)) == 15
+    assert losses(one)[-1] < 0.8 * losses(one)[0]
+    assert losses(several) == pytest.approx(losses(one), abs=1e-4)
+    guidance = [[line.get("guidance", 0.0) for line in lines(run)] for run in (one, several)]
+    assert guidance[1] == pytest.approx(guidance[0], abs=1e-4)
+    assert any(guidance[0]) == any("guided" in each for each in settings)
+    measured = [[line["loss"] for line in lines(run, "valid")] for run in (one, several)]
+    assert len(measured[0]) == 3
+    assert measured[1] == pytest.approx(measured[0], abs=1e-3)
+    states = [json.loads((run / "latest" / "state.json").read_text())["position"] for run in (one, several)]
+    assert [state["tokens"] for state in states] == [states[0]["tokens"]] * 2
+
+
+def test_all_end_with_the_same_bits_and_one_writes_and_speaks(folder: Path, start: Start) -> None:
+    settings = ("training.stopping.updates=12", "training.validation.every=6", "training.average=2")
+    start(folder, 3, *settings, target=_weights_of_each)
+    saved = read_tensors(folder / "run" / "latest" / "model.safetensors")
+    for rank in range(3):
+        own = read_tensors(folder / f"weights-{rank}.safetensors")
+        assert own.keys() == saved.keys()
+        assert all(own[name].numpy().tobytes() == tensor.numpy().tobytes() for name, tensor in saved.items())
+    assert [line["update"] for line in lines(folder / "run")] == list(range(1, 13))
+    assert [line["update"] for line in lines(folder / "run", "valid")] == [6, 12]
+    assert len(lines(folder / "run", "average")) == 1
+    assert "3 processes, each on cpu" in said(folder, 0)
+    assert said(folder, 1) == said(folder, 2) == ""
+
+
+def test_rewards_are_centred_with_the_draws_of_all_processes(folder: Path, start: Start) -> None:
+    """Each asks the others once for a batch, those with an empty share too."""
+    settings = ("training.stopping.updates=6", "training.batching.batch_tokens=25", "training.accumulate=2")
+    start(folder, 3, *settings, "model.attention={weights: hard}", target=_sums_of_each)
+    asked = [json.loads((folder / f"sums-{rank}.json").read_text(encoding="utf-8")) for rank in range(3)]
+    assert len(asked[0]) == 6 * 2
+    for own, *others in zip(*asked, strict=True):
+        everything = [sum(values) for values in zip(own["own"], *(each["own"] for each in others), strict=True)]
+        for each in (own, *others):
+            assert each["all"] == pytest.approx(everything, abs=1e-4)
+    draws = [[each["own"][0] for each in of_rank] for of_rank in asked]
+    assert any(not all(each) and any(each) for each in zip(*draws, strict=True)), "an empty share, others not"
+
+
 def test_what_the_first_has_measured_decides_for_all(folder: Path, start: Start) -> None:
     """At a learning rate that changes nothing each validation is a plateau, and patience is over after the third."""
     settings = (
@@ -395,18 +354,15 @@ def test_what_the_first_has_measured_decides_for_all(folder: Path, start: Start)
 
 def test_processes_draw_different_dropout(folder: Path, start: Start) -> None:
     """If all processes dropped the same, a batch of two equal pairs in two processes would learn as from one pair."""
-    for side in ("de", "en"):
-        path = folder / f"train.{side}"
-        path.write_text(path.read_text(encoding="utf-8").split("\n")[0] + "\n", encoding="utf-8")
+    (pair, *_) = zip(*((folder / f"train.{side}").read_text().splitlines() for side in ("de", "en")), strict=True)
     settings = (
         "training.stopping.updates=5", "data.filters.duplicates=false", "data.subwords.kind=char", "data.valid=null",
         "model.dropout={embedding: 0.5, layers: 0.5}",
     )  # fmt: skip
-    start(folder, 1, "run=one", *settings)
-    for side in ("de", "en"):
-        path = folder / f"train.{side}"
-        path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
-    start(folder, 2, "run=two", *settings)
+    for size, run in ((1, "one"), (2, "two")):
+        for side, line in zip(("de", "en"), pair, strict=True):
+            (folder / f"train.{side}").write_text(f"{line}\n" * size, encoding="utf-8")
+        start(folder, size, f"run={run}", *settings)
     assert all(abs(a - b) > 1e-4 for a, b in zip(losses(folder / "one"), losses(folder / "two"), strict=True))
 
 
@@ -428,14 +384,7 @@ def test_going_on_with_as_many_processes_is_exact(folder: Path, start: Start) ->
     start(folder, 2, "run=whole", "training.stopping.updates=7")
     start(folder, 2, "training.stopping.updates=4")
     start(folder, 2, "training.stopping.updates=7")
-    for name in ("model.safetensors", "training.safetensors"):
-        whole, parts = (read_tensors(folder / run / "latest" / name) for run in ("whole", "run"))
-        assert whole.keys() == parts.keys()
-        for key, tensor in whole.items():
-            assert tensor.numpy().tobytes() == parts[key].numpy().tobytes(), key
-
-
-ENDLESS = ("training.stopping.updates=1000000", "training.validation.every=1000000", "training.save_every=1000000")
+    assert_same_bits(folder / "whole" / "latest", folder / "run" / "latest")
 
 
 def test_a_process_that_is_killed_ends_the_others(folder: Path, begin: Begin) -> None:
@@ -475,63 +424,80 @@ def test_a_loss_that_is_not_finite_ends_all_with_the_same_words(folder: Path, be
     assert said(folder, 0).splitlines()[-1] == said(folder, 1).splitlines()[-1] == alone
 
 
-def test_processes_that_were_started_differently_are_told_so(folder: Path, context: ForkServerContext) -> None:
-    port = free_port()
-    processes = []
-    for rank in range(2):
-        settings = ["training.stopping.updates=2", f"training.label_smoothing=0.{rank}"]
-        arguments = (folder, rank, _environment(rank, 2, port), settings)
-        processes.append(context.Process(target=_process, args=arguments))
-        processes[-1].start()
-    assert ended(processes) == [2, 2]
+def test_processes_that_were_started_differently_are_told_so(folder: Path, begin: Begin) -> None:
+    assert ended(begin(folder, 2, "training.stopping.updates=2", target=_configured_by_rank)) == [2, 2]
     assert "its configuration is not that of process 0" in said(folder, 1)
     assert "another process disagrees" in said(folder, 0)
     assert not (folder / "run" / "config.yaml").exists()
 
 
-# ------------------------------------------------------------------------------------------------- torchrun
+# ------------------------------------------------------------------------------------ torchrun, and nmt's own launcher
 
 
-def test_half_an_environment_is_refused_in_one_line(folder: Path) -> None:
-    done = nmt("train", "config.yaml", folder=folder, environment={"WORLD_SIZE": "2"})
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"error: environment: WORLD_SIZE is set, but RANK, LOCAL_RANK, MASTER_ADDR")
+@contextmanager
+def running(folder: Path, *arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A program in another process, which runs the folder's sitecustomize.py and does not outlive the context."""
+    path = f"{folder}:{Path(__file__).parents[2]}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, **options,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "nmt", *_arguments(ENDLESS))
+OWN = ("nmt", *_arguments(ENDLESS), "--processes", "2")
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "message"),
+    [
+        ((), {"WORLD_SIZE": "2"}, "environment: WORLD_SIZE is set, but RANK, LOCAL_RANK, MASTER_ADDR"),
+        (("--processes", "2"), WHOLE, "--processes 2: RANK is set, as by torchrun; use one of the two"),
+    ],
+)
+def test_half_an_environment_and_two_launchers_are_refused(
+    options: Sequence[str], environment: dict[str, str], message: str, folder: Path
+) -> None:
+    done = nmt("train", "config.yaml", *options, folder=folder, environment=environment)
+    assert error(done).startswith(message)
     assert done.stderr.count(b"\n") == 1
 
 
 @pytest.mark.slow
 def test_sigterm_to_torchrun_saves_once(folder: Path) -> None:
-    root = Path(__file__).parents[2]
-    launcher = subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "nmt",
-         *_arguments(ENDLESS)],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    try:
+    with running(folder, *TORCHRUN) as launcher:
         wait_for_updates(folder, 3)
         launcher.terminate()
         _, stderr = launcher.communicate(timeout=60)
-    finally:
-        launcher.kill()
-        launcher.wait()
     assert launcher.returncode != 0
     update = len(losses(folder / "run"))
-    assert stderr.count(f"interrupted at update {update}; saved".encode()) == 1
-    assert stderr.count(b"stopping after this update") == 1
+    assert stderr.count(f"interrupted at update {update}; saved") == 1
+    assert stderr.count("stopping after this update") == 1
     assert [each.name for each in (folder / "run" / "checkpoints").iterdir()] == [f"step-{update:08d}"]
 
 
-# --------------------------------------------------------------------------------------------- nmt's own launcher
+def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
+    with running(folder, *OWN, start_new_session=True) as process:
+        wait_for_updates(folder, 3)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr.count("interrupted at update") == 1
+    assert "Traceback" not in stderr
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody is left
 
 
 @pytest.mark.slow
 def test_processes_started_by_nmt_are_those_that_torchrun_starts(folder: Path, start: Start) -> None:
     """The same bits, with dropout; what the first one says is said once."""
     start(folder, 2, "run=torchrun", "training.stopping.updates=3")
-    overrides = [part for each in ("run=own", "training.stopping.updates=3") for part in ("--set", each)]
-    done = nmt("train", "config.yaml", *overrides, "--precision", "float32", "--processes", "2", folder=folder)
+    done = nmt(*_arguments(["run=own", "training.stopping.updates=3"]), "--processes", "2", folder=folder)
     assert done.returncode == 0, done.stderr.decode()
     assert b"2 processes, each on cpu (1 threads), float32" in done.stderr
     assert done.stderr.count(b"update 2, epoch") == 1
@@ -548,75 +514,68 @@ def test_torch_takes_up_the_share_of_the_cores(folder: Path) -> None:
     assert f"2 processes, each on cpu ({threads} threads)" in done.stderr.decode()
 
 
-def test_both_launchers_at_once_are_refused(folder: Path) -> None:
-    done = nmt("train", "config.yaml", "--processes", "2", folder=folder, environment=WHOLE)
-    assert done.returncode == 2
-    assert done.stderr == b"error: --processes 2: RANK is set, as by torchrun; use one of the two\n"
-
-
 def test_a_fault_of_the_input_is_one_line_however_many_find_it(folder: Path) -> None:
     (folder / "train.en").unlink()
     started = time.monotonic()
     done = nmt("train", "config.yaml", "--processes", "3", "--precision", "float32", folder=folder)
-    assert done.returncode == 2
+    assert "train.en: no such file" in error(done)
     assert done.stderr.count(b"\n") == 1
-    assert b"train.en: no such file" in done.stderr
     assert time.monotonic() - started < 120
 
 
-FAILURES = {
-    "dies": ("os._exit(3)", 2, ["last words", "error: process 0 of 2: lost touch with the others"]),
-    "input": (
-        "raise InputError('a fault of its data')",
-        2,
-        ["error: a fault of its data", "error: process 0 of 2: lost"],
-    ),
-    "fault": ("raise KeyError('a fault of ours')", 1, ["[rank1]: Traceback (most recent call last):"]),
-}
+FAULT = """
+import os, sys
+
+def fail(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == {call}:
+        from nmt.core.errors import InputError
+        print({words!r}, end="", file=sys.stderr, flush=True)
+        {failure}
+    return backward(*arguments, **options)
+
+calls = 0
+if os.environ.get("RANK") == "1":
+    if {call} == 1:
+        fail()
+    from nmt.training.objective import Objective
+    backward, Objective.backward = Objective.backward, fail
+"""
+
+
+LOST = "error: process 0 of 2: lost touch with the others"
+GONE = "error: another process has ended; its own message says why"
+KEY_ERROR = "raise KeyError('a fault of ours')"
+INPUT_ERROR = "raise InputError('a fault of its data')"
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(each, marks=() if each == "dies" else pytest.mark.slow) for each in FAILURES]
+    ("call", "words", "failure", "code", "beginnings"),
+    [
+        pytest.param(1, "last words\n", "os._exit(3)", 2, ["last words", GONE], id="before all have met"),
+        pytest.param(3, "last words\n", "os._exit(3)", 2, ["last words", LOST], id="dies"),
+        pytest.param(3, "", INPUT_ERROR, 2, ["error: a fault of its data", LOST], id="input", marks=pytest.mark.slow),
+        pytest.param(
+            3, "", KEY_ERROR, 1, ["[rank1]: Traceback (most recent call last):"], id="fault", marks=pytest.mark.slow
+        ),
+    ],
 )
-def test_a_started_process_that_fails_ends_all_and_is_heard(folder: Path, kind: str) -> None:
-    """In its third update, after others have gone well."""
-    failure, code, beginnings = FAILURES[kind]
-    (folder / "sitecustomize.py").write_text(
-        "import os, sys\n"
-        "if os.environ.get('RANK') == '1':\n"
-        "    from nmt.core.errors import InputError\n"
-        "    from nmt.training.objective import Objective\n"
-        "    real, calls = Objective.backward, []\n"
-        "    def backward(*arguments, **options):\n"
-        "        calls.append(1)\n"
-        "        if len(calls) == 3:\n"
-        "            if 'exit' in " + repr(failure) + ": print('last words', file=sys.stderr, flush=True)\n"
-        f"            {failure}\n"
-        "        return real(*arguments, **options)\n"
-        "    Objective.backward = backward\n",
-        encoding="utf-8",
-    )
-    done = _launched(folder, *ENDLESS)
-    assert done.returncode == code, done.stderr
-    lines = done.stderr.splitlines()
-    assert len(lines) == len(beginnings) or kind == "fault"
+def test_a_started_process_that_fails_ends_all_and_is_heard(
+    folder: Path, call: int, words: str, failure: str, code: int, beginnings: list[str]
+) -> None:
+    """At its start, or in its third update, after others have gone well."""
+    text = FAULT.format(call=call, words=words, failure=failure)
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    started = time.monotonic()
+    with running(folder, *OWN, "--quiet") as process:
+        _, stderr = process.communicate(timeout=300)
+    assert process.returncode == code, stderr
+    lines = stderr.splitlines()
+    assert len(lines) == len(beginnings) or code == 1
     for line, beginning in zip(lines, beginnings, strict=False):
         assert line.startswith(beginning)
-    assert ("KeyError: 'a fault of ours'" in done.stderr) == (kind == "fault")
-
-
-def test_a_process_that_dies_before_all_have_met_ends_all(folder: Path) -> None:
-    (folder / "sitecustomize.py").write_text(
-        "import os, sys\n"
-        "if os.environ.get('RANK') == '1':\n"
-        "    print('no more of this', file=sys.stderr, flush=True)\n"
-        "    os._exit(3)\n",
-        encoding="utf-8",
-    )
-    started = time.monotonic()
-    done = _launched(folder)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == ["no more of this", "error: another process has ended; its own message says why"]
+    assert ("KeyError: 'a fault of ours'" in stderr) == (code == 1)
     assert time.monotonic() - started < 90
 
 
@@ -631,8 +590,7 @@ def test_a_kill_of_one_ends_all_that_nmt_started(rank: int, moment: str, folder:
         "    os.rename('unfinished', 'pid')\n",
         encoding="utf-8",
     )
-    first = _begin(folder, *ENDLESS)
-    try:
+    with running(folder, *OWN, "--quiet") as first:
         wait_until((folder / "pid").exists)
         other = int((folder / "pid").read_text())
         if moment == "training":
@@ -642,13 +600,9 @@ def test_a_kill_of_one_ends_all_that_nmt_started(rank: int, moment: str, folder:
         _, stderr = first.communicate(timeout=60)
         wait_until(lambda: not _lives(other))
         assert time.monotonic() - killed < 60
-    finally:
-        first.kill()
-        first.wait()
-    assert (first.returncode, stderr) in [
-        (-signal.SIGKILL, "error: process 0: Killed; the same command goes on from the last checkpoint\n"),
-        (2, "error: process 1: Killed; the same command goes on from the last checkpoint\n"),
-    ][rank : rank + 1]
+    code = -signal.SIGKILL if rank == 0 else 2
+    message = f"error: process {rank}: Killed; the same command goes on from the last checkpoint\n"
+    assert (first.returncode, stderr) == (code, message)
 
 
 def _lives(pid: int) -> bool:
@@ -656,49 +610,3 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _begin(folder: Path, *settings: str) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[2]
-    arguments = [part for each in settings for part in ("--set", each)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2", "--quiet"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{folder}:{root}", "OMP_NUM_THREADS": "1"},
-    )
-
-
-def _launched(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
-    process = _begin(folder, *settings)
-    try:
-        stdout, stderr = process.communicate(timeout=300)
-    finally:
-        process.kill()
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
-
-
-def test_ctrl_c_stops_all_that_nmt_started(folder: Path) -> None:
-    root = Path(__file__).parents[2]
-    arguments = [part for each in ENDLESS for part in ("--set", each)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nmt", "train", "config.yaml", *arguments, "--processes", "2"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
-    )
-    try:
-        wait_for_updates(folder, 3)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, stderr = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 130
-    assert stderr.count(b"interrupted at update") == 1
-    assert b"Traceback" not in stderr
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)  # nobody is left

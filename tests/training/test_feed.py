@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -30,7 +30,7 @@ from nmt.training.feed import (
     TeacherForcingConfig,
 )
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import measured
 
 SCHEDULES = [
     LinearDecay(),
@@ -58,29 +58,25 @@ def test_linear_is_the_papers(start: float, end: float, updates: int) -> None:
     """max(epsilon, k - c i)"""
     k, c, epsilon = Decimal(start), (Decimal(start) - Decimal(end)) / updates, Decimal(end)
     expected = [float(max(epsilon, k - c * i)) for i in range(3 * updates)]
-    assert epsilons(LinearDecay(start=start, end=end, updates=updates), 3 * updates) == pytest.approx(expected)
-    assert LinearDecay(start=start, end=end, updates=updates).gold_probability(10**9) == end
+    schedule = LinearDecay(start=start, end=end, updates=updates)
+    assert epsilons(schedule, 3 * updates) == pytest.approx(expected)
+    assert schedule.gold_probability(10**9) == end
 
 
 @pytest.mark.parametrize("k", [0.5, 0.9, 0.9998])
 def test_exponential_is_the_papers(k: float) -> None:
     """k^i"""
-    expected, product = [], 1.0
-    for _ in range(200):
-        expected.append(product)
-        product *= k
-    assert epsilons(ExponentialDecay(k=k), 200) == pytest.approx(expected)
+    expected = itertools.accumulate([1.0] + [k] * 199, operator.mul)
+    assert epsilons(ExponentialDecay(k=k), 200) == pytest.approx(list(expected))
 
 
 @pytest.mark.parametrize("k", [1.0, 3.0, 50.0, 500.0])
 def test_inverse_sigmoid_is_the_papers(k: float) -> None:
     """k / (k + exp(i / k)), in numbers that do not overflow"""
-    exact = Decimal(k)
-    numbers = [*range(200), 1_000, 5_000, 20_000]
-    schedule = InverseSigmoidDecay(k=k)
-    for i in numbers:
-        expected = exact / (exact + (i / exact).exp())
-        assert schedule.gold_probability(i + 1) == pytest.approx(float(expected), rel=1e-9, abs=1e-300), i
+    exact, schedule = Decimal(k), InverseSigmoidDecay(k=k)
+    for i in (*range(200), 1_000, 5_000, 20_000):
+        expected = float(exact / (exact + (i / exact).exp()))
+        assert schedule.gold_probability(i + 1) == pytest.approx(expected, rel=1e-9, abs=1e-300), i
 
 
 @every_schedule
@@ -117,6 +113,9 @@ def test_what_each_kind_feeds() -> None:
 
 
 def read(feed: str) -> TrainingConfig:
+    """Reads a feed; "SCHEDULE linear, warmup: 3" is scheduled sampling with that schedule."""
+    if feed.startswith("SCHEDULE"):
+        feed = feed.replace("SCHEDULE", "{kind: scheduled_sampling, schedule: {kind:") + "}}"
     return validate(TrainingConfig, parse_document(f"stopping: {{updates: 3}}\nfeed: {feed}", "c.yaml"))
 
 
@@ -127,25 +126,21 @@ def read(feed: str) -> TrainingConfig:
         ("free_running", FreeRunningConfig()),
         ("scheduled_sampling", ScheduledSamplingConfig()),
         (
-            "{kind: scheduled_sampling, schedule: exponential, unit: sentence}",
-            ScheduledSamplingConfig(schedule=ExponentialDecay(), unit="sentence"),
+            "{kind: scheduled_sampling, schedule: exponential, unit: sentence, guess: sample}",
+            ScheduledSamplingConfig(schedule=ExponentialDecay(), unit="sentence", guess="sample"),
         ),
         (
-            "{kind: scheduled_sampling, schedule: {kind: inverse_sigmoid, k: 30, warmup: 4}, guess: sample}",
-            ScheduledSamplingConfig(schedule=InverseSigmoidDecay(k=30.0, warmup=4), guess="sample"),
+            "SCHEDULE inverse_sigmoid, k: 30, warmup: 4",
+            ScheduledSamplingConfig(schedule=InverseSigmoidDecay(k=30.0, warmup=4)),
         ),
         (
-            "{kind: scheduled_sampling, schedule: {kind: linear, start: 1, end: 0, updates: 9}}",
+            "SCHEDULE linear, start: 1, end: 0, updates: 9",
             ScheduledSamplingConfig(schedule=LinearDecay(start=1.0, end=0.0, updates=9)),
         ),
     ],
 )
 def test_the_config_is_read(text: str, expected: object) -> None:
     assert read(text).feed == expected
-
-
-def test_without_a_word_training_is_teacher_forced() -> None:
-    assert read("teacher_forcing") == validate(TrainingConfig, parse_document("stopping: {updates: 3}", "c.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -158,10 +153,7 @@ def test_without_a_word_training_is_teacher_forced() -> None:
         ("{kind: scheduled_sampling, shedule: linear}", "feed.shedule: unknown key; did you mean 'schedule'?"),
         ("{kind: scheduled_sampling, unit: word}", "feed.unit: text 'word' is not a choice; the choices are token, "),
         ("{kind: scheduled_sampling, guess: max}", "feed.guess: text 'max' is not a choice; did you mean 'argmax'? "),
-        (
-            "{kind: scheduled_sampling, schedule: cosine}",
-            "feed.schedule: text 'cosine' is not a choice; the choices are linear, ",
-        ),
+        ("{kind: scheduled_sampling, schedule: cosine}", "feed.schedule: text 'cosine' is not a choice; the choices "),
         ("{kind: scheduled_sampling, schedule: {warmup: 3}}", "feed.schedule.kind: missing; add one of linear, "),
         ("SCHEDULE linear, warmup: -1", "feed.schedule.warmup: expected at least 0, found -1"),
         ("SCHEDULE linear, start: 1.5", "feed.schedule.start: expected at most 1, found 1.5"),
@@ -177,8 +169,6 @@ def test_without_a_word_training_is_teacher_forced() -> None:
     ],
 )
 def test_a_wrong_config_is_refused_in_one_line(text: str, message: str) -> None:
-    if text.startswith("SCHEDULE"):
-        text = text.replace("SCHEDULE", "{kind: scheduled_sampling, schedule: {kind:") + "}}"
     with pytest.raises(InputError) as refused:
         read(text)
     assert str(refused.value).startswith(f"c.yaml:2: {message}")
@@ -190,11 +180,8 @@ Start = Callable[..., tuple[Spied, list[dict[str, Any]]]]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(here: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Trains on tiny data with settings; gives the feed of each batch of this start and all train lines so far."""
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
 
     def train_with(*settings: str) -> tuple[Spied, list[dict[str, Any]]]:
         seen: Spied = []
@@ -205,10 +192,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
         with monkeypatch.context() as patched:
             patched.setattr("nmt.training.objective.token_loss", spy)
-            experiment = load(tmp_path / "config.yaml", ["training.validation.bleu=false", *settings])
+            experiment = load(Path("config.yaml"), ["training.validation.bleu=false", *settings])
             train(experiment, device="cpu", precision="float32")
-        lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-        return seen, [line for line in lines if line["kind"] == "train"]
+        return seen, measured("run", "train")
 
     return train_with
 
@@ -233,23 +219,22 @@ def test_the_model_is_told_the_updates_done(start: Start, monkeypatch: pytest.Mo
     assert told == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("unit", "guess"), [("token", "sample"), ("sentence", "argmax")])
-def test_scheduled_sampling_trains(start: Start, unit: str, guess: str) -> None:
-    schedule = "{kind: linear, start: 0.6, end: 0.4, updates: 10}"
-    _, lines = start(
-        f"training.feed={{kind: scheduled_sampling, schedule: {schedule}, unit: {unit}, guess: {guess}}}",
-        "training.stopping.updates=30",
-        "training.optimizer.learning_rate=0.01",
-    )
-    losses = [line["loss"] for line in lines]
-    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+SCHEDULED = "kind: scheduled_sampling, schedule: {kind: linear, start: 0.6, end: 0.4, updates: 10}"
 
 
-def test_free_running_trains_from_the_first_update(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("feed", "kind", "probability"),
+    [
+        (f"{{{SCHEDULED}, unit: token, guess: sample}}", ScheduledSampling, 0.4),
+        (f"{{{SCHEDULED}, unit: sentence, guess: argmax}}", ScheduledSampling, 0.4),
+        ("free_running", FreeRunning, 0.0),
+    ],
+)
+def test_a_model_learns_from_its_own_words(feed: str, kind: type, probability: float, start: Start) -> None:
     seen, lines = start(
-        "training.feed=free_running", "training.stopping.updates=30", "training.optimizer.learning_rate=0.01"
+        f"training.feed={feed}", "training.stopping.updates=30", "training.optimizer.learning_rate=0.01"
     )
-    assert seen == [(FreeRunning, None)] * 30
+    assert [each for each, _ in seen] == [kind] * 30
+    assert lines[-1]["gold_probability"] == pytest.approx(probability)
     losses = [line["loss"] for line in lines]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
-    assert {line["gold_probability"] for line in lines} == {0.0}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +13,8 @@ from nmt.training.distributed import LaunchEnvironment
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "_cores", lambda: 7)
-    monkeypatch.setattr(launch, "_Worker", _Ended)
+    monkeypatch.setattr(launch, "_Worker", worker := Mock())
+    worker.return_value.poll.return_value = 0  # it has ended well
     for given_threads, expected in (("", "3"), ("5", "5")):
         monkeypatch.setenv("OMP_NUM_THREADS", given_threads)
         with launch.spawn_workers(2, ["train"]):
@@ -22,40 +22,16 @@ def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.M
             assert os.environ["OMP_NUM_THREADS"] == expected
         assert "RANK" not in os.environ
         assert os.environ["OMP_NUM_THREADS"] == given_threads
-
-
-class _Ended:
-    """A process that has ended well."""
-
-    def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
-        assert (environment["RANK"], environment["WORLD_SIZE"], environment["MASTER_ADDR"]) == ("1", "2", "127.0.0.1")
-
-    def poll(self) -> int:
-        return 0
-
-    def wait(self) -> None:
-        pass
-
-    kill = wait
+        environment = worker.call_args.args[1]
+        assert LaunchEnvironment.of(environment) == LaunchEnvironment(1, 2, 1, 2)
+        assert environment["MASTER_ADDR"] == "127.0.0.1"
 
 
 def test_an_interruption_while_processes_are_started_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed: list[int] = []
-
-    class Running(_Ended):
-        def __init__(self, arguments: Sequence[str], environment: dict[str, str], said: Any) -> None:
-            self.rank = int(environment["RANK"])
-            if self.rank == 2:
-                raise KeyboardInterrupt
-
-        def poll(self) -> int | None:  # type: ignore[override]
-            return None
-
-        def kill(self) -> None:
-            killed.append(self.rank)
-
-    monkeypatch.setattr(launch, "_Worker", Running)
+    running = Mock()
+    running.poll.return_value = None
+    monkeypatch.setattr(launch, "_Worker", Mock(side_effect=[running, KeyboardInterrupt]))
     monkeypatch.setattr(launch, "FAREWELL", 0.1)
     with pytest.raises(KeyboardInterrupt), launch.spawn_workers(3, ["train"]):
         pass
-    assert killed == [1]
+    running.kill.assert_called_once_with()

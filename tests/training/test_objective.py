@@ -24,18 +24,15 @@ from nmt.data.token_links import token_links
 from nmt.experiment import Experiment, load
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
-from nmt.training import metrics
-from nmt.training.checkpoint import read_tensors
 from nmt.training.config import OptimizerConfig, TrainingConfig
 from nmt.training.objective import BatchTotals, Losses, Objective
 from nmt.training.optimizer import NamedOptimizer
-from nmt.training.out_of_memory import OutOfMemoryRetry
 from nmt.workflows.train import train
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
 from tests.models.test_guidance import LINKS as TOKEN_LINKS
-from tests.models.test_guidance import MODELS, NO_DROPOUT, by_loops, model_of
+from tests.models.test_guidance import MODELS, by_loops, model_of
 from tests.models.variants import make
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import assert_same_bits, measured
 
 CPU = Compute(torch.device("cpu"), "float32")
 
@@ -88,32 +85,12 @@ def test_the_objective_is_the_usual_one_and_the_mean_over_linked_tokens(
     settings = {"guided_attention": {"weight": 0.7, "heads": heads}, "normalization": normalization}
     own = objective_of(model, **settings)
     first, second = halves(batch_of())
-    for batches in ([batch_of()], [first, second], [first, *halves(second)]):
+    for batches in ([batch_of()], [first, *halves(second)]):
         losses, found = gradients(model, own, batches)
         assert losses.guidance.item() == pytest.approx(guidance.item(), rel=1e-5)
         assert losses.objective.item() == pytest.approx(usual.objective.item(), rel=1e-5)
         for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, check_dtype=False)
-
-
-def test_a_batch_that_does_not_fit_is_guided_in_parts() -> None:
-    model = make({**MODELS["transformer"], "dropout": NO_DROPOUT}).train()
-    own = objective_of(model, guided_attention={})
-    whole, expected = gradients(model, own, [batch_of()])
-
-    model.zero_grad(set_to_none=True)
-    for attempt in OutOfMemoryRetry(model, CPU.device, lambda _: "").attempts([batch_of()], update=1):
-        losses = Losses.zeros(CPU.device)
-        with attempt:
-            for _, part in attempt:
-                assert part is not None
-                if len(part.pairs_B) > 1:
-                    raise MemoryError
-                losses += own.backward(part, TOTALS, update=1)
-    assert losses.guidance.item() == pytest.approx(whole.guidance.item(), rel=1e-5)
-    for parameter, other in zip(model.parameters(), expected, strict=True):
-        assert parameter.grad is not None
-        torch.testing.assert_close(parameter.grad, other, atol=1e-5, rtol=1e-4)
 
 
 def test_without_links_a_batch_is_learnt_from_as_ever() -> None:
@@ -147,29 +124,19 @@ TRANSFORMER = (
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    write_links(tmp_path, every=2)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    return tmp_path
+def folder(here: Path) -> Path:
+    write_links(here, every=2)
+    return here
 
 
 def trained(*settings: str) -> list[dict[str, Any]]:
     """The lines of training."""
     usual = ("training.validation={every: 100, metric: loss, bleu: false}", *settings)
-    run = train(load(Path("config.yaml"), usual), precision="float32")
-    return [line for line in metrics.read(run) if line["kind"] == "train"]
+    return measured(train(load(Path("config.yaml"), usual), precision="float32"), "train")
 
 
 @pytest.mark.parametrize(
-    ("model", "sampling"),
-    [
-        ("rnn", 0.2),
-        pytest.param("transformer", 0.0, marks=pytest.mark.slow),
-        pytest.param("rnn", 0.0, marks=pytest.mark.slow),
-        pytest.param("transformer", 0.2, marks=pytest.mark.slow),
-    ],
+    ("model", "sampling"), [("rnn", 0.2), pytest.param("transformer", 0.0, marks=pytest.mark.slow)]
 )
 def test_the_log_shows_the_guidance_fall(
     model: str, sampling: float, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -195,20 +162,15 @@ def test_a_run_that_is_taken_up_ends_in_the_same_bits(folder: Path) -> None:
     trained("run=one", "training.stopping.updates=12", *settings)
     trained("run=two", "training.stopping.updates=5", *settings)
     trained("run=two", "training.stopping.updates=12", *settings)
-    for name in ("model.safetensors", "training.safetensors"):
-        one, two = (read_tensors(folder / run / "latest" / name) for run in ("one", "two"))
-        assert one.keys() == two.keys()
-        assert all(one[key].numpy().tobytes() == two[key].numpy().tobytes() for key in one)
-    lines = [[line.get("guidance") for line in metrics.read(folder / run)] for run in ("one", "two")]
-    assert [each for each in lines[0] if each] == [each for each in lines[1] if each]
+    assert_same_bits(folder / "one" / "latest", folder / "two" / "latest")
+    assert measured("one", "train") == measured("two", "train")
 
 
 def test_links_alone_change_nothing(folder: Path) -> None:
     """A corpus may have links for the sake of another run."""
     trained("run=without", "training.stopping.updates=3")
     trained("run=with", "training.stopping.updates=3", LINKS)
-    one, two = ((folder / run / "latest" / "model.safetensors").read_bytes() for run in ("without", "with"))
-    assert one == two
+    assert_same_bits(folder / "without" / "latest", folder / "with" / "latest")
 
 
 def test_corpora_with_and_without_links(folder: Path) -> None:
@@ -224,52 +186,47 @@ def test_corpora_with_and_without_links(folder: Path) -> None:
 GUIDED = "training.guided_attention={}"
 
 
+NO_ATTENTION = "teaches attention, which model.attention.score: none takes away"
+ONE_POSITION = "looks at one; use weights: softmax"
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        pytest.param(
-            [LINKS, GUIDED, "model.attention.score=none", "model.decoder.input_feeding=false"],
-            "training.guided_attention teaches attention, which model.attention.score: none takes away",
-            id="no attention",
-        ),
-        pytest.param(
+        ([LINKS, GUIDED, "model.attention.score=none", "model.decoder.input_feeding=false"], NO_ATTENTION),
+        (
             ["training.coverage_loss=1.0", "model.attention.weights=hard"],
-            "coverage_loss teaches weights over all positions, where model.attention.weights: hard looks at one",
-            id="coverage of draws",
+            f"coverage_loss teaches weights over all positions, where model.attention.weights: hard {ONE_POSITION}",
         ),
-        pytest.param(
+        (
             ["training.coverage_loss=1.0", "training.risk={}"],
             "coverage_loss reads attention to gold words, where risk learns from hypotheses",
-            id="coverage and risk",
         ),
         *(
-            pytest.param(
+            (
                 [LINKS, GUIDED, f"model.attention.weights={weights}"],
-                f"model.attention.weights: {weights} looks at one; use weights: softmax",
-                id=weights,
+                f"model.attention.weights: {weights} {ONE_POSITION}",
             )
             for weights in ("hard", "gumbel", "argmax", "glimpse")
         ),
-        pytest.param(
+        (
             [LINKS, GUIDED, "model.decoder={kind: glimpses}", "model.attention={score: none}"],
-            "where model.decoder.kind: glimpses looks at one; use weights: softmax",
-            id="glimpses",
+            f"where model.decoder.kind: glimpses {ONE_POSITION}",
         ),
-        pytest.param([GUIDED], "no corpus of data.train has any; give one a file of them, links: FILE", id="no links"),
-        pytest.param(
+        ([GUIDED], "no corpus of data.train has any; give one a file of them, links: FILE"),
+        (
             [LINKS, "training.guided_attention={heads: layer1.*}"],
-            r"training.guided_attention.heads: layer1.*: fits no head of this model; it has head1",
-            id="recurrent heads",
+            "training.guided_attention.heads: layer1.*: fits no head of this model; it has head1",
         ),
-        pytest.param(
+        (
             [LINKS, TRANSFORMER, "training.guided_attention={heads: layer3.head1}"],
             "layer3.head1: fits no head of this model; it has layer1.head1, layer1.head2, layer2.head1, layer2.head2",
-            id="heads of a Transformer",
         ),
-        pytest.param([LINKS, GUIDED, "training.risk={}"], "leave one of them out", id="risk"),
-        pytest.param([LINKS, "training.guided_attention={weight: 0}"], "guided_attention.weight", id="weight"),
-        pytest.param([LINKS, "training.guided_attention={head: x}"], "heads", id="typo"),
+        ([LINKS, GUIDED, "training.risk={}"], "leave one of them out"),
+        ([LINKS, "training.guided_attention={weight: 0}"], "guided_attention.weight"),
+        ([LINKS, "training.guided_attention={head: x}"], "heads"),
     ],
+    ids=lambda each: each[-1].partition("=")[2] if isinstance(each, list) else "",
 )
 def test_what_cannot_be_guided_is_refused(settings: list[str], says: str, folder: Path) -> None:
     with pytest.raises(InputError) as refused:
@@ -278,13 +235,12 @@ def test_what_cannot_be_guided_is_refused(settings: list[str], says: str, folder
     assert "\n" not in str(refused.value)
 
 
-def test_links_of_which_nothing_is_left_are_refused(folder: Path) -> None:
+def test_a_run_has_links_and_goes_on_with_its_own_guidance_only(folder: Path) -> None:
+    (folder / "train.align").rename(folder / "links")
     (folder / "train.align").write_text("\n" * 60, encoding="utf-8")
     with pytest.raises(InputError, match=r"guided_attention: no pair that nmt prepare has kept has a link"):
         trained(LINKS, GUIDED)
-
-
-def test_a_run_goes_on_with_its_own_guidance_only(folder: Path) -> None:
+    (folder / "links").replace(folder / "train.align")
     trained(LINKS, GUIDED)
     with pytest.raises(InputError, match=r"with other training\.guided_attention; go on with its own"):
         trained(LINKS)

@@ -15,39 +15,26 @@ from tests.models.variants import TRANSFORMER, make, tree, variants
 
 CPU = Compute(torch.device("cpu"), "float32")
 
+SMALL = {**TRANSFORMER, "positions": "learned", "size": 6}
 DEPTHS = {
     "rnn": (
         tree(encoder={"layers": 3}, decoder={"layers": 2}),
         {
-            r"encoder\.embedding": 3,
-            r"encoder\.(forwards|backwards)\.0": 2,
-            r"encoder\.(forwards|backwards)\.1": 1,
-            r"encoder\.(forwards|backwards)\.2": 0,
-            r"decoder\.embedding": 2,
-            r"decoder\.(stack\.rnns|handover\.layers)\.0": 1,
-            r"decoder\.(stack\.rnns|handover\.layers)\.1": 0,
-            r"decoder\.(attention|readout)": 0,
-            r"output": 0,
+            r"encoder\.embedding": 3, r"encoder\.(forwards|backwards)\.0": 2, r"encoder\.(forwards|backwards)\.1": 1,
+            r"encoder\.(forwards|backwards)\.2": 0, r"decoder\.embedding": 2,
+            r"decoder\.(stack\.rnns|handover\.layers)\.0": 1, r"decoder\.(stack\.rnns|handover\.layers)\.1": 0,
+            r"decoder\.(attention|readout)": 0, r"output": 0,
         },
     ),
     "transformer": (
-        tree(
-            score="additive",
-            tie="all",
-            encoder={**TRANSFORMER, "layers": 1, "positions": "learned", "size": 6},
-            decoder={**TRANSFORMER, "layers": 3, "positions": "learned", "size": 6},
-        ),
+        tree(score="additive", tie="all", encoder={**SMALL, "layers": 1}, decoder={**SMALL, "layers": 3}),
         {
-            r"encoder\.(embedding|entrance)": 1,
-            r"encoder\.(layers\.0|norm)": 0,
-            r"decoder\.entrance": 3,
-            r"decoder\.layers\.0": 2,
-            r"decoder\.layers\.1": 1,
-            r"decoder\.(layers\.2|norm|readout)": 0,
+            r"encoder\.(embedding|entrance)": 1, r"encoder\.(layers\.0|norm)": 0, r"decoder\.entrance": 3,
+            r"decoder\.layers\.0": 2, r"decoder\.layers\.1": 1, r"decoder\.(layers\.2|norm|readout)": 0,
             r"output": 0,
         },
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", DEPTHS)

@@ -23,12 +23,11 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint
 from nmt.training.objective import Losses
 from nmt.training.out_of_memory import OutOfMemoryRetry
-from nmt.training.run_directory import MODEL, latest_checkpoint
+from nmt.training.run_directory import MODEL
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, write_corpus
 
 NO_LOSS = Losses(0.0, 0.0, 0.0, 0.0)
-CPU = torch.device("cpu")
 
 
 def batch_of(*lengths: tuple[int, int]) -> Batch:
@@ -64,28 +63,29 @@ class Small:
         self.limit = limit
         self.error = error or torch.OutOfMemoryError("no more")
         self.weight = torch.nn.Linear(1, 1, bias=False)
-        self.tried: list[list[int]] = []
-        self.numbers: list[int] = []
+        self.tried: list[tuple[int, list[int]]] = []
 
     def backward(self, batch: Batch | None, number: int) -> Losses[float]:
         """Its gradient is the sum of the pairs' numbers, half of which is there when memory ends."""
-        self.numbers.append(number)
+        self.tried.append((number, [] if batch is None else sorted(batch.pairs_B.tolist())))
         if batch is None:
             return NO_LOSS
-        self.tried.append(sorted(batch.pairs_B.tolist()))
         fits = batch.source_BS.size + batch.target_BT.size <= self.limit
         (self.weight(torch.ones(1, 1)) * float(batch.pairs_B.sum()) * (1.0 if fits else 0.5)).sum().backward()
         if not fits:
             raise self.error
         return Losses(float(batch.pairs_B.sum()), float(len(batch.pairs_B)), 0.0, 0.0)
 
+    def learn(self, *batches: Batch | None, update: int = 1) -> list[Losses[float]]:
+        return learn(retry_of(self.weight), batches, self.backward, update=update)
+
+
+def retry_of(model: torch.nn.Module) -> OutOfMemoryRetry:
+    return OutOfMemoryRetry(model, torch.device("cpu"), lambda batch: f"pair {batch.pairs_B.tolist()}")
+
 
 def learn(
-    retry: OutOfMemoryRetry,
-    batches: Sequence[Batch | None],
-    backward: Callable[[Batch | None, int], Losses[float]],
-    *,
-    update: int = 1,
+    retry: OutOfMemoryRetry, batches: Sequence[Batch | None], backward: Callable[..., Losses[float]], *, update: int = 1
 ) -> list[Losses[float]]:
     """The losses of each batch, as the trainer sums them."""
     losses: list[Losses[float]] = []
@@ -99,27 +99,26 @@ def learn(
 
 def test_an_update_is_made_again_with_a_batch_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
     small = Small(limit=20)
-    retry = OutOfMemoryRetry(small.weight, CPU, lambda _: "somewhere")
+    retry = retry_of(small.weight)
     batches = [batch_of((2, 2)), batch_of(*[(4, 4)] * 4), None]
     losses = learn(retry, batches, small.backward, update=7)
     assert losses == [Losses(100.0, 1.0, 0.0, 0.0), Losses(406.0, 4.0, 0.0, 0.0), NO_LOSS]
     assert small.weight.weight.grad is not None
     assert small.weight.weight.grad.item() == 506.0  # of each pair once, nothing of what failed
-    assert small.tried == [[100], [100, 101, 102, 103], [100], [100, 101], [102, 103]]
-    assert small.numbers == [0, 1, 0, 1, 1, 2]
+    failed, parts = [(0, [100]), (1, [100, 101, 102, 103])], [[100, 101], [102, 103]]
+    assert small.tried == [*failed, (0, [100]), (1, parts[0]), (1, parts[1]), (2, [])]
     message = capsys.readouterr().err
     assert "update 7: a batch of 4 pairs of up to 5 and 5 subwords did not fit into memory" in message
     small.tried.clear()
     learn(retry, [batch_of(*[(4, 4)] * 4)], small.backward, update=8)  # as large: not tried again
-    assert small.tried == [[100, 101], [102, 103]]
+    assert small.tried == [(0, parts[0]), (0, parts[1])]
     assert capsys.readouterr().err == ""
 
 
 def test_parts_of_parts_down_to_single_pairs() -> None:
     small = Small(limit=12)
-    losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 5)], small.backward)
-    assert losses == [Losses(510.0, 5.0, 0.0, 0.0)]
-    assert sorted(small.tried[-5:]) == [[100], [101], [102], [103], [104]]
+    assert small.learn(batch_of(*[(4, 4)] * 5)) == [Losses(510.0, 5.0, 0.0, 0.0)]
+    assert sorted(small.tried[-5:]) == [(0, [pair]) for pair in range(100, 105)]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +134,7 @@ def test_parts_of_parts_down_to_single_pairs() -> None:
     ids=["python", "allocator", "library", "cublas", "onednn", "onednn scratch"],
 )
 def test_lack_of_memory_has_many_names(error: Exception) -> None:
-    small = Small(limit=12, error=error)
-    losses = learn(OutOfMemoryRetry(small.weight, CPU, lambda _: ""), [batch_of(*[(4, 4)] * 2)], small.backward)
-    assert losses == [Losses(201.0, 2.0, 0.0, 0.0)]
+    assert Small(limit=12, error=error).learn(batch_of(*[(4, 4)] * 2)) == [Losses(201.0, 2.0, 0.0, 0.0)]
 
 
 def test_what_failed_has_drawn_nothing() -> None:
@@ -151,7 +148,7 @@ def test_what_failed_has_drawn_nothing() -> None:
             raise MemoryError
         return NO_LOSS
 
-    retry = OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: "")
+    retry = retry_of(torch.nn.Linear(1, 1))
     for seed in (0, 0):  # the second time it is known
         torch.manual_seed(seed)
         learn(retry, [batch_of((2, 2)), batch_of((2, 2), (2, 2))], backward)
@@ -161,26 +158,18 @@ def test_what_failed_has_drawn_nothing() -> None:
 
 
 def test_a_pair_that_does_not_fit_is_named() -> None:
-    small = Small(limit=12)
-    retry = OutOfMemoryRetry(small.weight, CPU, lambda batch: f"pair {batch.pairs_B.tolist()}")
     with pytest.raises(InputError, match=r"update 3: memory is not enough for a single pair of 7 and 6 .*pair \[101\]"):
-        learn(retry, [batch_of((2, 2), (6, 5))], small.backward, update=3)
+        Small(limit=12).learn(batch_of((2, 2), (6, 5)), update=3)
 
 
 @pytest.mark.parametrize("text", ["shapes cannot be multiplied", "could not create a primitive descriptor for a sum"])
 def test_other_errors_are_not_taken_for_a_lack_of_memory(text: str) -> None:
-    def fails(batch: Batch | None, number: int) -> Losses[float]:
-        raise RuntimeError(text)
-
     with pytest.raises(RuntimeError, match=text):
-        learn(OutOfMemoryRetry(torch.nn.Linear(1, 1), CPU, lambda _: ""), [batch_of((2, 2))], fails)
+        Small(limit=0, error=RuntimeError(text)).learn(batch_of((2, 2)))
 
 
-def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_in_parts_makes_the_same_model(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two batches for each update, in float32 and without dropout: what differs is rounding."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
     parts: list[int] = []
 
     def spy(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, *rest: Any, **options: Any) -> Any:
@@ -190,19 +179,11 @@ def test_training_in_parts_makes_the_same_model(tmp_path: Path, monkeypatch: pyt
         return token_loss(model, source_BS, target_BT, *rest, **options)
 
     monkeypatch.setattr("nmt.training.objective.token_loss", spy)
+    settings = ("model.dropout={embedding: 0, layers: 0}", "training.accumulate=2", "training.stopping.updates=4")
     weights = []
     for parts_only in (False, True):
-        overrides = [
-            f"run=run-{parts_only}",
-            "model.dropout.embedding=0",
-            "model.dropout.layers=0",
-            "training.accumulate=2",
-            "training.stopping.updates=4",
-        ]
-        train(load(tmp_path / "config.yaml", overrides), device="cpu", precision="float32")
-        newest = latest_checkpoint(tmp_path / f"run-{parts_only}")
-        assert newest is not None
-        weights.append(checkpoint.read_tensors(newest / MODEL))
+        run = train(load(Path("config.yaml"), [f"run=run-{parts_only}", *settings]), device="cpu", precision="float32")
+        weights.append(checkpoint.read_tensors(run / "latest" / MODEL))
     assert min(parts) < max(parts) // 2
     for name, whole in weights[0].items():
         torch.testing.assert_close(weights[1][name], whole, atol=1e-5, rtol=1e-4)
@@ -234,18 +215,12 @@ print(held)
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
 def test_a_process_that_gets_no_more_memory_goes_on(tmp_path: Path) -> None:
     write_corpus(tmp_path, train=300)
-    config = CONFIG.replace("size: 20", "size: 1024, input_feeding: false").replace(
-        "batch_tokens: 60", "batch_tokens: 4000"
-    )
-    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
+    config = CONFIG.replace("size: 20", "size: 1024, input_feeding: false")
+    (tmp_path / "config.yaml").write_text(config.replace("batch_tokens: 60", "batch_tokens: 4000"), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", _LITTLE_MEMORY, "400"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", _LITTLE_MEMORY, "400"], cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "did not fit into memory" in done.stderr
     tried = json.loads(done.stdout)

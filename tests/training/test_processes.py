@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+import pytest
 import torch
 
 from nmt.training.processes import Processes
@@ -20,15 +23,12 @@ def test_one_process_keeps_what_is_its_own() -> None:
         alone.wait()
 
 
-def test_the_first_process_prepares_while_the_others_wait() -> None:
-    class One(Processes):
-        def wait(self) -> None:
-            steps.append("wait")
-
+def test_the_first_process_prepares_while_the_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     for rank, expected in ((0, ["work", "wait"]), (1, ["wait", "work"])):
         steps: list[str] = []
-        process = One()
+        process = Processes()
         process.rank = rank
+        monkeypatch.setattr(process, "wait", partial(steps.append, "wait"))
         with process.main_process_first():
             steps.append("work")
         assert steps == expected

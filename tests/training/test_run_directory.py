@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from torch import nn
 
 from nmt.core.errors import InputError
 from nmt.training import checkpoint
@@ -20,10 +19,7 @@ from nmt.training.run_directory import (
     set_link,
     verify,
 )
-
-
-def model() -> nn.Module:
-    return nn.Linear(3, 2)
+from tests.training.test_checkpoint import model
 
 
 def test_averages_of_other_checkpoints_stand_elsewhere(tmp_path: Path) -> None:

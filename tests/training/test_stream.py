@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from itertools import chain, islice
+from contextlib import suppress
+from itertools import chain, islice, repeat
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ class OneOf(Processes):
 
 
 def stream(data: TrainingData, *, accumulate: int = 1, rank: int = 0, size: int = 1) -> Stream:
-    batching = BatchingConfig(batch_tokens=64)
+    batching = BatchingConfig(batch_tokens=25)
     return Stream(data, batching, accumulate, 7, OneOf(rank, size), compute("cpu", "float32"))
 
 
@@ -59,24 +60,16 @@ def epoch(works: Iterator[PreparedUpdate], number: int = 0) -> list[PreparedUpda
 
 
 def same(one: PreparedUpdate, other: PreparedUpdate) -> bool:
-    if one.following != other.following or len(one.shares) != len(other.shares):
-        return False
-    return all(
-        (a is None and b is None)
-        or (
-            a is not None
-            and b is not None
-            and np.array_equal(a.source_BS, b.source_BS)
-            and np.array_equal(a.target_BT, b.target_BT)
-        )
-        for a, b in zip(one.shares, other.shares, strict=True)
-    )
+    arrays = [[None if each is None else (each.source_BS.tolist(), each.target_BT.tolist()) for each in work.shares]
+              for work in (one, other)]  # fmt: skip
+    return one.following == other.following and arrays[0] == arrays[1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize(("size", "accumulate"), [(1, 1), (1, 4), (2, 4), (5, 1)])
 def test_each_pair_comes_once_an_epoch_whoever_takes_part(data: TrainingData, size: int, accumulate: int) -> None:
+    """Some batches have so few pairs that some processes have no row."""
     seen: list[int] = []
+    empty = 0
     for rank in range(size):
         works = epoch(stream(data, accumulate=accumulate, rank=rank, size=size).after(Position()))
         assert [work.following.update for work in works] == list(range(1, len(works) + 1))
@@ -84,6 +77,8 @@ def test_each_pair_comes_once_an_epoch_whoever_takes_part(data: TrainingData, si
         own = [share for work in works for share in work.shares if share is not None]
         assert sum(work.tokens for work in works) == sum(int(share.target_length_B.sum()) for share in own)
         seen += chain.from_iterable(share.pairs_B.tolist() for share in own)
+        empty += sum(work.shares.count(None) for work in works)
+    assert (empty > 0) == (size > 1)
     assert sorted(seen) == list(range(len(data.train)))
 
 
@@ -97,18 +92,10 @@ def test_it_goes_on_from_any_position_as_if_never_left(data: TrainingData, accum
         assert not same(following, whole[place - 1])
 
 
-def test_an_empty_corpus_is_named(data: TrainingData) -> None:
-    class Nothing(type(data.train)):  # type: ignore[misc]
-        corpora = ()
-
-        def __init__(self) -> None:
-            pass
-
-        source_lengths = target_lengths = corpus = np.zeros(0, np.int64)
-
-    nothing = TrainingData(Nothing(), data.tokenizers, 0.0, "")
+def test_an_empty_corpus_is_named(data: TrainingData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.training.stream.epoch_batches", lambda *_, **__: [])
     with pytest.raises(InputError, match=r"data\.train: no pair is left"):
-        next(stream(nothing).after(Position()))
+        next(stream(data).after(Position()))
 
 
 # ------------------------------------------------------------------------------------------------- taking in advance
@@ -145,16 +132,13 @@ def test_items_are_made_while_others_are_used() -> None:
         assert made.wait(timeout=10), "the next one waits to be asked for"
 
 
-def test_the_last_item_is_the_last() -> None:
-    with prefetched(iter("abc")) as ready:
-        assert list(ready) == ["a", "b", "c"]
-
-
 def test_an_error_comes_where_its_item_would() -> None:
     def items() -> Iterator[int]:
         yield from (0, 1)
         raise InputError("no more")
 
+    with prefetched(iter("abc")) as ready:
+        assert list(ready) == ["a", "b", "c"]
     with prefetched(items(), ahead=5) as ready:
         assert [next(ready), next(ready)] == [0, 1]
         with pytest.raises(InputError, match="no more"):
@@ -162,15 +146,7 @@ def test_an_error_comes_where_its_item_would() -> None:
 
 
 def test_leaving_early_ends_the_thread() -> None:
-    def items() -> Iterator[int]:
-        while True:
-            yield 0
-
-    def interrupted() -> None:
-        with prefetched(items()) as ready:
-            next(ready)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    with suppress(KeyboardInterrupt), prefetched(repeat(0)) as ready:
+        next(ready)
+        raise KeyboardInterrupt
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]

@@ -13,18 +13,15 @@ from nmt.training.run_directory import MODEL, STATE, TRAINING, checkpoint_path, 
 from nmt.translator.validation import Validation
 from nmt.workflows.average import Selection, average
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import measured
 
 Figures = tuple[float, float, float]
 """BLEU, chrF and loss."""
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(here: Path) -> Path:
     """The path of a run in the current folder, which holds a corpus and config.yaml."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
     return Path("run")
 
 
@@ -62,18 +59,16 @@ def test_a_plateau_is_one_of_chrf_too(run: Path, monkeypatch: pytest.MonkeyPatch
     plateau = "training.schedule={kind: plateau, patience: 2, decay: 0.5}"
     figures = [(0, 11, 5), (0, 11, 4), (0, 39, 6), (0, 39, 5), (0, 38, 5), (0, 37, 5), (0, 36, 5)]
     start(figures, monkeypatch, plateau, "training.stopping.updates=7")
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rates = [line["learning_rate"] for line in lines if line["kind"] == "train"]
-    assert rates == [0.001] * 6 + [0.0005]
+    assert [line["learning_rate"] for line in measured(run, "train")] == [0.001] * 6 + [0.0005]
 
 
 @pytest.mark.parametrize(
-    ("measured", "best"), [((0, 50, 9), "average"), ((0, 39, 3), "average"), ((0, 39, 5), "step"), ((0, 30, 1), "step")]
+    ("last", "best"), [((0, 50, 9), "average"), ((0, 39, 3), "average"), ((0, 39, 5), "step"), ((0, 30, 1), "step")]
 )
 def test_an_average_is_the_best_by_the_same_rule(
-    measured: Figures, best: str, run: Path, monkeypatch: pytest.MonkeyPatch
+    last: Figures, best: str, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = [(0, 11, 5), (0, 39, 4), (0, 38, 5), measured]
+    figures = [(0, 11, 5), (0, 39, 4), (0, 38, 5), last]
     start(figures, monkeypatch, "training.stopping.updates=3", "training.average=2")
     assert (run / "best").readlink().name.startswith(best)
 

@@ -37,21 +37,12 @@ def test_of_bleu_0_chrf_decides_and_then_the_loss() -> None:
     """BLEU is 0 for lines of one word, for example. The same score counts neither as a gain nor against patience, if
     its loss is lower."""
     standing, seen = BestValidation(), []
-    for update, (bleu, chrf, loss) in enumerate(
-        [
-            (0, 11, 5.0),
-            (0, 39, 6.0),
-            (0, 38, 4.0),
-            (0, 39, 5.5),
-            (0, 39, 5.8),
-            (0, 40, 6.0),
-            (0.1, 20, 9.0),
-            (0, 99, 1.0),
-        ],
-        1,
-    ):
-        tie = standing.tie_break({"bleu": bleu, "chrf": chrf, "loss": loss}, "bleu")
-        standing = after(standing, update, 2, bleu=bleu, chrf=chrf, loss=loss)
+    bleus, chrfs = [0, 0, 0, 0, 0, 0, 0.1, 0], [11, 39, 38, 39, 39, 40, 20, 99]
+    losses = [5.0, 6.0, 4.0, 5.5, 5.8, 6.0, 9.0, 1.0]
+    for update, values in enumerate(zip(bleus, chrfs, losses, strict=True), 1):
+        figures = dict(zip(("bleu", "chrf", "loss"), values, strict=True))
+        tie = standing.tie_break(figures, "bleu")
+        standing = after(standing, update, 2, **figures)
         seen.append((tie, standing.best_update, standing.without_gain, standing.plateaus))
     assert seen == [
         (None, 1, 0, 0), ("chrf", 2, 0, 0), ("chrf", 2, 1, 0), ("loss", 4, 1, 0), ("loss", 4, 2, 1), ("chrf", 6, 0, 1),
@@ -87,6 +78,9 @@ def recomputed(validations: Sequence[Mapping[str, float]], metric: str, patience
     return best, waited, plateaus, end
 
 
+CHOICES = {"loss": [1.0, 2.0, 3.0], "bleu": [0.0, 0.0, 0.0, 5.0, 6.0], "chrf": [0.0, 20.0, 30.0]}
+
+
 @pytest.mark.parametrize("metric", ["loss", "bleu", "chrf"])
 def test_the_best_and_patience_are_those_of_a_plain_loop(metric: str) -> None:
     """On drawn figures of few values, so that ties are frequent."""
@@ -94,12 +88,7 @@ def test_the_best_and_patience_are_those_of_a_plain_loop(metric: str) -> None:
     for seed in range(200):
         draw = random.Random(seed)
         validations = [
-            {
-                "loss": draw.choice([1.0, 2.0, 3.0]),
-                "bleu": draw.choice([0.0, 0.0, 0.0, 5.0, 6.0]),
-                "chrf": draw.choice([0.0, 20.0, 30.0]),
-            }
-            for _ in range(draw.randrange(1, 15))
+            {name: draw.choice(choices) for name, choices in CHOICES.items()} for _ in range(draw.randrange(1, 15))
         ]
         standing, end = BestValidation(), len(validations)
         for place, figures in enumerate(validations):

@@ -88,14 +88,9 @@ class MinimumRisk:
         model, config = self._model, self.config
         # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
         # gradient
+        max_length_B = max_lengths(source_BS != model.pad, config.max_length_ratio)
         with _evaluating(model), self._compute.autocast():
-            drawn_BKT = sample(
-                model,
-                source_BS,
-                max_lengths(source_BS != model.pad, config.max_length_ratio),
-                samples=config.samples,
-                temperature=config.temperature,
-            )
+            drawn_BKT = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
         pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
         with self._compute.autocast():
             # log p(y | x) of each hypothesis: the sum over its tokens
@@ -214,14 +209,8 @@ def candidates(
                 others.append(list(hypothesis))
                 cell_M.append(row * cells + cell)
     target_MT, length_M = pad(references + others)
-    device = target_BT.device
-    return Candidates(
-        torch.from_numpy(target_MT).to(device),
-        length_M.tolist(),
-        torch.tensor(cell_M, device=device),
-        counts_BC.to(device),
-        cost_BC.to(device),
-    )
+    first, *rest = (torch.as_tensor(each).to(target_BT.device) for each in (target_MT, cell_M, counts_BC, cost_BC))
+    return Candidates(first, length_M.tolist(), *rest)
 
 
 @dataclass(frozen=True)

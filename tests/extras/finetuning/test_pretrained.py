@@ -17,7 +17,7 @@ from nmt.extras.finetuning.pretrained import fill_rows, read_vectors
 from nmt.translator.loading import load_trained
 from nmt.workflows.info import inspect
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, WORDS, write_corpus
+from tests.workflows.runs import WORDS, assert_same_bits
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -69,19 +69,7 @@ def test_rows_get_the_vectors_of_their_tokens(tmp_path: Path, form: str) -> None
     data = path.read_bytes() + b"und 9 9 9\nb\xffd 1 2 3\nlast -0.0 1e-3 2"
     data = {"crlf": data.replace(b"\n", b"\r\n"), "bom": b"\xef\xbb\xbf" + data}.get(form, data)
     path.write_bytes(gzip.compress(data) if form == "gz" else data)
-    pieces = [
-        "<pad>",
-        "\u2581Hund",
-        "\u2581und",
-        "und",
-        "\u2581",
-        "\u2581x",
-        "Ärger",
-        "nichts",
-        "s",
-        "a\u00a0b",
-        "last",
-    ]
+    pieces = ["<pad>", *["▁Hund", "▁und", "und", "▁", "▁x", "Ärger", "nichts", "s"], "a\u00a0b", "last"]
     weight_VD = torch.full((len(pieces), 3), 7.0)
     found_V = fill_rows(weight_VD, pieces, path, range(1, len(pieces)))
     expected = plain(data.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"") + b"\n", pieces, 3)
@@ -121,15 +109,10 @@ def test_spaces_and_tabs_may_be_several(tmp_path: Path) -> None:
 
 
 def experiment(folder: Path, *overrides: str, run: str = "run") -> Experiment:
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
     shared = (
-        "data.subwords={kind: word, joint: false}",
-        "model.embedding.size=4",
-        "data.valid=null",
-        "training.optimizer.weight_decay=0.1",
-        "training.ema=0.9",
-    )
+        "data.subwords={kind: word, joint: false}", "model.embedding.size=4", "data.valid=null",
+        "training.optimizer.weight_decay=0.1", "training.ema=0.9",
+    )  # fmt: skip
     return load(folder / "config.yaml", [f"run={folder / run}", *shared, *overrides], with_corpora=True)
 
 
@@ -138,11 +121,10 @@ def weights(run: Path, name: str = "model") -> Arrays:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def corpus(here: Path) -> Path:
     for side, words in WORDS_OF.items():
-        write(tmp_path / f"{side}.vec", vectors([f"{word}{end}" for word in words for end in ("", ".")], 4))
-    return tmp_path
+        write(here / f"{side}.vec", vectors([f"{word}{end}" for word in words for end in ("", ".")], 4))
+    return here
 
 
 def expected_rows(run: Path, folder: Path, side: str) -> dict[int, list[float]]:
@@ -152,9 +134,8 @@ def expected_rows(run: Path, folder: Path, side: str) -> dict[int, list[float]]:
 
 
 def test_frozen_tables_stay_to_the_bit(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = train(
-        experiment(corpus, "model.embedding.pretrained={source: source.vec, frozen: true}"), precision="float32"
-    )
+    frozen = "model.embedding.pretrained={source: source.vec, frozen: true}"
+    run = train(experiment(corpus, frozen), precision="float32")
     told = capsys.readouterr().err
     assert "vectors    source: for 14 of 14 tokens, 100.0% of the running tokens, from source.vec, frozen" in told
     model, training, table = weights(run), weights(run, "training"), TABLES["source"]
@@ -169,15 +150,13 @@ def test_frozen_tables_stay_to_the_bit(corpus: Path, capsys: pytest.CaptureFixtu
     assert info.parameters == sum(weight.size for weight in model.values())
     # taken up again without the file, to the same end as in one go
     (corpus / "source.vec").rename(corpus / "away.vec")
-    more = "training.stopping.updates=4", "model.embedding.pretrained={source: source.vec, frozen: true}"
+    more = "training.stopping.updates=4", frozen
     train(experiment(corpus, *more), precision="float32")
     assert "vectors" not in capsys.readouterr().err
     assert np.array_equal(weights(run)[table], model[table])
     (corpus / "away.vec").rename(corpus / "source.vec")
     whole = train(experiment(corpus, *more, run="whole"), precision="float32")
-    assert {name: each.tobytes() for name, each in weights(run).items()} == {
-        name: each.tobytes() for name, each in weights(whole).items()
-    }
+    assert_same_bits(run / "latest", whole / "latest", "model.safetensors")
 
 
 def test_tuned_vectors_are_where_training_starts(corpus: Path) -> None:
@@ -212,35 +191,25 @@ def test_one_table_of_both_sides_takes_from_source_first(corpus: Path, capsys: p
 
 
 def test_faults_are_one_line_each(corpus: Path) -> None:
-    def refused(pretrained: str) -> str:
+    write(corpus / "other.vec", vectors(["chien", "</s>"], 4))
+    strange = "other.vec: has no vector for any target token; is it of that language, and its case?"
+    for pretrained, message in (("none.vec", "none.vec: no such file"), ("{target: other.vec}", strange)):
         with pytest.raises(InputError) as error:
             train(experiment(corpus, f"model.embedding.pretrained={pretrained}"), precision="float32")
-        return str(error.value)
-
-    write(corpus / "other.vec", vectors(["chien", "</s>"], 4))
-    assert refused("none.vec") == "none.vec: no such file"
-    assert refused("{target: other.vec}") == (
-        "other.vec: has no vector for any target token; is it of that language, and its case?"
-    )
+        assert str(error.value) == message
     assert not (corpus / "run" / "config.yaml").exists()
 
 
 def test_fine_tuning_may_thaw_what_was_frozen(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = train(
-        experiment(corpus, "model.embedding.pretrained={source: source.vec, frozen: true}"), precision="float32"
-    )
+    frozen = "model.embedding.pretrained={source: source.vec, frozen: true}"
+    old = train(experiment(corpus, frozen), precision="float32")
     (corpus / "source.vec").unlink()
     capsys.readouterr()
-    new = train(
-        experiment(
-            corpus,
-            f"training.start_from={old}",
-            f"data.subwords={{model: {old}, joint: false}}",
-            "model.embedding.pretrained={target: gone.vec}",
-            run="new",
-        ),
-        precision="float32",
-    )
+    tuned = experiment(
+        corpus, f"training.start_from={old}", f"data.subwords={{model: {old}, joint: false}}",
+        "model.embedding.pretrained={target: gone.vec}", run="new",
+    )  # fmt: skip
+    new = train(tuned, precision="float32")
     assert "vectors" not in capsys.readouterr().err
     before, after = weights(old)[TABLES["source"]], weights(new)[TABLES["source"]]
     assert not np.array_equal(before, after)
