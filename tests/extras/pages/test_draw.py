@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Sequence
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,7 +16,6 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from nmt.alignment import Links
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
@@ -37,16 +34,13 @@ from nmt.extras.pages.draw import (
 )
 from nmt.extras.pages.report.charts import Chart, ChartLine, training_charts
 from tests.extras.pages.report.records import NASTY, run
+from tests.extras.pages.samples import aligned
 
 BLUE, ORANGE, PALE = (0x21, 0x71, 0xB5), (0xD9, 0x48, 0x0F), (0xC9, 0xDD, 0xF0)
 ODD = [
     *("$x_1$", "\\frac{", "a_b^c", "$", "nul\x00", "\n", "日本語", "😀", "العربية", "x" * 99),
     *("\ud800", "", "%#&", "\u2028"),
 ]  # fmt: skip
-
-
-def aligned(weights: Any, sources: Sequence[str], targets: Sequence[str], links: Links = (), **keys: Any) -> Alignment:
-    return Alignment(tuple(sources), tuple(targets), links, np.asarray(weights, float), **keys)
 
 
 def words(count: int) -> list[str]:
@@ -80,7 +74,7 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
     weights = np.zeros((len(ODD), len(ODD) + 1))
     weights[2, 5] = weights[3, 1] = 1
     gold = Gold(frozenset({(0, 0)}), frozenset({(1, 1)}))
-    pair = aligned(weights, [*ODD, "\ufffe"], ODD, ((0, 1),))
+    pair = aligned([*ODD, "\ufffe"], ODD, ((0, 1),), weights)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("a.svg", "b.svg", "a.png"):
@@ -95,22 +89,22 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_the_picture_grows_with_the_sentence_and_cells_stay_legible(tmp_path: Path) -> None:
-    widths = [pixels(plot_alignment(aligned(np.eye(n), words(n), words(n)))).shape[1] for n in (5, 25)]
+    widths = [pixels(plot_alignment(aligned(words(n), words(n), (), np.eye(n)))).shape[1] for n in (5, 25)]
     assert widths[0] < widths[1]
     assert widths[1] / 25 > 40  # pixels per word, at 200 to the inch: room for letters of 8 points
-    plot_alignment(aligned(np.zeros((1, 400)), words(400), ["x"]), tmp_path / "long.png")
+    plot_alignment(aligned(words(400), "x"), tmp_path / "long.png")
     assert 4000 < imread(tmp_path / "long.png").shape[1] <= 8000
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1)])
 def test_an_empty_side_is_drawn(shape: tuple[int, int]) -> None:
-    figure = plot_alignment(aligned(np.zeros(shape), words(shape[1]), words(shape[0])), gold=Gold())
+    figure = plot_alignment(aligned(words(shape[1]), words(shape[0])), gold=Gold())
     assert min(pixels(figure).shape[:2]) > 100
 
 
 def test_weights_darken_the_cell_of_their_row_and_column() -> None:
     # Row 0 (target) looks at column 2 (source): the one dark cell is at the top right.
-    image = pixels(plot_alignment(aligned([[0, 0, 1.0], [0, 0, 0], [0, 0, 0]], "abc", "xyz")))
+    image = pixels(plot_alignment(aligned("a b c", "x y z", (), [0, 0, 1] + 6 * [0])))
     dark = np.argwhere((image[..., 2] > image[..., 0] + 60) & (image[..., 2] < 128))
     frame = np.argwhere(np.abs(image - 0x55).max(axis=-1) < 5)
     left, width = frame[:, 1].min(), np.ptp(frame[:, 1])
@@ -121,38 +115,30 @@ def test_weights_darken_the_cell_of_their_row_and_column() -> None:
 
 
 def test_gold_and_links_are_drawn() -> None:
-    golds = [
-        None,
-        Gold(),
-        Gold(possible=frozenset({(0, 0)})),
-        Gold(frozenset({(0, 0)})),
-        Gold(frozenset({(0, 0)}), frozenset({(1, 1)})),
-    ]
-    pair = aligned(np.zeros((2, 2)), "ab", "xy")
+    one, other = frozenset({(0, 0)}), frozenset({(1, 1)})
+    golds = [None, Gold(), Gold(possible=one), Gold(one), Gold(one, other)]
+    pair = aligned("a b", "x y")
     none, legend, possible, sure, both = (len(where(plot_alignment(pair, gold=gold), ORANGE, 40)) for gold in golds)
     # The legend alone has both samples; a dashed square has less ink than a solid one.
     assert 0 == none < legend < possible < sure < both
     for count in (2, 40):  # a link stays inside its cell however small that is
         side = words(count)
-        without, linked = (
-            pixels(plot_alignment(aligned(np.zeros((count, count)), side, side, links))) for links in ((), ((1, 1),))
-        )
+        without, linked = (pixels(plot_alignment(aligned(side, side, links))) for links in ((), ((1, 1),)))
         assert 0 < (without != linked).any(axis=2).sum() < (without.shape[1] / count) ** 2
 
 
 def test_signed_values_are_blue_and_red_up_to_the_largest() -> None:
     weights = np.array([[0.02, 0.0, -0.04], [0.0, 0.04, 0.0], [0.0, 0.0, 0.0]])
-    svg = file_of(plot_alignment(aligned(weights, "abc", "xyz", magnitude="signed")), "svg").decode()
+    svg = file_of(plot_alignment(aligned("a b c", "x y z", (), weights, magnitude="signed")), "svg").decode()
     assert [svg.count(f"fill: {each[-1]}") for each in (draw.WEIGHT_COLOURS, draw.NEGATIVE_COLOURS)] == [1, 1]
     assert ">e · ∂ log p / ∂ e</text>" in svg
-    raw = file_of(plot_alignment(aligned(np.abs(weights), "abc", "xyz", magnitude="raw")), "svg").decode()
+    raw = file_of(plot_alignment(aligned("a b c", "x y z", (), np.abs(weights), magnitude="raw")), "svg").decode()
     assert raw.count(f"fill: {draw.WEIGHT_COLOURS[-1]}") == 2
 
 
 def test_of_a_subword_alignment_neither_links_nor_gold_are_drawn() -> None:
-    pair = aligned(
-        [[0.5, 0.5]], ["ab"], ["b"], ((0, 0),), level="subword", source_tokens=("▁a", "b"), target_tokens=("▁b",)
-    )
+    tokens = ("▁a", "b"), ("▁b",)
+    pair = Alignment(("ab",), ("b",), ((0, 0),), np.full((1, 2), 0.5), "subword", *tokens)
     drawn = texts(file_of(plot_alignment(pair, gold=Gold(frozenset({(0, 0)}))), "svg"))
     assert {"▁a", "b", "▁b"} <= set(drawn)
     assert not {"link", "gold, sure"} & set(drawn)
@@ -169,8 +155,7 @@ def bucket(first: int, last: int | None, value: float, *, sentences: int = 100, 
 def test_points_stand_at_their_values_and_lines_span_the_intervals() -> None:
     # Three points on a scale that the first and last fix: the middle one stands a quarter of the way up.
     blue = where(draw_by_length({"": [bucket(1, 5, 20), bucket(6, 10, 30), bucket(11, None, 60)]}), BLUE)
-    left, width = blue[:, 1].min(), np.ptp(blue[:, 1])
-    centres = []
+    left, width, centres = blue[:, 1].min(), np.ptp(blue[:, 1]), []
     for share in (0.0, 0.5, 1.0):
         near = blue[np.abs(blue[:, 1] - left - share * width) < 0.04 * width]
         ink = np.bincount(near[:, 0])
@@ -250,10 +235,8 @@ def test_arrows_of_a_model_stay_in_the_picture() -> None:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     arrows = [each for each in axes.texts if getattr(each, "arrow_patch", None) is not None]
     assert len(arrows) == 7
-    for each in arrows:
-        for x, y in (each.xy, each.get_position()):
-            assert left <= x <= right
-            assert low <= y <= high
+    places = np.array([place for each in arrows for place in (each.xy, each.get_position())])
+    assert ((places >= (left, low)) & (places <= (right, high))).all()
 
 
 def test_a_picture_in_a_page_has_its_colours_from_the_page_and_names_of_its_own() -> None:
@@ -280,7 +263,7 @@ def test_the_users_matplotlib_settings_do_not_matter(tmp_path: Path) -> None:
     def write() -> list[bytes]:
         paths = [tmp_path / f"{name}.{kind}" for name in ("words", "scores") for kind in ("png", "svg")]
         for path in paths[:2]:
-            plot_alignment(aligned([[1.0]], ["$a_"], ["b"], ((0, 0),)), path)
+            plot_alignment(aligned("$a_", "b", ((0, 0),), [1]), path)
         for path in paths[2:]:
             plot_by_length({"$a_": [bucket(1, 5, 40)]}, path)
         return [path.read_bytes() for path in paths]
@@ -302,18 +285,16 @@ def test_pictures_and_pages_have_one_palette() -> None:
 
 
 def test_faults(tmp_path: Path) -> None:
-    pair = aligned(np.zeros((1, 1)), ["a"], ["x"])
-    with pytest.raises(InputError, match=r"a.png: cannot write the picture: No such file"):
-        plot_alignment(pair, tmp_path / "nowhere" / "a.png")
-    with pytest.raises(InputError, match=r"a.jpg: end its name in .png or .svg$"):
-        plot_alignment(pair, tmp_path / "a.jpg")
-    scores = {"": [bucket(1, 5, 40)]}
-    with pytest.raises(InputError, match=r"a.jpg: a picture is a file that ends in .png or .svg; name it so$"):
-        plot_by_length(scores, tmp_path / "a.jpg")
-    with pytest.raises(InputError, match=r"the folder .*nowhere for this picture does not exist; make it first$"):
-        plot_by_length(scores, tmp_path / "nowhere" / "a.png")
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(InputError, match=r"folder.png: cannot write the picture: Is a directory"):
-        plot_by_length(scores, tmp_path / "folder.png")
+    pair, scores = aligned("a", "x"), {"": [bucket(1, 5, 40)]}
+    for plot, drawn, name, message in (
+        (plot_alignment, pair, "nowhere/a.png", "a.png: cannot write the picture: No such file"),
+        (plot_alignment, pair, "a.jpg", "a.jpg: end its name in .png or .svg$"),
+        (plot_by_length, scores, "a.jpg", "a.jpg: a picture is a file that ends in .png or .svg; name it so$"),
+        (plot_by_length, scores, "nowhere/a.png", "folder .*nowhere for this picture does not exist; make it first$"),
+        (plot_by_length, scores, "folder.png", "folder.png: cannot write the picture: Is a directory"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plot(drawn, tmp_path / name)  # type: ignore[operator]
     with pytest.raises(ValueError, match="no bucket"):
         draw_by_length({"a": []})
