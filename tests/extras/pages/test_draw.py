@@ -22,16 +22,6 @@ from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.extras.pages import draw
-from nmt.extras.pages.draw import (
-    chart_points,
-    draw_by_length,
-    draw_chart,
-    draw_model,
-    inline_svg,
-    plot_alignment,
-    plot_by_length,
-    save,
-)
 from nmt.extras.pages.report.charts import Chart, ChartLine, training_charts
 from tests.extras.pages.report.records import NASTY, run
 from tests.extras.pages.samples import aligned
@@ -48,7 +38,7 @@ def words(count: int) -> list[str]:
 
 
 def file_of(figure: Figure, format: str = "png") -> bytes:
-    save(figure, stream := BytesIO(), format)
+    draw.save(figure, stream := BytesIO(), format)
     return stream.getvalue()
 
 
@@ -78,7 +68,7 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("a.svg", "b.svg", "a.png"):
-            plot_alignment(pair, tmp_path / name, languages=("$de", "en"), gold=gold)
+            draw.plot_alignment(pair, tmp_path / name, languages=("$de", "en"), gold=gold)
     data = (tmp_path / "a.svg").read_bytes()
     assert data == (tmp_path / "b.svg").read_bytes()
     assert b"date>" not in data
@@ -89,22 +79,22 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_the_picture_grows_with_the_sentence_and_cells_stay_legible(tmp_path: Path) -> None:
-    widths = [pixels(plot_alignment(aligned(words(n), words(n), (), np.eye(n)))).shape[1] for n in (5, 25)]
+    widths = [pixels(draw.plot_alignment(aligned(words(n), words(n), (), np.eye(n)))).shape[1] for n in (5, 25)]
     assert widths[0] < widths[1]
     assert widths[1] / 25 > 40  # pixels per word, at 200 to the inch: room for letters of 8 points
-    plot_alignment(aligned(words(400), "x"), tmp_path / "long.png")
+    draw.plot_alignment(aligned(words(400), "x"), tmp_path / "long.png")
     assert 4000 < imread(tmp_path / "long.png").shape[1] <= 8000
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1)])
 def test_an_empty_side_is_drawn(shape: tuple[int, int]) -> None:
-    figure = plot_alignment(aligned(words(shape[1]), words(shape[0])), gold=Gold())
+    figure = draw.plot_alignment(aligned(words(shape[1]), words(shape[0])), gold=Gold())
     assert min(pixels(figure).shape[:2]) > 100
 
 
 def test_weights_darken_the_cell_of_their_row_and_column() -> None:
     # Row 0 (target) looks at column 2 (source): the one dark cell is at the top right.
-    image = pixels(plot_alignment(aligned("a b c", "x y z", (), [0, 0, 1] + 6 * [0])))
+    image = pixels(draw.plot_alignment(aligned("a b c", "x y z", (), [0, 0, 1] + 6 * [0])))
     dark = np.argwhere((image[..., 2] > image[..., 0] + 60) & (image[..., 2] < 128))
     frame = np.argwhere(np.abs(image - 0x55).max(axis=-1) < 5)
     left, width = frame[:, 1].min(), np.ptp(frame[:, 1])
@@ -118,28 +108,30 @@ def test_gold_and_links_are_drawn() -> None:
     one, other = frozenset({(0, 0)}), frozenset({(1, 1)})
     golds = [None, Gold(), Gold(possible=one), Gold(one), Gold(one, other)]
     pair = aligned("a b", "x y")
-    none, legend, possible, sure, both = (len(where(plot_alignment(pair, gold=gold), ORANGE, 40)) for gold in golds)
+    none, legend, possible, sure, both = (
+        len(where(draw.plot_alignment(pair, gold=gold), ORANGE, 40)) for gold in golds
+    )
     # The legend alone has both samples; a dashed square has less ink than a solid one.
     assert 0 == none < legend < possible < sure < both
     for count in (2, 40):  # a link stays inside its cell however small that is
         side = words(count)
-        without, linked = (pixels(plot_alignment(aligned(side, side, links))) for links in ((), ((1, 1),)))
+        without, linked = (pixels(draw.plot_alignment(aligned(side, side, links))) for links in ((), ((1, 1),)))
         assert 0 < (without != linked).any(axis=2).sum() < (without.shape[1] / count) ** 2
 
 
 def test_signed_values_are_blue_and_red_up_to_the_largest() -> None:
     weights = np.array([[0.02, 0.0, -0.04], [0.0, 0.04, 0.0], [0.0, 0.0, 0.0]])
-    svg = file_of(plot_alignment(aligned("a b c", "x y z", (), weights, magnitude="signed")), "svg").decode()
+    svg = file_of(draw.plot_alignment(aligned("a b c", "x y z", (), weights, magnitude="signed")), "svg").decode()
     assert [svg.count(f"fill: {each[-1]}") for each in (draw.WEIGHT_COLOURS, draw.NEGATIVE_COLOURS)] == [1, 1]
     assert ">e · ∂ log p / ∂ e</text>" in svg
-    raw = file_of(plot_alignment(aligned("a b c", "x y z", (), np.abs(weights), magnitude="raw")), "svg").decode()
+    raw = file_of(draw.plot_alignment(aligned("a b c", "x y z", (), np.abs(weights), magnitude="raw")), "svg").decode()
     assert raw.count(f"fill: {draw.WEIGHT_COLOURS[-1]}") == 2
 
 
 def test_of_a_subword_alignment_neither_links_nor_gold_are_drawn() -> None:
     tokens = ("▁a", "b"), ("▁b",)
     pair = Alignment(("ab",), ("b",), ((0, 0),), np.full((1, 2), 0.5), "subword", *tokens)
-    drawn = texts(file_of(plot_alignment(pair, gold=Gold(frozenset({(0, 0)}))), "svg"))
+    drawn = texts(file_of(draw.plot_alignment(pair, gold=Gold(frozenset({(0, 0)}))), "svg"))
     assert {"▁a", "b", "▁b"} <= set(drawn)
     assert not {"link", "gold, sure"} & set(drawn)
 
@@ -154,7 +146,7 @@ def bucket(first: int, last: int | None, value: float, *, sentences: int = 100, 
 
 def test_points_stand_at_their_values_and_lines_span_the_intervals() -> None:
     # Three points on a scale that the first and last fix: the middle one stands a quarter of the way up.
-    blue = where(draw_by_length({"": [bucket(1, 5, 20), bucket(6, 10, 30), bucket(11, None, 60)]}), BLUE)
+    blue = where(draw.draw_by_length({"": [bucket(1, 5, 20), bucket(6, 10, 30), bucket(11, None, 60)]}), BLUE)
     left, width, centres = blue[:, 1].min(), np.ptp(blue[:, 1]), []
     for share in (0.0, 0.5, 1.0):
         near = blue[np.abs(blue[:, 1] - left - share * width) < 0.04 * width]
@@ -168,33 +160,37 @@ def test_points_stand_at_their_values_and_lines_span_the_intervals() -> None:
 def test_metrics_intervals_and_few_sentences_change_the_picture() -> None:
     scores = [bucket(1, 5, 40), bucket(6, 10, 50)]
     wider = [bucket(1, 5, 40, half=8), bucket(6, 10, 50)]
-    figures = draw_by_length({"": scores}), draw_by_length({"": scores}, metric="chrF2"), draw_by_length({"": wider})
+    figures = (
+        draw.draw_by_length({"": scores}),
+        draw.draw_by_length({"": scores}, metric="chrF2"),
+        draw.draw_by_length({"": wider}),
+    )
     assert len({file_of(figure) for figure in figures}) == 3
-    many, few = (draw_by_length({"": [bucket(1, 5, 40, sentences=count)]}) for count in (100, 7))
+    many, few = (draw.draw_by_length({"": [bucket(1, 5, 40, sentences=count)]}) for count in (100, 7))
     assert len(where(few, BLUE)) < 0.8 * len(where(many, BLUE))  # hollow
 
 
 def test_bars_count_the_sentences_once_where_all_systems_have_the_same() -> None:
     scores = [bucket(1, 5, 40, sentences=100), bucket(6, 10, 50, sentences=400)]
-    pale = where(draw_by_length({"a": scores, "b": scores}), PALE)
+    pale = where(draw.draw_by_length({"a": scores, "b": scores}), PALE)
     middle = (pale[:, 1].min() + pale[:, 1].max()) / 2
     assert (pale[:, 1] > middle).sum() / (pale[:, 1] < middle).sum() == pytest.approx(4, rel=0.05)
-    assert len(where(draw_by_length({"a": scores, "b": scores[:1]}), PALE)) < 0.1 * len(pale)
+    assert len(where(draw.draw_by_length({"a": scores, "b": scores[:1]}), PALE)) < 0.1 * len(pale)
 
 
 def test_every_system_is_drawn_and_named_whatever_it_is_called() -> None:
     scores = [bucket(1, 5, 40), bucket(6, None, 50)]
-    assert len(where(draw_by_length({"one": scores}), ORANGE)) == 0
+    assert len(where(draw.draw_by_length({"one": scores}), ORANGE)) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        two = draw_by_length({"_a$_{": scores, "b\x00\n": scores[:1]}, title="$\\bad{")
+        two = draw.draw_by_length({"_a$_{": scores, "b\x00\n": scores[:1]}, title="$\\bad{")
         assert len(where(two, ORANGE)) > 100
     assert {"_a$_{", "b\ufffd\ufffd", "$\\bad{", "BLEU", "sentences"} <= set(texts(file_of(two, "svg")))
     # the last line of the picture's text is the legend: both samples stand there, in one row
     height, width, _ = pixels(two).shape
     for colour in (BLUE, ORANGE):
         assert (where(two, colour)[:, 0] > height - 60).any()
-    many = draw_by_length({f"system {number}": scores for number in range(40)})
+    many = draw.draw_by_length({f"system {number}": scores for number in range(40)})
     assert pixels(many).shape[1] > 1.1 * width
 
 
@@ -203,9 +199,9 @@ def test_every_system_is_drawn_and_named_whatever_it_is_called() -> None:
 
 def test_the_points_of_a_chart_are_where_they_are_drawn() -> None:
     chart = Chart("k", "T", "update", "y", (ChartLine(0, "a", (0.0, 500.0, 1000.0), (1.0, 3.0, 2.0)),))
-    figure = draw_chart(chart)
-    svg = inline_svg(figure, "k")
-    found = chart_points(figure, chart)
+    figure = draw.draw_chart(chart)
+    svg = draw.inline_svg(figure, "k")
+    found = draw.chart_points(figure, chart)
     left, top, right, bottom = found["box"]
     (line,) = found["lines"]
     (x0, y0, _, _), (x1, y1, at, value), (x2, y2, _, _) = line["points"]
@@ -223,15 +219,15 @@ def test_the_points_of_a_chart_are_where_they_are_drawn() -> None:
 def test_a_legend_names_runs_whatever_they_are_called() -> None:
     names = [NASTY, "_two $x$"]
     chart = training_charts([run(names[0]), run(names[1], seed=1)])[0]
-    one, other = (file_of(draw_chart(chart, names), "svg") for _ in range(2))
+    one, other = (file_of(draw.draw_chart(chart, names), "svg") for _ in range(2))
     assert one == other
     assert "_two $x$: validation" in texts(one)
     assert f"{NASTY}: training".replace("\x07", "\ufffd") in texts(one)
-    assert not any(NASTY[:8] in each for each in texts(file_of(draw_chart(chart), "svg")))
+    assert not any(NASTY[:8] in each for each in texts(file_of(draw.draw_chart(chart), "svg")))
 
 
 def test_arrows_of_a_model_stay_in_the_picture() -> None:
-    (axes,) = draw_model(run().parts).axes
+    (axes,) = draw.draw_model(run().parts).axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     arrows = [each for each in axes.texts if getattr(each, "arrow_patch", None) is not None]
     assert len(arrows) == 7
@@ -241,8 +237,8 @@ def test_arrows_of_a_model_stay_in_the_picture() -> None:
 
 def test_a_picture_in_a_page_has_its_colours_from_the_page_and_names_of_its_own() -> None:
     charts = training_charts([run("one"), run("two", seed=1)])
-    svgs = [inline_svg(draw_chart(chart), chart.key) for chart in charts]
-    svgs.append(inline_svg(draw_model(run().parts), "model0"))
+    svgs = [draw.inline_svg(draw.draw_chart(chart), chart.key) for chart in charts]
+    svgs.append(draw.inline_svg(draw.draw_model(run().parts), "model0"))
     ids = []
     for svg in svgs:
         assert svg.startswith("<svg viewBox=")
@@ -263,9 +259,9 @@ def test_the_users_matplotlib_settings_do_not_matter(tmp_path: Path) -> None:
     def write() -> list[bytes]:
         paths = [tmp_path / f"{name}.{kind}" for name in ("words", "scores") for kind in ("png", "svg")]
         for path in paths[:2]:
-            plot_alignment(aligned("$a_", "b", ((0, 0),), [1]), path)
+            draw.plot_alignment(aligned("$a_", "b", ((0, 0),), [1]), path)
         for path in paths[2:]:
-            plot_by_length({"$a_": [bucket(1, 5, 40)]}, path)
+            draw.plot_by_length({"$a_": [bucket(1, 5, 40)]}, path)
         return [path.read_bytes() for path in paths]
 
     own = write()
@@ -288,13 +284,18 @@ def test_faults(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     pair, scores = aligned("a", "x"), {"": [bucket(1, 5, 40)]}
     for plot, drawn, name, message in (
-        (plot_alignment, pair, "nowhere/a.png", "a.png: cannot write the picture: No such file"),
-        (plot_alignment, pair, "a.jpg", "a.jpg: end its name in .png or .svg$"),
-        (plot_by_length, scores, "a.jpg", "a.jpg: a picture is a file that ends in .png or .svg; name it so$"),
-        (plot_by_length, scores, "nowhere/a.png", "folder .*nowhere for this picture does not exist; make it first$"),
-        (plot_by_length, scores, "folder.png", "folder.png: cannot write the picture: Is a directory"),
+        (draw.plot_alignment, pair, "nowhere/a.png", "a.png: cannot write the picture: No such file"),
+        (draw.plot_alignment, pair, "a.jpg", "a.jpg: end its name in .png or .svg$"),
+        (draw.plot_by_length, scores, "a.jpg", "a.jpg: a picture is a file that ends in .png or .svg; name it so$"),
+        (
+            draw.plot_by_length,
+            scores,
+            "nowhere/a.png",
+            "folder .*nowhere for this picture does not exist; make it first$",
+        ),
+        (draw.plot_by_length, scores, "folder.png", "folder.png: cannot write the picture: Is a directory"),
     ):
         with pytest.raises(InputError, match=message):
             plot(drawn, tmp_path / name)  # type: ignore[operator]
     with pytest.raises(ValueError, match="no bucket"):
-        draw_by_length({"a": []})
+        draw.draw_by_length({"a": []})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -352,21 +353,11 @@ def test_batches_are_reported_with_the_wait_of_each_request() -> None:
 
 
 def test_many_threads_get_each_their_own() -> None:
-    engine = Gated()
-    found: dict[int, list[str]] = {}
-    with batching(engine, Batching(sentences=16, wait_s=0.002, queue=10_000)) as batcher:
-
-        def ask(number: int) -> None:
-            found[number] = texts(batcher.submit(numbered(f"n{number}-", number % 7 + 1), ONE))
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(100)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-    assert found == {
-        number: [text.upper() for text in numbered(f"n{number}-", number % 7 + 1)] for number in range(100)
-    }
+    requests = [numbered(f"n{number}-", number % 7 + 1) for number in range(100)]
+    config = Batching(sentences=16, wait_s=0.002, queue=10_000)
+    with batching(Gated(), config) as batcher, ThreadPoolExecutor(len(requests)) as threads:
+        found = list(threads.map(lambda request: texts(batcher.submit(request, ONE)), requests))
+    assert found == [[text.upper() for text in request] for request in requests]
 
 
 def test_no_texts_have_no_answers() -> None:
