@@ -18,7 +18,9 @@ import nmt
 from nmt.core import cpu
 from nmt.experiment import load
 from nmt.extras.pages.draw import draw_model
+from nmt.extras.pages.report import build
 from nmt.extras.pages.report.build import evenly, save_picture
+from nmt.extras.pages.report.command import RunReportOptions
 from nmt.extras.pages.report.model_summary import facts_of
 from tests.extras.pages.samples import Page
 from tests.workflows.runs import CONFIG, Command, in_process
@@ -33,21 +35,13 @@ def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 @pytest.fixture(scope="module")
 def page(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """Of the run, with the pictures beside it."""
-    from nmt.extras.pages.report import build as workflow
-
     folder = tmp_path_factory.mktemp("report")
-    workflow.report(
-        [str(trained / "run")],
-        [],
-        output=folder / "report.html",
-        pictures=folder / "pictures" / "of the run",
-        samples=3,
-        translate=True,
-        device="cpu",
-        precision="float32",
+    output, pictures = folder / "report.html", folder / "pictures" / "of the run"
+    build.report(
+        RunReportOptions([str(trained / "run")], output, 3, pictures=pictures, device="cpu", precision="float32")
     )
-    read = Page((folder / "report.html").read_text(encoding="utf-8"))
-    read.references.append(str(folder / "pictures" / "of the run"))
+    read = Page(output.read_text(encoding="utf-8"))
+    read.references.append(str(pictures))
     return read
 
 
