@@ -45,11 +45,6 @@ def page(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     return read
 
 
-def cell(page: Page, name: str) -> str:
-    """The text after a heading of a table."""
-    return page.text.partition(name)[2].lstrip().split("\n")[0]
-
-
 def test_the_curves_are_those_of_metrics_jsonl(page: Page, trained: Path) -> None:
     lines = [json.loads(line) for line in (trained / "run" / "metrics.jsonl").read_text().splitlines()]
     traces = page.data("trace")
