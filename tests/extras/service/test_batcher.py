@@ -64,7 +64,7 @@ def busy(config: Batching = AT_ONCE, **callbacks: Any) -> Iterator[tuple[Gated, 
         (AT_ONCE, [(["a", "H", "b", "I"], ONE, [1, HEAVY, HEAVY - 1, HEAVY]), *"cd"], ["a", ["c", "d"], *"HbI"]),
         (AT_ONCE, [(["H"], ONE, [HEAVY]), (["I"], ONE, [HEAVY])], [*"HI"]),
     ],
-    ids=["together", "a long one in portions", "a pair keeps its place", "characters", "same options", "heavy alone", "two heavy"],
+    ids=["together", "portions", "a pair keeps its place", "characters", "same options", "heavy alone", "two heavy"],
 )  # fmt: skip
 def test_what_waits_is_divided_into_batches_and_translated_in_one_thread(
     config: Batching, requests: list[Any], expected: list[Sequence[str]]
