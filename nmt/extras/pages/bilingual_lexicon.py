@@ -74,14 +74,8 @@ class BilingualLexicon:
         for source, target in sorted(self._counts, key=self._order):
             count = self._counts[source, target]
             if count >= min_count:
-                yield Entry(
-                    source,
-                    target,
-                    count,
-                    count / of_source[source] if source else None,
-                    count / of_target[target] if target else None,
-                    tuple(self._lines[source, target]),
-                )
+                shares = count / of_source[source] if source else None, count / of_target[target] if target else None
+                yield Entry(source, target, count, *shares, tuple(self._lines[source, target]))
 
     def _order(self, entry: tuple[str, str]) -> tuple[bool, str, str, int, str]:
         source, target = entry

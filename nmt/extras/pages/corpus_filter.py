@@ -100,15 +100,9 @@ class Suspect:
 
 
 def suspect(
-    line: int,
-    source: str,
-    target: str,
-    alignment: Alignment,
-    *,
-    nll: float,
-    lengths: UsualLengths,
+    line: int, source: str, target: str, alignment: Alignment, *, nll: float, lengths: UsualLengths,
     min_score: float = MIN_SCORE,
-) -> Suspect | None:
+) -> Suspect | None:  # fmt: skip
     """Searches for faults of a sentence pair; returns None if there are none, for two blank sides, and if ``nll`` is
     NaN because the pair is too long to be scored."""
     source, target = " ".join(source.split()), " ".join(target.split())
@@ -127,20 +121,17 @@ def suspect(
         "blank": not (source and target),
     }
     kinds = tuple(kind for kind, is_so in found.items() if is_so)
-    if not kinds:
-        return None
-    return Suspect(
-        line, score, kinds, nll, z, source_loose + source_numbers, target_loose + target_numbers, source, target
-    )
+    words = source_loose + source_numbers, target_loose + target_numbers
+    return Suspect(line, score, kinds, nll, z, *words, source, target) if kinds else None
 
 
 def unlinked(alignment: Alignment) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Lists the words of each side that hold a letter or digit and have no link."""
-    sources, targets = {source for source, _ in alignment.links}, {target for _, target in alignment.links}
-    return (
-        tuple(word for place, word in enumerate(alignment.source_words) if place not in sources and _counts(word)),
-        tuple(word for place, word in enumerate(alignment.target_words) if place not in targets and _counts(word)),
-    )
+    loose = []
+    for side, words in enumerate((alignment.source_words, alignment.target_words)):
+        linked = {link[side] for link in alignment.links}
+        loose.append(tuple(word for place, word in enumerate(words) if place not in linked and _counts(word)))
+    return loose[0], loose[1]
 
 
 def unlinked_share(alignment: Alignment) -> float:

@@ -3,9 +3,9 @@ translations of each other."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -30,20 +30,54 @@ MIN_KNOWN = 0.5
 """Smallest sum of p(target | source) over the variants of a term."""
 
 
-class _TableReport(AlignmentReport):
-    """A report of rows, written at the end."""
+class _Table(ABC):
+    """A table of a corpus, which is collected pair by pair and written at the end."""
 
+    path: Path
+    option: ClassVar[str]
     columns: ClassVar[Sequence[str]]
     rows_name: ClassVar[str]
     """The plural of a row's name."""
+
+    @contextmanager
+    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
+        """Begins the table; leaving the context without an error writes it, as JSON lines, or as tab-separated values
+        below the names of the columns."""
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(f"{self.option} {self.path}: is not a regular file; give the name of a file to write")
+        self.begin(pairs, nlls)
+        as_json = self.path.suffix == ".jsonl" and self.option != TermsOptions.option
+        count = 0
+        with ExitStack() as stack:
+            try:
+                partial = stack.enter_context(whole_file(self.path))
+            except OSError as error:
+                raise InputError(f"{self.option} {self.path}: cannot be written: {error.strerror}") from None
+            yield self
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                if not as_json:
+                    file.write("\t".join(self.columns) + "\n")
+                for row in self.rows():
+                    tree = dict(zip(self.columns, row, strict=True))
+                    file.write((json_line(tree) if as_json else "\t".join(map(_cell, row))) + "\n")
+                    count += 1
+        log.info(f"{count:,} {self.rows_name}: {self.path}")
+
+    @abstractmethod
+    def begin(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> None:
+        """Prepares for all ``pairs``, which may be read for this."""
+
+    @abstractmethod
+    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
+        """Adds the next sentence pairs; ``first`` is the number of the first one."""
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
         """Lists the rows of the finished table, with a cell for each column."""
 
 
-@dataclass(frozen=True)
-class LexiconOptions:
+@dataclass
+class LexiconOptions(_Table):
     """The lexicon of a corpus, and its file."""
 
     path: Path
@@ -51,72 +85,42 @@ class LexiconOptions:
     lowercase: bool = False
     examples: int = 3
     option: ClassVar[str] = "--lexicon"
-
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
-        """Collects the lexicon; leaving the block without an error writes it."""
-        return _table_file(self.path, self.option, _Lexicon(self))
-
-
-@dataclass(frozen=True)
-class TermsOptions(LexiconOptions):
-    """The glossary of a corpus, and its file, which `nmt.extras.documents.glossary.read_glossary` reads."""
-
-    min_count: int = 5
-    examples: int = 0
-    option: ClassVar[str] = "--terms"
-
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
-        """Collects the terms; leaving the block without an error writes them."""
-        return _table_file(self.path, self.option, _Terms(self))
-
-
-@dataclass(frozen=True)
-class SuspectsOptions:
-    """The suspicious pairs of a corpus, and their file."""
-
-    path: Path
-    min_score: float = MIN_SCORE
-    option: ClassVar[str] = "--suspects"
-
-    def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> AbstractContextManager[AlignmentReport]:
-        """Collects the suspicious pairs among ``pairs``, which are first read for their lengths; leaving the context
-        without an error writes them, worst first."""
-        assert nlls is not None
-        return _table_file(self.path, self.option, _Suspects(self, nlls, pairs))
-
-
-class _Lexicon(_TableReport):
-    columns: ClassVar[Sequence[str]] = [
+    columns: ClassVar[Sequence[str]] = (
         "source",
         "target",
         "count",
         "p_target_given_source",
         "p_source_given_target",
         "lines",
-    ]
+    )
     rows_name = "entries"
 
-    def __init__(self, options: LexiconOptions) -> None:
-        self._min_count = options.min_count
-        self._lexicon = BilingualLexicon(lowercase=options.lowercase, examples=options.examples)
+    def begin(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> None:
+        self._lexicon = BilingualLexicon(lowercase=self.lowercase, examples=self.examples)
 
     def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
         for line, alignment in enumerate(alignments, first):
             self._lexicon.add(alignment, line)
 
     def rows(self) -> Iterator[Row]:
-        for entry in self._lexicon.entries(min_count=self._min_count):
+        for entry in self._lexicon.entries(min_count=self.min_count):
             shares = _rounded(entry.target_given_source), _rounded(entry.source_given_target)
             yield entry.source, entry.target, entry.count, *shares, entry.lines
 
 
-class _Terms(_Lexicon):
+@dataclass
+class TermsOptions(LexiconOptions):
+    """The glossary of a corpus, and its file, which `nmt.extras.documents.glossary.read_glossary` reads."""
+
+    min_count: int = 5
+    examples: int = 0
+    option = "--terms"
     columns = ("# source", "target")  # a comment to readers of glossaries
     rows_name = "terms"
 
     def rows(self) -> Iterator[Row]:
         seen: set[tuple[str, ...]] = set()
-        for source, entries in groupby(self._lexicon.entries(min_count=self._min_count), lambda entry: entry.source):
+        for source, entries in groupby(self._lexicon.entries(min_count=self.min_count), lambda entry: entry.source):
             variants = [
                 entry
                 for entry in entries
@@ -134,50 +138,32 @@ def _is_term(unit: str) -> bool:
     return any(map(str.isalpha, unit)) and not {GAP, "|"} & set(unit) and unit[0] != "#" and len(unit) <= LONGEST
 
 
-class _Suspects(_TableReport):
+@dataclass
+class SuspectsOptions(_Table):
+    """The suspicious pairs of a corpus, worst first, and their file."""
+
+    path: Path
+    min_score: float = MIN_SCORE
+    option = "--suspects"
     columns = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
     rows_name = "suspicious pairs"
 
-    def __init__(self, options: SuspectsOptions, nlls: Nlls, pairs: Iterable[tuple[str, str]]) -> None:
-        self._min_score = options.min_score
+    def begin(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> None:
+        assert nlls is not None
         self._nlls = nlls
         self._lengths = usual_lengths((length(source), length(target)) for source, target in pairs)
         self._found: list[Suspect] = []
 
     def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
-        nlls = self._nlls(sources, targets, first)
-        pairs = zip(sources, targets, alignments, nlls, strict=True)
+        pairs = zip(sources, targets, alignments, self._nlls(sources, targets, first), strict=True)
         for line, (source, target, alignment, nll) in enumerate(pairs, first):
-            found = suspect(line, source, target, alignment, nll=nll, lengths=self._lengths, min_score=self._min_score)
+            found = suspect(line, source, target, alignment, nll=nll, lengths=self._lengths, min_score=self.min_score)
             self._found += [] if found is None else [found]
 
     def rows(self) -> Iterator[Row]:
         for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
             cells = [getattr(pair, name) for name in self.columns]
             yield [_rounded(cell) if isinstance(cell, float) else cell for cell in cells]
-
-
-@contextmanager
-def _table_file(path: Path, option: str, table: _TableReport) -> Iterator[AlignmentReport]:
-    """Writes a table at the end, as JSON lines, or as tab-separated values below the names of the columns."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{option} {path}: is not a regular file; give the name of a file to write")
-    as_json = path.suffix == ".jsonl" and option != TermsOptions.option
-    count = 0
-    with ExitStack() as stack:
-        try:
-            partial = stack.enter_context(whole_file(path))
-        except OSError as error:
-            raise InputError(f"{option} {path}: cannot be written: {error.strerror}") from None
-        yield table
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            if not as_json:
-                file.write("\t".join(table.columns) + "\n")
-            for row in table.rows():
-                tree = dict(zip(table.columns, row, strict=True))
-                file.write((json_line(tree) if as_json else "\t".join(map(_cell, row))) + "\n")
-                count += 1
-    log.info(f"{count:,} {table.rows_name}: {path}")
 
 
 def _cell(value: object) -> str:

@@ -33,7 +33,6 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from nmt.alignment import Link
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
@@ -67,14 +66,9 @@ NEGATIVE_COLOURS = ("#ffffff", "#fddbc7", "#f4a582", "#d6604d", "#67001f")
 2003, RdBu)."""
 
 _CSS = {
-    TEXT_COLOUR: "--ink",
-    NOTE_COLOUR: "--faint",
-    AXIS_COLOUR: "--tie",
-    GRID_COLOUR: "--line",
-    BAR_COLOUR: "--bar",
-    "#ffffff": "--card",
-    **{colour: f"--run{place}" for place, colour in enumerate(COLOURS)},
-}
+    TEXT_COLOUR: "--ink", NOTE_COLOUR: "--faint", AXIS_COLOUR: "--tie", GRID_COLOUR: "--line", BAR_COLOUR: "--bar",
+    "#ffffff": "--card", **{colour: f"--run{place}" for place, colour in enumerate(COLOURS)},
+}  # fmt: skip
 SVG_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "nmt"}
 """Settings of SVG: text stays text, and names are the same each time."""
 
@@ -121,9 +115,8 @@ def inline_svg(figure: Figure, key: str) -> str:
     figure.savefig(file := StringIO(), format="svg", bbox_inches=None, metadata={"Date": None})
     svg = re.sub(r"(?s)^.*?(?=<svg)|<(metadata|style)\b(?:(?!</?\1\b).)*+</\1>", "", file.getvalue())
     svg = re.sub(r'(\bid="|href="#|url\(#)([^")]+)', lambda found: f"{found[1]}{key}-{found[2]}", svg)
-    svg = re.sub(
-        r"(?<=: )#[0-9a-f]{6}(?=[;\"])", lambda found: f"var({_CSS[found[0]]})" if found[0] in _CSS else found[0], svg
-    )
+    for colour, name in _CSS.items():
+        svg = re.sub(rf"(?<=: ){colour}(?=[;\"])", f"var({name})", svg)
     drawn = r'<svg \1 aria-hidden="true" focusable="false">'
     return re.sub(r'<svg(?>[^<]*?(viewBox="[^"]*"))[^<>]*>', drawn, svg, count=1)
 
@@ -154,30 +147,18 @@ def _style_axes(axes: Axes, *, size: float) -> None:
 
 def _write_above(axes: Axes, text: str, *, size: float) -> None:
     """Writes a note above the axes, where numbers of any length leave room."""
-    look: dict[str, Any] = {
-        "xycoords": "axes fraction",
-        "textcoords": "offset points",
-        "size": size,
-        "color": NOTE_COLOUR,
-    }
-    axes.annotate(text, (0, 1), (0, 7), **look)
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(text, (0, 1), (0, 7), **place, size=size, color=NOTE_COLOUR)
 
 
 def _draw_legend(
     axes: Axes, samples: Sequence[Artist], names: Sequence[str], below: float, *, columns: int, **room: float
 ) -> None:
     """Shows names with their samples at a place below the axes, a part of their height."""
-    legend = axes.legend(
-        samples,
-        [" "] * len(samples),  # a name that begins with an underscore would be left out
-        loc="upper left",
-        bbox_to_anchor=(0, below),
-        frameon=False,
-        fontsize=9,
-        ncols=columns,
-        labelcolor=TEXT_COLOUR,
-        **{"borderaxespad": 0, "borderpad": 0, **room},
-    )
+    room = {"borderaxespad": 0, "borderpad": 0, **room}
+    look = {"frameon": False, "fontsize": 9, "ncols": columns, "labelcolor": TEXT_COLOUR, **room}
+    blank = [" "] * len(samples)  # a name that begins with an underscore would be left out
+    legend = axes.legend(samples, blank, loc="upper left", bbox_to_anchor=(0, below), **look)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set(text=drawable(name), **_literal())
 
@@ -214,14 +195,9 @@ def plot_alignment(
     _draw_words(axes, alignment, languages, size=float(np.clip(32 * cell, 8, 11)))
     marks = {}
     if alignment.level == "word":
-        marks = _draw_marks(axes, gold, alignment.links, cell, is_signed=alignment.magnitude == "signed")
-        room = {
-            "borderaxespad": 0.6,
-            "handlelength": 1.1,
-            "handleheight": 1.1,
-            "handletextpad": 0.5,
-            "columnspacing": 1.4,
-        }
+        marks = _draw_marks(axes, gold, alignment, cell)
+        room = {"borderaxespad": 0.6, "handletextpad": 0.5, "columnspacing": 1.4}
+        room |= {"handlelength": 1.1, "handleheight": 1.1}
         below = min(0, 1 - bar_height / height)
         _draw_legend(axes, list(marks.values()), list(marks), below, columns=3 if width > 3.2 else 1, **room)
     try:
@@ -255,14 +231,10 @@ def _draw_weights(axes: Axes, bar_axes: Axes, alignment: Alignment) -> None:
     rows, columns = (max(size, 1) for size in weights_TS.shape)  # an empty side has one white row or column
     # squares instead of an image, which would have pixels in SVG, too; paler ones have the colour of the paper
     dark = np.argwhere(np.abs(weights_TS) >= most / 512).tolist()
-    cells = PolyCollection(
-        [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark],
-        array=np.array([weights_TS[t, s] for t, s in dark]),
-        cmap=_colormap(signed=signed),
-        norm=Normalize(-most if signed else 0, most),
-        antialiaseds=False,
-        linewidths=0,
-    )
+    corners = [[(s - 0.5, t - 0.5), (s + 0.5, t - 0.5), (s + 0.5, t + 0.5), (s - 0.5, t + 0.5)] for t, s in dark]
+    look: dict[str, Any] = {"cmap": _colormap(signed=signed), "norm": Normalize(-most if signed else 0, most)}
+    shades = np.array([weights_TS[t, s] for t, s in dark])
+    cells = PolyCollection(corners, array=shades, antialiaseds=False, linewidths=0, **look)
     axes.add_collection(cells, autolim=False)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.set_xticks(np.arange(1, columns) - 0.5, minor=True)
@@ -288,14 +260,12 @@ def _draw_words(axes: Axes, alignment: Alignment, languages: Sequence[str] | Non
     axes.set_ylabel(sides[1], size=size + 1, style="italic", labelpad=6, **_literal())
 
 
-def _draw_marks(
-    axes: Axes, gold: Gold | None, links: Sequence[Link], cell: float, *, is_signed: bool
-) -> dict[str, Artist]:
+def _draw_marks(axes: Axes, gold: Gold | None, alignment: Alignment, cell: float) -> dict[str, Artist]:
     """Draws gold links and links; returns one sample of each kind for the legend, by its name."""
     samples: dict[str, Artist] = {}
     if gold is not None:
-        look: dict[str, Any] = {"fill": False, "edgecolor": _LINK_COLOUR if is_signed else GOLD_COLOUR}
-        look["linewidth"] = 0.9 + 2 * cell
+        look: dict[str, Any] = {"fill": False, "linewidth": 0.9 + 2 * cell}
+        look["edgecolor"] = _LINK_COLOUR if alignment.magnitude == "signed" else GOLD_COLOUR
         for kind, squares in (("sure", gold.sure), ("possible", gold.possible - gold.sure)):
             look["linestyle"] = "-" if kind == "sure" else (0, (2.2, 1.4))
             for source, target in sorted(squares):
@@ -303,7 +273,7 @@ def _draw_marks(
             samples[f"gold, {kind}"] = Rectangle((0, 0), 1, 1, **look)
     look = {"color": _LINK_COLOUR, "marker": "o", "markersize": 15 * cell, "linestyle": "none"}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.8}
-    (samples["link"],) = axes.plot([source for source, _ in links], [target for _, target in links], **look)
+    (samples["link"],) = axes.plot(*np.array(alignment.links).reshape(-1, 2).T, **look)
     return samples
 
 
@@ -473,7 +443,7 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
     Raises ValueError without a bucket."""
     buckets = sorted(
         {(each.first, each.last) for scores in series.values() for each in scores},
-        key=lambda limits: (limits[0], float("inf") if limits[1] is None else limits[1]),
+        key=lambda limits: (limits[0], limits[1] or float("inf")),
     )
     if not buckets:
         raise ValueError("there is no bucket to draw")
@@ -553,13 +523,9 @@ def draw_model(parts: Sequence[ModelPart]) -> Figure:
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 6.4), ylim=(0, 3.66))
     axes.set_axis_off()
     corners = {
-        "source embedding": (0.1, 0.42),
-        "encoder": (0.1, 1.4),
-        "attention": (2.25, 1.4),
-        "target embedding": (4.4, 0.42),
-        "decoder": (4.4, 1.4),
-        "output": (4.4, 2.68),
-    }
+        "source embedding": (0.1, 0.42), "encoder": (0.1, 1.4), "attention": (2.25, 1.4),
+        "target embedding": (4.4, 0.42), "decoder": (4.4, 1.4), "output": (4.4, 2.68),
+    }  # fmt: skip
     for part in parts:
         is_tall = part.name in ("encoder", "decoder", "attention")
         _draw_box(axes, part, *corners[part.name], height=0.98 if is_tall else 0.72)
@@ -570,29 +536,19 @@ def draw_model(parts: Sequence[ModelPart]) -> Figure:
     look = {"arrowstyle": "-|>", "color": AXIS_COLOUR, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
     for x0, y0, x1, y1 in arrows:
         axes.annotate("", (x1, y1), (x0, y0), arrowprops=look)
-    for x, y, text in (
-        (1.05, 0.09, "source sentence"),
-        (5.35, 0.09, "translation so far"),
-        (5.35, 3.56, "next subword"),
-    ):
+    labels = (1.05, 0.09, "source sentence"), (5.35, 0.09, "translation so far"), (5.35, 3.56, "next subword")
+    for x, y, text in labels:
         axes.text(x, y, text, size=9, color=NOTE_COLOUR, ha="center", va="center")
     return figure
 
 
 def _draw_box(axes: Axes, part: ModelPart, x: float, y: float, *, height: float) -> None:
     width = 1.9
-    shape = FancyBboxPatch(
-        (x + 0.06, y + 0.06),
-        width - 0.12,
-        height - 0.12,
-        boxstyle="round,pad=0.06",
-        facecolor=BAR_COLOUR if part.name == "attention" else "#ffffff",
-        edgecolor=AXIS_COLOUR,
-        linewidth=1.2,
-    )
-    axes.add_patch(shape)
-    count = [] if part.parameters is None else [f"{part.parameters:,} parameters"]
-    rows = [part.name, *part.details, *count]
+    filling = BAR_COLOUR if part.name == "attention" else "#ffffff"
+    box = FancyBboxPatch((x + 0.06, y + 0.06), width - 0.12, height - 0.12, "round,pad=0.06")
+    box.set(facecolor=filling, edgecolor=AXIS_COLOUR, linewidth=1.2)
+    axes.add_patch(box)
+    rows = list(filter(None, [part.name, *part.details, part.counted]))
     pitch = min(0.2, (height - 0.12) / len(rows))
     top = y + height / 2 + pitch * (len(rows) - 1) / 2
     look = {"color": TEXT_COLOUR, "ha": "center", "va": "center", **_literal()}

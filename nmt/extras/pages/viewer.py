@@ -76,13 +76,8 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
         body = _BODY.replace("$pairs", page_file("pairs.html"))
         begin, end = page(title="Word alignments", body=body, missing="Alignments", programs=["common.js", "viewer.js"])
-        meta = {
-            "views": list(header.views),
-            "facts": list(header.facts),
-            "gold": header.gold is not None,
-            "explanations": dict(header.explanations),
-        }
-        stream.write(begin + meta_block(meta))
+        meta = {"views": list(header.views), "facts": list(header.facts), "gold": header.gold is not None}
+        stream.write(begin + meta_block({**meta, "explanations": dict(header.explanations)}))
         yield write
         if block:
             stream.write(pairs_block(block))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -61,37 +61,34 @@ _HEADERS = (
 def create_app(batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> FastAPI:
     """Creates the application around a batcher, which the caller starts and ends."""
     handlers: Any = {HTTPException: _unknown, Exception: _fault}
-    app = FastAPI(
-        title="nmt serve", version="1", docs_url=None, redoc_url=None, redirect_slashes=False,
-        exception_handlers=handlers,
-    )  # fmt: skip
+    unused: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False}
+    app = FastAPI(title="nmt serve", version="1", exception_handlers=handlers, **unused)
     app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.queue.set_function(lambda: batcher.pending)
     _add_translate(app, batcher, limits)
     _add_state(app, batcher, limits, metrics)
-    folder, base = files("nmt.extras.service") / "page", (files("nmt.extras.pages") / "page" / "style.css").read_bytes()
+    folder, common = files("nmt.extras.service") / "page", files("nmt.extras.pages") / "page"
+    shared = {"text/css": common / "style.css", "text/javascript": common / "common.js"}
     for path, (name, kind) in PAGES.items():
-        content = (base if kind == "text/css" else b"") + (folder / name).read_bytes()
+        content = b"".join(file.read_bytes() for file in (shared.get(kind), folder / name) if file is not None)
         route = app.api_route(path, methods=["GET", "HEAD"], response_model=None, include_in_schema=False)
         route(partial(_page, content, kind))
     return app
 
 
 def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
+    responses: dict[int | str, dict[str, Any]] = {
+        200: {"model": TranslateAnswer, "description": "One result for each text, in order."},
+        **{status: {"model": ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
+    }
+    content = {"application/json": {"schema": TranslateRequest.model_json_schema()}}
+
     @app.post(
         "/translate",
         summary="Translate one text or several.",
         response_model=None,
-        responses={
-            200: {"model": TranslateAnswer, "description": "One result for each text, in order."},
-            **{status: {"model": ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
-        },
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": TranslateRequest.model_json_schema()}},
-            }
-        },
+        responses=responses,
+        openapi_extra={"requestBody": {"required": True, "content": content}},
     )
     async def translate(request: Request) -> JSONResponse:
         limits.check_key(request.headers)
@@ -112,12 +109,9 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMe
     )
     async def health() -> JSONResponse:
         engine = batcher.engine
-        answer: dict[str, object] = dict.fromkeys(HealthAnswer.model_fields)
-        if engine is not None:
-            answer |= {"model": engine.name, "alignment": engine.aligns}
-            answer |= {"languages": engine.languages, "targets": engine.targets, "context": engine.context}
-        answer["status"] = batcher.state
-        return JSONResponse(answer, 200 if batcher.state == "ready" else 503)
+        names = {"model": "name", "alignment": "aligns", **{name: name for name in ("languages", "targets", "context")}}
+        answer = {field: engine and getattr(engine, name) for field, name in names.items()}
+        return JSONResponse({"status": batcher.state, **answer}, 200 if batcher.state == "ready" else 503)
 
     @app.get(
         "/metrics",
@@ -136,11 +130,11 @@ async def _page(content: bytes, kind: str) -> Response:
 
 async def _unknown(request: Request, error: HTTPException) -> JSONResponse:
     what = {404: "there is nothing at this path", 405: "this path does not take this method"}
-    return _error(error.status_code, what.get(error.status_code, error.detail), dict(error.headers or {}))
+    return _error(error.status_code, what.get(error.status_code, error.detail), error.headers)
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
-    return _error(500, "a fault of the server; its log says more", {})
+    return _error(500, "a fault of the server; its log says more")
 
 
 async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
@@ -186,12 +180,9 @@ async def _gone(request: Request) -> None:
 
 def _tree(answers: Sequence[Answer]) -> dict[str, object]:
     """Builds the tree that ``TranslateAnswer`` describes."""
-    return {
-        "results": [{"line": number, **answer.tree} for number, answer in enumerate(answers, 1)],
-        "warnings": [
-            f"line {number}: {answer.warning}" for number, answer in enumerate(answers, 1) if answer.warning is not None
-        ],
-    }
+    numbered = list(enumerate(answers, 1))
+    warnings = [f"line {number}: {answer.warning}" for number, answer in numbered if answer.warning is not None]
+    return {"results": [{"line": number, **answer.tree} for number, answer in numbered], "warnings": warnings}
 
 
 def _refusal(error: Refused) -> JSONResponse:
@@ -203,7 +194,7 @@ def _refusal(error: Refused) -> JSONResponse:
     return _error(error.status, error.message, headers)
 
 
-def _error(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers)
 
 

@@ -44,12 +44,9 @@ def run(
     logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
     metrics = ServerMetrics()
     server: _Server
+    said = f"ready: {url(listening)}"
     batcher = Batcher(
-        load,
-        batching,
-        on_ready=lambda: log.info(f"ready: {url(listening)}"),
-        on_done=metrics.batch,
-        on_end=lambda: server.end(),
+        load, batching, on_ready=lambda: log.info(said), on_done=metrics.batch, on_end=lambda: server.end()
     )
     config = uvicorn.Config(
         create_app(batcher, limits, metrics),
@@ -89,12 +86,10 @@ class _Server(uvicorn.Server):
         self.signal: int | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
-            _aside(0.0, self._give_up)
-            return
-        self.signal = sig
-        _aside(0.0, self._batcher.close)
-        _aside(self._grace_s, self._give_up)
+        if self.signal is None:
+            _aside(0.0, self._batcher.close)
+        _aside(self._grace_s if self.signal is None else 0.0, self._give_up)
+        self.signal = self.signal or sig
 
     def end(self) -> None:
         """Lets uvicorn send the finished answers and end."""

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from nmt.alignment import Link, Links
+from nmt.alignment import Link
 from nmt.alignment.formats import Alignment
-from nmt.extras.documents.glossary import read_glossary
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon, Entry, Group, groups, unit
-from nmt.extras.pages.corpus_reports import TermsOptions
-
-
-def aligned(source: str, target: str, links: Links) -> Alignment:
-    sources, targets = tuple(source.split()), tuple(target.split())
-    return Alignment(sources, targets, links, np.zeros((len(targets), len(sources))))
+from tests.extras.pages.samples import aligned
 
 
 def closure(links: set[Link], source_words: int, target_words: int) -> set[Group]:
@@ -49,7 +41,7 @@ def random_pairs(count: int, seed: int) -> list[Alignment]:
         target = [draw.choice("wxyz") for _ in range(draw.randint(0, 6))]
         grid = [(s, t) for s in range(len(source)) for t in range(len(target))]
         links = tuple(sorted(link for link in grid if draw.random() < 0.2))
-        pairs.append(aligned(" ".join(source), " ".join(target), links))
+        pairs.append(aligned(source, target, links))
     return pairs
 
 
@@ -144,27 +136,3 @@ def test_case_may_not_count_and_a_line_is_named_once() -> None:
 )
 def test_units_are_without_punctuation_at_their_ends(text: str, places: tuple[int, ...], expected: str) -> None:
     assert unit(text.split(), places) == expected
-
-
-def test_terms_are_a_glossary_of_what_is_frequent_and_sure(tmp_path: Path) -> None:
-    texts = [
-        *[("Hund", "dog", ((0, 0),))] * 3,
-        *[("Hund", "hound", ((0, 0),))] * 2,
-        ("Hund", "cat", ((0, 0),)),  # once
-        *[("Maus", word, ((0, 0),)) for word in ["mouse"] * 8 + ["rodent"] * 2],  # a fifth: just enough
-        *[("l'eau", "water", ((0, 0),))] * 2,
-        *[("l\u2019eau", "Wasser", ((0, 0),))] * 2,  # of the same words to a glossary
-        *[(".", "!", ((0, 0),))] * 9,
-        *[("#a x|y", "b c", ((0, 0), (1, 1)))] * 9,
-        *[("steht hier auf", "stands here", ((0, 0), (2, 0), (1, 1)))] * 2,  # with a gap
-        *[("der", word, ((0, 0),)) for word in ("the", "that", "who", "of", "it", "one") for _ in range(2)],
-        *[("die", "she", ((0, 0),))] * 2,
-        *[("die", "", ())] * 3,  # mostly without a translation
-    ]
-    with TermsOptions(terms := tmp_path / "terms.jsonl", min_count=2).open([], None) as report:
-        for number, text in enumerate(texts, 1):
-            report.add([text[0]], [text[1]], [aligned(*text)], number)
-    assert terms.read_text().splitlines() == [  # a glossary, whatever its name
-        "# source\ttarget", "hier\there", "Hund\tdog|hound", "l'eau\twater", "Maus\tmouse|rodent"
-    ]  # fmt: skip
-    assert len(read_glossary(terms).terms) == 4

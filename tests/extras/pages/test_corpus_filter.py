@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import random
 
-import numpy as np
 import pytest
 
-from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
 from nmt.extras.pages.corpus_filter import (
     Suspect,
@@ -20,13 +18,12 @@ from nmt.extras.pages.corpus_filter import (
     unlinked_share,
     usual_lengths,
 )
+from tests.extras.pages.samples import aligned
 
 
-def aligned(source: str, target: str, links: Links | None = None) -> Alignment:
-    """Without links of its own, word by word."""
-    sources, targets = tuple(source.split()), tuple(target.split())
-    diagonal = tuple((n, n) for n in range(min(len(sources), len(targets))))
-    return Alignment(sources, targets, diagonal if links is None else links, np.zeros((len(targets), len(sources))))
+def diagonal(source: str, target: str) -> Alignment:
+    """Words that are linked one by one."""
+    return aligned(source, target, tuple((n, n) for n in range(min(len(source.split()), len(target.split())))))
 
 
 def texts(pair: Alignment) -> tuple[str, str]:
@@ -102,17 +99,17 @@ SAME = UsualLengths(1.0, 1.0)
 @pytest.mark.parametrize(
     ("pair", "nll", "kinds"),
     [
-        (aligned("ab cd", "ef gh"), 3.99, ()),
-        (aligned("ab cd", "ef gh"), 4.0, ("unlikely",)),
-        (aligned("abcd", "efg"), 3.8572, ("unlikely",)),
-        (aligned("a" * 4, "b" * 16), 0.0, ("unlikely", "length")),
+        (diagonal("ab cd", "ef gh"), 3.99, ()),
+        (diagonal("ab cd", "ef gh"), 4.0, ("unlikely",)),
+        (diagonal("abcd", "efg"), 3.8572, ("unlikely",)),
+        (diagonal("a" * 4, "b" * 16), 0.0, ("unlikely", "length")),
         (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (2, 2))), 0.0, ()),
         (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (1, 2), (1, 3))), 0.0, ("unlinked",)),
-        (aligned("im Jahr 1989", "in the 1990"), 0.0, ("numbers",)),
-        (aligned("Ein Hund", "ein  hund"), 0.0, ("copied",)),
-        (aligned("Berlin", "Berlin"), 0.0, ()),
-        (aligned("a", ""), 0.0, ("unlinked", "blank")),
-        (aligned("", ""), 99.0, ()),
+        (diagonal("im Jahr 1989", "in the 1990"), 0.0, ("numbers",)),
+        (diagonal("Ein Hund", "ein  hund"), 0.0, ("copied",)),
+        (diagonal("Berlin", "Berlin"), 0.0, ()),
+        (diagonal("a", ""), 0.0, ("unlinked", "blank")),
+        (diagonal("", ""), 99.0, ()),
     ],
     ids=["none", "unlikely", "both", "length", "links", "unlinked", "numbers", "copied", "name", "blank", "blanks"],
 )

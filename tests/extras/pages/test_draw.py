@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Sequence
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,25 +16,15 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from nmt.alignment import Links
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.extras.pages import draw
-from nmt.extras.pages.draw import (
-    chart_points,
-    draw_by_length,
-    draw_chart,
-    draw_model,
-    inline_svg,
-    plot_alignment,
-    plot_by_length,
-    save,
-)
 from nmt.extras.pages.report.charts import Chart, ChartLine, training_charts
 from tests.extras.pages.report.records import NASTY, run
+from tests.extras.pages.samples import aligned
 
 BLUE, ORANGE, PALE = (0x21, 0x71, 0xB5), (0xD9, 0x48, 0x0F), (0xC9, 0xDD, 0xF0)
 ODD = [
@@ -45,16 +33,12 @@ ODD = [
 ]  # fmt: skip
 
 
-def aligned(weights: Any, sources: Sequence[str], targets: Sequence[str], links: Links = (), **keys: Any) -> Alignment:
-    return Alignment(tuple(sources), tuple(targets), links, np.asarray(weights, float), **keys)
-
-
 def words(count: int) -> list[str]:
     return [f"word{number}" for number in range(count)]
 
 
 def file_of(figure: Figure, format: str = "png") -> bytes:
-    save(figure, stream := BytesIO(), format)
+    draw.save(figure, stream := BytesIO(), format)
     return stream.getvalue()
 
 
@@ -80,11 +64,11 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
     weights = np.zeros((len(ODD), len(ODD) + 1))
     weights[2, 5] = weights[3, 1] = 1
     gold = Gold(frozenset({(0, 0)}), frozenset({(1, 1)}))
-    pair = aligned(weights, [*ODD, "\ufffe"], ODD, ((0, 1),))
+    pair = aligned([*ODD, "\ufffe"], ODD, ((0, 1),), weights)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("a.svg", "b.svg", "a.png"):
-            plot_alignment(pair, tmp_path / name, languages=("$de", "en"), gold=gold)
+            draw.plot_alignment(pair, tmp_path / name, languages=("$de", "en"), gold=gold)
     data = (tmp_path / "a.svg").read_bytes()
     assert data == (tmp_path / "b.svg").read_bytes()
     assert b"date>" not in data
@@ -95,22 +79,22 @@ def test_any_label_is_text_and_nothing_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_the_picture_grows_with_the_sentence_and_cells_stay_legible(tmp_path: Path) -> None:
-    widths = [pixels(plot_alignment(aligned(np.eye(n), words(n), words(n)))).shape[1] for n in (5, 25)]
+    widths = [pixels(draw.plot_alignment(aligned(words(n), words(n), (), np.eye(n)))).shape[1] for n in (5, 25)]
     assert widths[0] < widths[1]
     assert widths[1] / 25 > 40  # pixels per word, at 200 to the inch: room for letters of 8 points
-    plot_alignment(aligned(np.zeros((1, 400)), words(400), ["x"]), tmp_path / "long.png")
+    draw.plot_alignment(aligned(words(400), "x"), tmp_path / "long.png")
     assert 4000 < imread(tmp_path / "long.png").shape[1] <= 8000
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1)])
 def test_an_empty_side_is_drawn(shape: tuple[int, int]) -> None:
-    figure = plot_alignment(aligned(np.zeros(shape), words(shape[1]), words(shape[0])), gold=Gold())
+    figure = draw.plot_alignment(aligned(words(shape[1]), words(shape[0])), gold=Gold())
     assert min(pixels(figure).shape[:2]) > 100
 
 
 def test_weights_darken_the_cell_of_their_row_and_column() -> None:
     # Row 0 (target) looks at column 2 (source): the one dark cell is at the top right.
-    image = pixels(plot_alignment(aligned([[0, 0, 1.0], [0, 0, 0], [0, 0, 0]], "abc", "xyz")))
+    image = pixels(draw.plot_alignment(aligned("a b c", "x y z", (), [0, 0, 1] + 6 * [0])))
     dark = np.argwhere((image[..., 2] > image[..., 0] + 60) & (image[..., 2] < 128))
     frame = np.argwhere(np.abs(image - 0x55).max(axis=-1) < 5)
     left, width = frame[:, 1].min(), np.ptp(frame[:, 1])
@@ -121,39 +105,33 @@ def test_weights_darken_the_cell_of_their_row_and_column() -> None:
 
 
 def test_gold_and_links_are_drawn() -> None:
-    golds = [
-        None,
-        Gold(),
-        Gold(possible=frozenset({(0, 0)})),
-        Gold(frozenset({(0, 0)})),
-        Gold(frozenset({(0, 0)}), frozenset({(1, 1)})),
-    ]
-    pair = aligned(np.zeros((2, 2)), "ab", "xy")
-    none, legend, possible, sure, both = (len(where(plot_alignment(pair, gold=gold), ORANGE, 40)) for gold in golds)
+    one, other = frozenset({(0, 0)}), frozenset({(1, 1)})
+    golds = [None, Gold(), Gold(possible=one), Gold(one), Gold(one, other)]
+    pair = aligned("a b", "x y")
+    none, legend, possible, sure, both = (
+        len(where(draw.plot_alignment(pair, gold=gold), ORANGE, 40)) for gold in golds
+    )
     # The legend alone has both samples; a dashed square has less ink than a solid one.
     assert 0 == none < legend < possible < sure < both
     for count in (2, 40):  # a link stays inside its cell however small that is
         side = words(count)
-        without, linked = (
-            pixels(plot_alignment(aligned(np.zeros((count, count)), side, side, links))) for links in ((), ((1, 1),))
-        )
+        without, linked = (pixels(draw.plot_alignment(aligned(side, side, links))) for links in ((), ((1, 1),)))
         assert 0 < (without != linked).any(axis=2).sum() < (without.shape[1] / count) ** 2
 
 
 def test_signed_values_are_blue_and_red_up_to_the_largest() -> None:
     weights = np.array([[0.02, 0.0, -0.04], [0.0, 0.04, 0.0], [0.0, 0.0, 0.0]])
-    svg = file_of(plot_alignment(aligned(weights, "abc", "xyz", magnitude="signed")), "svg").decode()
+    svg = file_of(draw.plot_alignment(aligned("a b c", "x y z", (), weights, magnitude="signed")), "svg").decode()
     assert [svg.count(f"fill: {each[-1]}") for each in (draw.WEIGHT_COLOURS, draw.NEGATIVE_COLOURS)] == [1, 1]
     assert ">e · ∂ log p / ∂ e</text>" in svg
-    raw = file_of(plot_alignment(aligned(np.abs(weights), "abc", "xyz", magnitude="raw")), "svg").decode()
+    raw = file_of(draw.plot_alignment(aligned("a b c", "x y z", (), np.abs(weights), magnitude="raw")), "svg").decode()
     assert raw.count(f"fill: {draw.WEIGHT_COLOURS[-1]}") == 2
 
 
 def test_of_a_subword_alignment_neither_links_nor_gold_are_drawn() -> None:
-    pair = aligned(
-        [[0.5, 0.5]], ["ab"], ["b"], ((0, 0),), level="subword", source_tokens=("▁a", "b"), target_tokens=("▁b",)
-    )
-    drawn = texts(file_of(plot_alignment(pair, gold=Gold(frozenset({(0, 0)}))), "svg"))
+    tokens = ("▁a", "b"), ("▁b",)
+    pair = Alignment(("ab",), ("b",), ((0, 0),), np.full((1, 2), 0.5), "subword", *tokens)
+    drawn = texts(file_of(draw.plot_alignment(pair, gold=Gold(frozenset({(0, 0)}))), "svg"))
     assert {"▁a", "b", "▁b"} <= set(drawn)
     assert not {"link", "gold, sure"} & set(drawn)
 
@@ -168,9 +146,8 @@ def bucket(first: int, last: int | None, value: float, *, sentences: int = 100, 
 
 def test_points_stand_at_their_values_and_lines_span_the_intervals() -> None:
     # Three points on a scale that the first and last fix: the middle one stands a quarter of the way up.
-    blue = where(draw_by_length({"": [bucket(1, 5, 20), bucket(6, 10, 30), bucket(11, None, 60)]}), BLUE)
-    left, width = blue[:, 1].min(), np.ptp(blue[:, 1])
-    centres = []
+    blue = where(draw.draw_by_length({"": [bucket(1, 5, 20), bucket(6, 10, 30), bucket(11, None, 60)]}), BLUE)
+    left, width, centres = blue[:, 1].min(), np.ptp(blue[:, 1]), []
     for share in (0.0, 0.5, 1.0):
         near = blue[np.abs(blue[:, 1] - left - share * width) < 0.04 * width]
         ink = np.bincount(near[:, 0])
@@ -183,33 +160,37 @@ def test_points_stand_at_their_values_and_lines_span_the_intervals() -> None:
 def test_metrics_intervals_and_few_sentences_change_the_picture() -> None:
     scores = [bucket(1, 5, 40), bucket(6, 10, 50)]
     wider = [bucket(1, 5, 40, half=8), bucket(6, 10, 50)]
-    figures = draw_by_length({"": scores}), draw_by_length({"": scores}, metric="chrF2"), draw_by_length({"": wider})
+    figures = (
+        draw.draw_by_length({"": scores}),
+        draw.draw_by_length({"": scores}, metric="chrF2"),
+        draw.draw_by_length({"": wider}),
+    )
     assert len({file_of(figure) for figure in figures}) == 3
-    many, few = (draw_by_length({"": [bucket(1, 5, 40, sentences=count)]}) for count in (100, 7))
+    many, few = (draw.draw_by_length({"": [bucket(1, 5, 40, sentences=count)]}) for count in (100, 7))
     assert len(where(few, BLUE)) < 0.8 * len(where(many, BLUE))  # hollow
 
 
 def test_bars_count_the_sentences_once_where_all_systems_have_the_same() -> None:
     scores = [bucket(1, 5, 40, sentences=100), bucket(6, 10, 50, sentences=400)]
-    pale = where(draw_by_length({"a": scores, "b": scores}), PALE)
+    pale = where(draw.draw_by_length({"a": scores, "b": scores}), PALE)
     middle = (pale[:, 1].min() + pale[:, 1].max()) / 2
     assert (pale[:, 1] > middle).sum() / (pale[:, 1] < middle).sum() == pytest.approx(4, rel=0.05)
-    assert len(where(draw_by_length({"a": scores, "b": scores[:1]}), PALE)) < 0.1 * len(pale)
+    assert len(where(draw.draw_by_length({"a": scores, "b": scores[:1]}), PALE)) < 0.1 * len(pale)
 
 
 def test_every_system_is_drawn_and_named_whatever_it_is_called() -> None:
     scores = [bucket(1, 5, 40), bucket(6, None, 50)]
-    assert len(where(draw_by_length({"one": scores}), ORANGE)) == 0
+    assert len(where(draw.draw_by_length({"one": scores}), ORANGE)) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        two = draw_by_length({"_a$_{": scores, "b\x00\n": scores[:1]}, title="$\\bad{")
+        two = draw.draw_by_length({"_a$_{": scores, "b\x00\n": scores[:1]}, title="$\\bad{")
         assert len(where(two, ORANGE)) > 100
     assert {"_a$_{", "b\ufffd\ufffd", "$\\bad{", "BLEU", "sentences"} <= set(texts(file_of(two, "svg")))
     # the last line of the picture's text is the legend: both samples stand there, in one row
     height, width, _ = pixels(two).shape
     for colour in (BLUE, ORANGE):
         assert (where(two, colour)[:, 0] > height - 60).any()
-    many = draw_by_length({f"system {number}": scores for number in range(40)})
+    many = draw.draw_by_length({f"system {number}": scores for number in range(40)})
     assert pixels(many).shape[1] > 1.1 * width
 
 
@@ -218,9 +199,9 @@ def test_every_system_is_drawn_and_named_whatever_it_is_called() -> None:
 
 def test_the_points_of_a_chart_are_where_they_are_drawn() -> None:
     chart = Chart("k", "T", "update", "y", (ChartLine(0, "a", (0.0, 500.0, 1000.0), (1.0, 3.0, 2.0)),))
-    figure = draw_chart(chart)
-    svg = inline_svg(figure, "k")
-    found = chart_points(figure, chart)
+    figure = draw.draw_chart(chart)
+    svg = draw.inline_svg(figure, "k")
+    found = draw.chart_points(figure, chart)
     left, top, right, bottom = found["box"]
     (line,) = found["lines"]
     (x0, y0, _, _), (x1, y1, at, value), (x2, y2, _, _) = line["points"]
@@ -238,28 +219,26 @@ def test_the_points_of_a_chart_are_where_they_are_drawn() -> None:
 def test_a_legend_names_runs_whatever_they_are_called() -> None:
     names = [NASTY, "_two $x$"]
     chart = training_charts([run(names[0]), run(names[1], seed=1)])[0]
-    one, other = (file_of(draw_chart(chart, names), "svg") for _ in range(2))
+    one, other = (file_of(draw.draw_chart(chart, names), "svg") for _ in range(2))
     assert one == other
     assert "_two $x$: validation" in texts(one)
     assert f"{NASTY}: training".replace("\x07", "\ufffd") in texts(one)
-    assert not any(NASTY[:8] in each for each in texts(file_of(draw_chart(chart), "svg")))
+    assert not any(NASTY[:8] in each for each in texts(file_of(draw.draw_chart(chart), "svg")))
 
 
 def test_arrows_of_a_model_stay_in_the_picture() -> None:
-    (axes,) = draw_model(run().parts).axes
+    (axes,) = draw.draw_model(run().parts).axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     arrows = [each for each in axes.texts if getattr(each, "arrow_patch", None) is not None]
     assert len(arrows) == 7
-    for each in arrows:
-        for x, y in (each.xy, each.get_position()):
-            assert left <= x <= right
-            assert low <= y <= high
+    places = np.array([place for each in arrows for place in (each.xy, each.get_position())])
+    assert ((places >= (left, low)) & (places <= (right, high))).all()
 
 
 def test_a_picture_in_a_page_has_its_colours_from_the_page_and_names_of_its_own() -> None:
     charts = training_charts([run("one"), run("two", seed=1)])
-    svgs = [inline_svg(draw_chart(chart), chart.key) for chart in charts]
-    svgs.append(inline_svg(draw_model(run().parts), "model0"))
+    svgs = [draw.inline_svg(draw.draw_chart(chart), chart.key) for chart in charts]
+    svgs.append(draw.inline_svg(draw.draw_model(run().parts), "model0"))
     ids = []
     for svg in svgs:
         assert svg.startswith("<svg viewBox=")
@@ -280,9 +259,9 @@ def test_the_users_matplotlib_settings_do_not_matter(tmp_path: Path) -> None:
     def write() -> list[bytes]:
         paths = [tmp_path / f"{name}.{kind}" for name in ("words", "scores") for kind in ("png", "svg")]
         for path in paths[:2]:
-            plot_alignment(aligned([[1.0]], ["$a_"], ["b"], ((0, 0),)), path)
+            draw.plot_alignment(aligned("$a_", "b", ((0, 0),), [1]), path)
         for path in paths[2:]:
-            plot_by_length({"$a_": [bucket(1, 5, 40)]}, path)
+            draw.plot_by_length({"$a_": [bucket(1, 5, 40)]}, path)
         return [path.read_bytes() for path in paths]
 
     own = write()
@@ -302,18 +281,21 @@ def test_pictures_and_pages_have_one_palette() -> None:
 
 
 def test_faults(tmp_path: Path) -> None:
-    pair = aligned(np.zeros((1, 1)), ["a"], ["x"])
-    with pytest.raises(InputError, match=r"a.png: cannot write the picture: No such file"):
-        plot_alignment(pair, tmp_path / "nowhere" / "a.png")
-    with pytest.raises(InputError, match=r"a.jpg: end its name in .png or .svg$"):
-        plot_alignment(pair, tmp_path / "a.jpg")
-    scores = {"": [bucket(1, 5, 40)]}
-    with pytest.raises(InputError, match=r"a.jpg: a picture is a file that ends in .png or .svg; name it so$"):
-        plot_by_length(scores, tmp_path / "a.jpg")
-    with pytest.raises(InputError, match=r"the folder .*nowhere for this picture does not exist; make it first$"):
-        plot_by_length(scores, tmp_path / "nowhere" / "a.png")
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(InputError, match=r"folder.png: cannot write the picture: Is a directory"):
-        plot_by_length(scores, tmp_path / "folder.png")
+    pair, scores = aligned("a", "x"), {"": [bucket(1, 5, 40)]}
+    for plot, drawn, name, message in (
+        (draw.plot_alignment, pair, "nowhere/a.png", "a.png: cannot write the picture: No such file"),
+        (draw.plot_alignment, pair, "a.jpg", "a.jpg: end its name in .png or .svg$"),
+        (draw.plot_by_length, scores, "a.jpg", "a.jpg: a picture is a file that ends in .png or .svg; name it so$"),
+        (
+            draw.plot_by_length,
+            scores,
+            "nowhere/a.png",
+            "folder .*nowhere for this picture does not exist; make it first$",
+        ),
+        (draw.plot_by_length, scores, "folder.png", "folder.png: cannot write the picture: Is a directory"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plot(drawn, tmp_path / name)  # type: ignore[operator]
     with pytest.raises(ValueError, match="no bucket"):
-        draw_by_length({"a": []})
+        draw.draw_by_length({"a": []})

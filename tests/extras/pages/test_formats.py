@@ -13,11 +13,12 @@ from nmt.core.errors import InputError
 from nmt.extras.pages.draw import plot_alignment
 from nmt.extras.pages.formats import PictureWriter, open_heatmap, open_png, open_svg
 from nmt.workflows.align import Header
+from tests.extras.pages.samples import aligned
 
 GOLD = Gold(frozenset({(0, 0)}))
 PAIRS = [
-    Alignment(("a",), ("b",), ((0, 0),), np.ones((1, 1))),
-    Alignment((), (), (), np.zeros((0, 0))),
+    aligned("a", "b", ((0, 0),), [1]),
+    aligned("", ""),
     Alignment(("ab",), ("b",), ((0, 0),), np.array([[0.5, 0.5]]), "subword", ("▁a", "b"), ("▁b",)),
 ]
 

@@ -8,33 +8,26 @@ import pytest
 
 from tests.workflows.runs import Command, in_process
 
-PRECISE = ("--precision", "float32")
-
 
 @pytest.fixture
 def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
     monkeypatch.chdir(tmp_path)
-    for name, lines in (("s", ["Hund"]), ("t", ["dog"])):
-        Path(name).write_text("".join(f"{line}\n" for line in lines))
-
+    Path("s").write_text("Hund\n")
+    Path("t").write_text("dog\n")
     return in_process(capsys, "align")
 
 
 GIVEN = ["-s", "s", "-t", "t"]
+OF_A_LEXICON = "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"
+SAME_FILE = "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            [*GIVEN, "--min-count", "2"],
-            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well",
-        ),
-        (
-            [*GIVEN, "--suspects", "x", "--lowercase"],
-            "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well",
-        ),
+        ([*GIVEN, "--min-count", "2"], OF_A_LEXICON),
+        ([*GIVEN, "--suspects", "x", "--lowercase"], OF_A_LEXICON),
         ([*GIVEN, "--terms", "x", "--examples", "2"], "--examples says what is in a lexicon; give --lexicon as well"),
         ([*GIVEN, "--min-score", "2"], "--min-score says which pairs are suspicious; give --suspects as well"),
         ([*GIVEN, "--suspects", "x", "--min-score", "nan"], "--min-score nan: give a finite number"),
@@ -42,14 +35,8 @@ GIVEN = ["-s", "s", "-t", "t"]
             ["-s", "s", "--suspects", "x"],
             "--suspects looks for mistranslations in given pairs; give --target as well",
         ),
-        (
-            [*GIVEN, "--suspects", "x", "--lexicon", "./x"],
-            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
-        ),
-        (
-            [*GIVEN, "--lexicon", "x", "--output", "x"],
-            "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own",
-        ),
+        ([*GIVEN, "--suspects", "x", "--lexicon", "./x"], SAME_FILE),
+        ([*GIVEN, "--lexicon", "x", "--output", "x"], SAME_FILE),
         ([*GIVEN, "--lexicon", "s"], "--lexicon s: is an input file of this command; write to another file"),
         ([*GIVEN, "--suspects", "t"], "--suspects t: is an input file of this command; write to another file"),
         ([*GIVEN, "--lexicon", "."], "--lexicon .: is not a regular file; give the name of a file to write"),

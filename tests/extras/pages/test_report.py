@@ -18,9 +18,11 @@ import nmt
 from nmt.core import cpu
 from nmt.experiment import load
 from nmt.extras.pages.draw import draw_model
+from nmt.extras.pages.report import build
 from nmt.extras.pages.report.build import evenly, save_picture
+from nmt.extras.pages.report.command import RunReportOptions
 from nmt.extras.pages.report.model_summary import facts_of
-from tests.extras.pages.report.test_writer import Page
+from tests.extras.pages.samples import Page
 from tests.workflows.runs import CONFIG, Command, in_process
 
 
@@ -33,32 +35,19 @@ def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 @pytest.fixture(scope="module")
 def page(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """Of the run, with the pictures beside it."""
-    from nmt.extras.pages.report import build as workflow
-
     folder = tmp_path_factory.mktemp("report")
-    workflow.report(
-        [str(trained / "run")],
-        [],
-        output=folder / "report.html",
-        pictures=folder / "pictures" / "of the run",
-        samples=3,
-        translate=True,
-        device="cpu",
-        precision="float32",
+    output, pictures = folder / "report.html", folder / "pictures" / "of the run"
+    build.report(
+        RunReportOptions([str(trained / "run")], output, 3, pictures=pictures, device="cpu", precision="float32")
     )
-    read = Page((folder / "report.html").read_text(encoding="utf-8"))
-    read.references.append(str(folder / "pictures" / "of the run"))
+    read = Page(output.read_text(encoding="utf-8"))
+    read.references.append(str(pictures))
     return read
-
-
-def cell(page: Page, name: str) -> str:
-    """The text after a heading of a table."""
-    return page.text.partition(name)[2].lstrip().split("\n")[0]
 
 
 def test_the_curves_are_those_of_metrics_jsonl(page: Page, trained: Path) -> None:
     lines = [json.loads(line) for line in (trained / "run" / "metrics.jsonl").read_text().splitlines()]
-    traces: list[Any] = page.data("trace")
+    traces = page.data("trace")
     figures = [("train", "loss"), ("train", "perplexity"), ("valid", "bleu"), ("valid", "accuracy")]
     figures += [("train", name) for name in ("learning_rate", "gradient_norm", "tokens_per_second")]
     for trace, (kind, figure) in zip(traces, figures, strict=False):
@@ -84,7 +73,6 @@ def test_the_scores_are_sacrebleus_of_the_models_translations(page: Page, traine
     assert f"trained on{cpu.name()}, cpu ({threads} threads), float32" in page.text
     assert (trained / "run" / "config.yaml").read_text(encoding="utf-8") in page.text
     (pairs,) = page.data("pairs")
-    assert isinstance(pairs, list)
     assert [pair[4]["title"] for pair in pairs] == ["1", "4", "7"]  # of 10, evenly
     for pair, row in zip(pairs, (0, 3, 6), strict=True):
         assert pair[4]["texts"][0] == ["Source", sources[row]]
@@ -141,7 +129,7 @@ def test_runs_side_by_side_are_compared_where_their_validation_sets_are_one(
     assert (done.code, done.stdout) == (0, "")
     read = Page((one / "report.html").read_text(encoding="utf-8"))
     assert "BLEU against the first–+0.0 (+0.0 to +0.0), p = 1.000: not significant" in read.text
-    assert [len(trace["lines"]) for trace in read.data("trace")][:3] == [4, 4, 4]  # type: ignore[index]
+    assert [len(trace["lines"]) for trace in read.data("trace")][:3] == [4, 4, 4]
 
     config = (two / "config.yaml").read_text()
     for side in ("source", "target"):  # the same store, other sentences in it
@@ -194,20 +182,26 @@ def test_an_interruption_leaves_no_half_picture(tmp_path: Path) -> None:
 
 
 def test_mistakes_get_one_line(report: Command, trained: Path, tmp_path: Path) -> None:
-    assert report("no/such").error == "no/such: no such run directory, checkpoint or config"
-    assert report("run", "run").error == "run: is named twice; name each run once"
-    assert report("run", "--samples", "3", "--no-translations").error == (
-        "--samples: nothing is translated with --no-translations; leave one out"
-    )
     nowhere = tmp_path / "no" / "report.html"
-    assert report("run", "-o", nowhere).error == (
-        f"--output {nowhere}: cannot be written: folder {nowhere.parent} does not exist"
-    )
-    assert report("run", "-o", tmp_path).error == f"--output {tmp_path}: cannot be written: is a folder"
-    assert report("run", "-o", "run/config.yaml").error.startswith("--output run/config.yaml: is an input file of this")
-    assert report("run", "--pictures", "config.yaml").error == (
-        "--pictures config.yaml: cannot be made: File exists; name another folder"
-    )
+    for arguments, message in (
+        (["no/such"], "no/such: no such run directory, checkpoint or config"),
+        (["run", "run"], "run: is named twice; name each run once"),
+        (
+            ["run", "--samples", "3", "--no-translations"],
+            "--samples: nothing is translated with --no-translations; leave one out",
+        ),
+        (["run", "-o", nowhere], f"--output {nowhere}: cannot be written: folder {nowhere.parent} does not exist"),
+        (["run", "-o", tmp_path], f"--output {tmp_path}: cannot be written: is a folder"),
+        (
+            ["run", "-o", "run/config.yaml"],
+            "--output run/config.yaml: is an input file of this command; write to another file",
+        ),
+        (
+            ["run", "--pictures", "config.yaml"],
+            "--pictures config.yaml: cannot be made: File exists; name another folder",
+        ),
+    ):
+        assert report(*arguments).error == message
     run = copied(trained, tmp_path / "run")
     metrics = run / "metrics.jsonl"
     metrics.write_text('{"kind": "train", "update": 1}\n[]\n')

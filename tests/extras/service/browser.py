@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
@@ -22,7 +23,8 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
-CONTROL, ENTER, TAB = "\ue009", "\ue007", "\ue004"
+CONTROL, ENTER, TAB, ESCAPE = "\ue009", "\ue007", "\ue004", "\ue00c"
+LEFT, UP, RIGHT, DOWN, HOME, END = "\ue012", "\ue013", "\ue014", "\ue015", "\ue011", "\ue010"
 
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -75,6 +77,28 @@ class Browser:
         """Clicks on an element."""
         self._ask("POST", f"element/{self._find(selector)}/click")
 
+    def resize(self, width: int, height: int = 900, *, mobile: bool = False) -> None:
+        """Gives the window a size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        self.emulate("Emulation.setDeviceMetricsOverride", **size)
+
+    def darken(self, dark: bool) -> None:
+        """Prefers dark pages, or light ones."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.emulate("Emulation.setEmulatedMedia", features=[scheme])
+
+    def reset(self) -> None:
+        """Makes it a light window of a usual size, without messages of pages before."""
+        self.resize(1000)
+        self.darken(False)
+        self.complaints()
+
+    def texts(self, selector: str) -> list[str]:
+        """Returns the text of each element."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
+        found: list[str] = self.run(script, selector)
+        return found
+
     def emulate(self, command: str, **parameters: Any) -> None:
         """A command of the Chrome DevTools protocol."""
         self._ask("POST", "goog/cdp/execute", cmd=command, params=parameters)
@@ -96,9 +120,8 @@ class Browser:
 def browsing(folder: Path) -> Iterator[Browser]:
     """A browser whose profile is in ``folder``."""
     environment = {**os.environ, "HOME": str(folder)}
-    with subprocess.Popen(
-        [str(CHROMEDRIVER), "--port=0"], stdout=subprocess.PIPE, text=True, env=environment
-    ) as driver:
+    command = [str(CHROMEDRIVER), "--port=0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as driver:
         try:
             assert driver.stdout is not None
             port = next(found[1] for line in driver.stdout if (found := re.search(r"successfully on port (\d+)", line)))
@@ -117,3 +140,18 @@ def browsing(folder: Path) -> Iterator[Browser]:
                     client.delete(f"/session/{made['sessionId']}")
         finally:
             driver.terminate()
+
+
+@pytest.fixture(scope="session")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests."""
+    if CHROMIUM is None or CHROMEDRIVER is None:
+        pytest.skip("no Chromium here (Debian: apt install chromium chromium-driver)")
+    with browsing(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(window: Browser) -> Browser:
+    window.reset()
+    return window

@@ -11,16 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 
 SERVER = """
-import resource, sys
-from nmt.extras.service.batcher import Batching
-from nmt.extras.service.batcher import Answer
+import resource, sys, time
+from nmt.extras.service.batcher import Answer, Batching
 from nmt.extras.service.listening import bind, connections_at_most
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.server import run
@@ -33,12 +32,17 @@ class Capitals:
         found = [{"text": text.upper(), "score": -1.0, "log_prob": -1.0, "tokens": text.split()} for text in texts]
         return [Answer({"source": text, "translations": [each]}, 1) for text, each in zip(texts, found)]
 
+class Slow(Capitals):
+    def answer(self, texts, options, on_step):
+        print("begun", file=sys.stderr, flush=True)
+        time.sleep(60)
+
 def with_files(count):
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
     most = connections_at_most(1000)
     return most, most // 2
 
-run(bind("127.0.0.1", 0), Capitals, Batching(wait_s=0.0), {limits}, grace_s=1.0)
+run(bind("127.0.0.1", 0), {engine}, Batching(wait_s=0.0), {limits}, grace_s={grace_s})
 """
 
 
@@ -46,7 +50,7 @@ run(bind("127.0.0.1", 0), Capitals, Batching(wait_s=0.0), {limits}, grace_s=1.0)
 class Server:
     """A server that is ready."""
 
-    pid: int
+    process: subprocess.Popen[bytes]
     port: int
     stderr: Path
 
@@ -54,20 +58,17 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s, source_address=(source, 0))
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
             return response.status, response.read()
-        finally:
-            connection.close()
 
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def memory_mib(self) -> float:
         """The resident memory."""
-        return int(re.findall(r"VmRSS:\s*(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())[0]) / 1024
+        return int(re.findall(r"VmRSS:\s*(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())[0]) / 1024
 
     def until_closed(self, descriptors: int) -> None:
         """Waits until it has no more than so many descriptors."""
@@ -100,16 +101,14 @@ def answer(connection: socket.socket) -> tuple[int, bytes]:
 
 
 @contextmanager
-def serving(folder: Path, limits: str = "Limits()") -> Iterator[Server]:
-    """A server with limits that are given as source code; it must end well."""
+def serving(
+    folder: Path, limits: str = "Limits()", *, engine: str = "Capitals", grace_s: float = 1.0, code: int = 0
+) -> Iterator[Server]:
+    """A server with limits that are given as source code; it must end with this exit code, after a signal."""
     stderr = folder / "stderr"
-    code = SERVER.replace("{limits}", limits)
-    with (
-        stderr.open("wb") as file,
-        subprocess.Popen(
-            [sys.executable, "-c", code], stderr=file, env={**os.environ, "PYTHONPATH": str(ROOT)}
-        ) as process,
-    ):
+    program = SERVER.replace("{limits}", limits).replace("{engine}", engine).replace("{grace_s}", str(grace_s))
+    command, environment = [sys.executable, "-c", program], {**os.environ, "PYTHONPATH": str(ROOT)}
+    with stderr.open("wb") as file, subprocess.Popen(command, stderr=file, env=environment) as process:
         try:
             for _ in range(1200):
                 if ready := re.search(r"^ready: .*:(\d+)$", stderr.read_text(), flags=re.MULTILINE):
@@ -117,8 +116,8 @@ def serving(folder: Path, limits: str = "Limits()") -> Iterator[Server]:
                 assert process.poll() is None, stderr.read_text()
                 time.sleep(0.05)
             assert ready
-            yield Server(process.pid, int(ready[1]), stderr)
+            yield Server(process, int(ready[1]), stderr)
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(20) == code
         finally:
             process.kill()

@@ -30,6 +30,13 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+def ask(server: Server, data: bytes) -> tuple[int, bytes]:
+    """Sends this on a connection of its own."""
+    with server.connect() as connection:
+        connection.sendall(data)
+        return answer(connection)
+
+
 def error(answered: tuple[int, bytes]) -> tuple[int, str]:
     return answered[0], json.loads(answered[1])["error"]
 
@@ -54,9 +61,8 @@ def test_idle_connections_do_not_stop_a_server_with_few_descriptors(tmp_path: Pa
         said = server.stderr.read_text().splitlines()[1:]
     assert "Traceback" not in "".join(said)
     assert 1 <= len(said) <= 3  # one a minute
-    assert set(said) == {
-        "warning: connections are refused; see --max-connections, --max-client-connections and ulimit -n"
-    }
+    flags = "--max-connections, --max-client-connections and ulimit -n"
+    assert set(said) == {f"warning: connections are refused; see {flags}"}
 
 
 def test_what_does_not_come_is_not_waited_for(impatient: Server) -> None:
@@ -70,12 +76,6 @@ def test_what_does_not_come_is_not_waited_for(impatient: Server) -> None:
         assert kept.recv(100) == b""
 
 
-def trickle(connection: socket.socket) -> None:
-    for _ in range(100):
-        connection.sendall(b"x")
-        time.sleep(0.2)
-
-
 @pytest.mark.parametrize(
     "start",
     [b"GET /health HTTP/1.1\r\nX: ", request("GET", "/health") + b"GET /health HTTP/1.1\r\nX: ",
@@ -83,10 +83,15 @@ def trickle(connection: socket.socket) -> None:
     ids=["a head", "a second head", "a body that nobody reads"],
 )  # fmt: skip
 def test_what_trickles_is_not_waited_for(impatient: Server, start: bytes) -> None:
+    def trickle() -> None:
+        for _ in range(100):
+            slow.sendall(b"x")
+            time.sleep(0.2)
+
     with impatient.connect() as slow:
         slow.sendall(start)
         with pytest.raises(ConnectionError):
-            trickle(slow)
+            trickle()
 
 
 def test_a_client_that_asks_again_and_again_keeps_its_connection(impatient: Server) -> None:
@@ -136,48 +141,36 @@ def test_one_address_cannot_have_all_connections(tmp_path: Path) -> None:
 
 def test_what_is_not_http_is_told_to_the_client_alone(impatient: Server) -> None:
     for _ in range(50):
-        with impatient.connect() as strange:
-            strange.sendall(b"\x16\x03\x01\r\n\r\n")
-            assert error(answer(strange)) == (400, "the request is not HTTP, or its head is too large")
+        told = error(ask(impatient, b"\x16\x03\x01\r\n\r\n"))
+        assert told == (400, "the request is not HTTP, or its head is too large")
+    chunked = ("Content-Type: application/json", "Transfer-Encoding: chunked")
     with impatient.connect() as strange:  # no second answer to one request
-        strange.sendall(request("POST", "/health", b"", "Transfer-Encoding: chunked"))
+        strange.sendall(request("POST", "/health", b"", *chunked))
         assert answer(strange)[0] == 405
         strange.sendall(b"not a chunk\r\n")
         assert answer(strange) == (0, b"")
-    with impatient.connect() as strange:
-        chunked = ("Content-Type: application/json", "Transfer-Encoding: chunked")
-        strange.sendall(request("POST", "/translate", b"", KEY, *chunked))
-        strange.sendall(b"not a chunk\r\n")
-        assert answer(strange)[0] == 400
-    with impatient.connect() as upgrade:
-        upgrade.sendall(request("GET", "/health", b"", "Connection: Upgrade", "Upgrade: websocket"))
-        assert answer(upgrade)[0] == 200
+    assert ask(impatient, request("POST", "/translate", b"", KEY, *chunked) + b"not a chunk\r\n")[0] == 400
+    assert ask(impatient, request("GET", "/health", b"", "Connection: Upgrade", "Upgrade: websocket"))[0] == 200
     lines = impatient.stderr.read_text().splitlines()
     assert len(lines) == 1, lines
 
 
 def test_a_request_of_two_lengths_is_refused(impatient: Server) -> None:
     """A proxy before the server may take the other for the end of the body, and what follows for a request."""
-    head = (KEY, "Transfer-Encoding: chunked", "Content-Length: 6")
+    head = (KEY, "Transfer-Encoding: chunked", "Content-Length: 6", "Content-Type: application/json")
     hidden = request("GET", "/metrics")
     for method, path in (("POST", "/translate"), ("GET", "/"), ("GET", "/health")):
         with impatient.connect() as connection:
-            connection.sendall(
-                request(method, path, b"", *head, "Content-Type: application/json") + b"0\r\n\r\n" + hidden
-            )
+            connection.sendall(request(method, path, b"", *head) + b"0\r\n\r\n" + hidden)
             status, body = answer(connection)
             assert (status, list(json.loads(body))) == (400, ["error"])
             assert answer(connection) == (0, b"")
-    with impatient.connect() as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n")
-        assert answer(connection)[0] == 400
+    assert ask(impatient, request("GET", "/health", b"", "Content-Length: 0", "Content-Length: 5"))[0] == 400
 
 
 def test_a_client_of_http_1_0_need_not_name_the_host(impatient: Server) -> None:
-    for head, status in ((b"GET /health HTTP/1.0", 200), (b"GET /health HTTP/1.1", 400)):
-        with impatient.connect() as connection:
-            connection.sendall(head + b"\r\n\r\n")
-            assert answer(connection)[0] == status
+    for version, status in ((b"1.0", 200), (b"1.1", 400)):
+        assert ask(impatient, b"GET /health HTTP/" + version + b"\r\n\r\n")[0] == status
 
 
 def test_translations_and_metrics_need_the_key(impatient: Server) -> None:

@@ -8,8 +8,8 @@ import random
 import socket
 import struct
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,8 +56,9 @@ class Client:
         self._kept.close()
 
     def text(self) -> str:
-        words = ["ein", "hund", "läuft", "über", "die", "straße"]
-        return " ".join(self._draw.choices(words, k=self._draw.randint(0, 40)))
+        return " ".join(
+            self._draw.choices(["ein", "hund", "läuft", "über", "die", "straße"], k=self._draw.randint(0, 40))
+        )
 
     def compare(self, text: str, status: int, body: bytes) -> None:
         self.answered += 1
@@ -94,9 +95,10 @@ class Client:
         """A request in parts."""
         text = self.text()
         data = translation(text, KEY)
+        quarter = 1 + len(data) // 4
         with self._server.connect() as connection:
-            for start in range(0, len(data), 1 + len(data) // 4):
-                connection.sendall(data[start : start + 1 + len(data) // 4])
+            for start in range(0, len(data), quarter):
+                connection.sendall(data[start : start + quarter])
                 time.sleep(0.1)
             self.compare(text, *answer(connection))
 
@@ -122,11 +124,8 @@ class Client:
 def ask(server: Server, requests: int, seed: int) -> int:
     """Sends so many requests; returns the number of those that were translated."""
     clients = [Client(server, seed + number, requests // CLIENTS) for number in range(CLIENTS)]
-    threads = [threading.Thread(target=client.run) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        list(threads.map(Client.run, clients))
     assert [wrong for client in clients for wrong in client.wrong] == []
     return sum(client.answered for client in clients)
 

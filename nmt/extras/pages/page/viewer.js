@@ -35,9 +35,8 @@ wide.onchange();
 let listed = pairs; // those that pass the filter, in order
 let cards = []; // those on show
 
-function drawing(name, attributes = {}) {
-  return withAttributes(at("drawing").content.firstElementChild.cloneNode(), { class: name, ...attributes });
-}
+const drawing = (name, attributes = {}) =>
+  withAttributes(at("drawing").content.firstElementChild.cloneNode(), { class: name, ...attributes });
 
 // ---- numbers. A cell of the matrix is known by its place in it, target * sources + source.
 
@@ -87,24 +86,13 @@ function errorRate({ sure, possible, wrong, missed }) {
   return total ? 1 - (2 * sure + possible) / total : 0;
 }
 
-function percent(rate) {
-  return (100 * rate).toFixed(1);
-}
-
-function number(count, noun) {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-}
+const percent = (rate) => (100 * rate).toFixed(1);
+const number = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 // ---- which pairs are on show
 
-function fold(text) {
-  return text.normalize("NFKC").toLowerCase();
-}
-
-function folded(pair) {
-  pair.folded ??= fold(`${pair.words[SOURCE].join(" ")}\n${pair.words[TARGET].join(" ")}`);
-  return pair.folded;
-}
+const fold = (text) => text.normalize("NFKC").toLowerCase();
+const folded = (pair) => (pair.folded ??= fold(pair.words.map((side) => side.join(" ")).join("\n")));
 
 function list() {
   listed = pairs.filter((pair) => state.terms.every((term) => folded(pair).includes(term)));
@@ -128,9 +116,7 @@ function summarize() {
   at("status").textContent = told;
 }
 
-function pages() {
-  return Math.max(1, Math.ceil(listed.length / state.size));
-}
+const pages = () => Math.max(1, Math.ceil(listed.length / state.size));
 
 function show() {
   state.page = Math.min(Math.max(0, state.page), pages() - 1);
@@ -209,11 +195,8 @@ function arrange(made, { rows, count, directions }) {
   const lines = [];
   for (let row = 0; row < count; row += 1) {
     ["source", "target"].forEach((name, side) => {
-      const line = element("p", { class: `words ${name}`, dir: directions[side], role: "group", "aria-label": name });
-      made.sides[side].forEach((each, index) => {
-        if (rows[side][index] === row) line.append(...(line.hasChildNodes() ? [" "] : []), each);
-      });
-      lines.push(line);
+      const words = made.sides[side].filter((_, index) => rows[side][index] === row).flatMap((each) => [" ", each]).slice(1);
+      lines.push(element("p", { class: `words ${name}`, dir: directions[side], role: "group", "aria-label": name }, ...words));
     });
   }
   made.ties.replaceChildren(made.svg, ...lines);
@@ -281,9 +264,7 @@ function tie(made) {
   for (const mark of marks) shape(svg, "path", mark);
 }
 
-function placesOf(cell, sides) {
-  return [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
-}
+const placesOf = (cell, sides) => [cell % sides[SOURCE].length, Math.floor(cell / sides[SOURCE].length)];
 
 // The curve between the sides of two words that face each other, and its middle.
 function join(source, target, origin) {
@@ -314,9 +295,7 @@ function fill({ cells, kinds, weights, sides }) {
 
 // ---- looking at a word
 
-function place(word) {
-  return [Number(word.dataset.side), Number(word.dataset.place)];
-}
+const place = (word) => [Number(word.dataset.side), Number(word.dataset.place)];
 
 // The weight of each word of the other side.
 function others(made, [side, index]) {
@@ -327,14 +306,13 @@ function others(made, [side, index]) {
 function look(made, chosen) {
   const [side, index] = chosen;
   const shares = others(made, chosen);
-  const sources = made.sides[SOURCE].length;
   rest(made);
   made.sides[side][index].classList.add("chosen");
   made.sides[1 - side].forEach((each, other) => {
     each.style.setProperty("--weight", Math.abs(shares[other] / 255).toFixed(3));
     each.classList.toggle("negative", shares[other] < 0);
   });
-  const within = (cell) => (side === SOURCE ? cell % sources : Math.floor(cell / sources)) === index;
+  const within = (cell) => placesOf(cell, made.sides)[side] === index;
   const drawn = made.svg ? [...made.svg.children] : made.cells;
   for (const each of drawn) each.classList.toggle("on", within(Number(each.dataset.cell)));
   (made.svg ?? made.matrix).classList.add("some");
@@ -424,9 +402,7 @@ function press(made, [side, index], key) {
   return true;
 }
 
-function go(made, side, index) {
-  made.sides[side][index].focus();
-}
+const go = (made, side, index) => made.sides[side][index].focus();
 
 // ---- what is shown
 
@@ -451,9 +427,7 @@ function tellThreshold() {
   at("rule").textContent = [rule, state.layout === "matrix" && "Links are framed."].filter(Boolean).join(" ");
 }
 
-function on(id, kind, act) {
-  at(id).addEventListener(kind, (event) => act(event.target.value));
-}
+const on = (id, kind, act) => at(id).addEventListener(kind, (event) => act(event.target.value));
 
 // Shows the first page of another choice of pairs.
 function restart(changes) {
@@ -465,9 +439,7 @@ function restart(changes) {
 let waiting = 0;
 on("filter", "input", (value) => {
   clearTimeout(waiting);
-  waiting = setTimeout(() => {
-    restart({ terms: fold(value).split(/\s+/).filter(Boolean) });
-  }, 120);
+  waiting = setTimeout(restart, 120, { terms: fold(value).split(/\s+/).filter(Boolean) });
 });
 on("view", "change", (value) => {
   state.view = Number(value);
@@ -514,31 +486,29 @@ function follow(pager, top) {
   pager.querySelector(".page").addEventListener("change", (event) => to(Math.round(Number(event.target.value) || 1) - 1));
 }
 
-function begin() {
-  if (at("facts")) {
-    document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
-    at("facts").textContent = meta.facts.join(" · ");
-  }
-  document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
-  at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
-  at("views").hidden = meta.views.length < 2;
-  at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
-  for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
-  const top = document.querySelector(".pager");
-  const bottom = top.cloneNode(true);
-  bottom.setAttribute("aria-label", "Pages, again");
-  at("pairs").after(bottom);
-  follow(top, true);
-  follow(bottom, false);
-  tellThreshold();
-  legend();
-  list();
-  show();
-  let width = innerWidth;
-  new ResizeObserver(() => {
-    if (innerWidth !== width) show();
-    width = innerWidth;
-  }).observe(document.body);
-}
+// ---- the beginning
 
-begin();
+if (at("facts")) {
+  document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
+  at("facts").textContent = meta.facts.join(" · ");
+}
+document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
+at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
+at("views").hidden = meta.views.length < 2;
+at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
+for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
+const above = document.querySelector(".pager");
+const below = above.cloneNode(true);
+below.setAttribute("aria-label", "Pages, again");
+at("pairs").after(below);
+follow(above, true);
+follow(below, false);
+tellThreshold();
+legend();
+list();
+show();
+let width = innerWidth;
+new ResizeObserver(() => {
+  if (innerWidth !== width) show();
+  width = innerWidth;
+}).observe(document.body);

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt import experiment as experiments
+from nmt.cli.options import with_search
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file
@@ -31,6 +32,7 @@ from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nmt.extras.pages.report.command import RunReportOptions
     from nmt.translator.translation import Translation
     from nmt.translator.translator import Translator
 
@@ -61,26 +63,17 @@ class _Validated:
     hypotheses: list[str]
 
 
-def report(
-    models: Sequence[str],
-    overrides: Sequence[str],
-    *,
-    output: Path | None,
-    pictures: Path | None,
-    samples: int,
-    translate: bool,
-    device: str,
-    precision: str,
-) -> None:
-    """Writes one HTML file that shows runs side by side; without ``models``, the run that was trained last. If
-    ``output`` is None, it is report.html in the first run. With ``pictures`` every picture is also written into that
-    folder, as SVG and as PNG.
+def report(options: RunReportOptions) -> None:
+    """Writes one HTML file that shows runs side by side, as `nmt report`.
 
-    Raises InputError for a run that does not exist, has no metrics or, with ``translate``, no model, and for files that
+    Raises InputError for a run that does not exist, has no metrics or, with translations, no model, and for files that
     cannot be written.
     """
-    read = [_read(model, overrides, translate=translate) for model in models or (None,)]
-    _refuse_twice(read)
+    models, output, pictures = options.runs or [], options.output, options.pictures
+    searching = {"beam": options.beam, "batch_tokens": options.batch_tokens, "to": options.to}
+    overrides = with_search(options.overrides, searching)
+    read = [_read(model, overrides, translate=options.translations) for model in models or (None,)]
+    names = _names(read)
     if output is None:  # not in the folder into which an archive is unpacked
         output = Path(models[0]).with_suffix(".html") if str(read[0].model).endswith(".zip") else read[0].folder / FILE
     refuse_unwritable(output)
@@ -90,10 +83,8 @@ def report(
         make_folder(pictures, option="--pictures")
     runs: list[Run] = []
     first: _Validated | None = None
-    for name, each in zip(_names(read), read, strict=True):
-        run, validated = _run(
-            name, each, overrides, samples=samples, translate=translate, device=device, precision=precision
-        )
+    for name, each in zip(names, read, strict=True):
+        run, validated = _run(name, each, overrides, options)
         if first is not None and validated is not None:
             run = _compared(run, runs[0], first, validated)
         first = first or (validated if not runs else None)
@@ -123,9 +114,7 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     experiment = experiments.load(folder / experiments.FILE, overrides)
     measured = _metrics(folder, is_trained=newest(folder) is not None)
     notes = [] if measured else [f"there are no curves: {metrics.FILE} is missing, as of a model that was handed on"]
-    checkpoint = None
-    if translate or newest(folder) is not None:
-        checkpoint = find_checkpoint(model, overrides)
+    checkpoint = find_checkpoint(model, overrides) if translate or newest(folder) is not None else None
     prepared = None
     try:
         prepared = opened(experiment.data, run=folder)
@@ -152,45 +141,45 @@ def _metrics(folder: Path, *, is_trained: bool) -> tuple[Mapping[str, Any], ...]
     return tuple(found)
 
 
-def _refuse_twice(read: Sequence[_Read]) -> None:
-    places = [(each.folder.resolve(), each.checkpoint and each.checkpoint.resolve()) for each in read]
-    for place, each in enumerate(read):
-        if places[place] in places[:place]:
-            raise InputError(f"{each.model}: is named twice; name each run once")
-
-
 def _names(read: Sequence[_Read]) -> list[str]:
-    """Lists the names of the run directories, or the user's names for them if two are equal."""
-    names = [each.folder.resolve().name for each in read]
-    if len(set(names)) == len(names):
-        return names
-    return [str(each.model) for each in read]
+    """Lists the names of the run directories, or the user's names for them if two are equal. Raises InputError for a
+    run that is named twice."""
+    places = [(each.folder.resolve(), each.checkpoint and each.checkpoint.resolve()) for each in read]
+    for number, each in enumerate(read):
+        if places[number] in places[:number]:
+            raise InputError(f"{each.model}: is named twice; name each run once")
+    names = [folder.name for folder, _ in places]
+    return names if len(set(names)) == len(names) else [str(each.model) for each in read]
 
 
 # ------------------------------------------------------------------------------------------------- what is made of it
 
 
-def _run(
-    name: str, read: _Read, overrides: Sequence[str], *, samples: int, translate: bool, device: str, precision: str
-) -> tuple[Run, _Validated | None]:
+def _run(name: str, read: _Read, overrides: Sequence[str], options: RunReportOptions) -> tuple[Run, _Validated | None]:
     parts = parts_of(read.experiment, read.folder)
+    corpus = None
+    if read.prepared is not None:
+        lengths = read.prepared.train.source_lengths, read.prepared.train.target_lengths
+        corpus = TrainingCorpus(read.prepared.report, *map(np.bincount, lengths))
     run = Run(
         name=name,
         facts=facts_of(read.experiment, parts, read.metrics),
         metrics=read.metrics,
         parts=parts,
-        corpus=None if read.prepared is None else _corpus(read.prepared),
+        corpus=corpus,
         translated=None,
         snapshots=_snapshots(read.folder),
         notes=read.notes,
         origin=origin_of(read.experiment, read.folder, read.checkpoint),
     )
-    if not translate or read.prepared is None or read.prepared.valid is None:
+    if not options.translations or read.prepared is None or read.prepared.valid is None:
         return run, None
     import nmt
 
     store = read.prepared.valid
-    translator = nmt.load_translator(str(read.checkpoint), device=device, precision=precision, overrides=overrides)
+    translator = nmt.load_translator(
+        str(read.checkpoint), device=options.device, precision=options.precision, overrides=overrides
+    )
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     to = read.experiment.search.to or languages[0]
     translator = translator.to(target_language=to)
@@ -198,20 +187,14 @@ def _run(
     if not rows:
         raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
     if len(set(languages)) > 1:
-        note = f"its translations are those into {to}; --to chooses another language"
-        run = replace(run, notes=(*run.notes, note))
+        run = replace(run, notes=(*run.notes, f"its translations are those into {to}; --to chooses another language"))
     all_sources = store.source_texts()
     sources, references = [all_sources[row] for row in rows], [store.text(row).target for row in rows]
     log.info(f"{name}: translating the {len(rows):,} sentences of its validation set")
     with log.progress(total=len(rows), description="translate", unit="line") as bar:
         found = translator.reporting(bar.update).translate(sources)
     validated = _Validated(sources, references, [each.text for each in found])
-    return replace(run, translated=_translated(translator, validated, found, samples)), validated
-
-
-def _corpus(prepared: PreparedData) -> TrainingCorpus:
-    train = prepared.train
-    return TrainingCorpus(prepared.report, np.bincount(train.source_lengths), np.bincount(train.target_lengths))
+    return replace(run, translated=_translated(translator, validated, found, options.samples or 20)), validated
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
@@ -241,19 +224,19 @@ def _translated(
     translator: Translator, validated: _Validated, found: Sequence[Translation], samples: int
 ) -> ValidationTranslations:
     sources, references, hypotheses = validated.sources, validated.references, validated.hypotheses
-    matrices = None
+    attention = None
     limit = translator.search.max_source_tokens
     fits = [bool(each.text) and not each.cut and each.longest <= limit for each in found]
     if translator.trained.experiment.model.head_names:
         rows = [row for row, fit in enumerate(fits) if fit]
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
-        matrices = [each.weights_TS for each in pairs]
+        attention = looks([each.weights_TS for each in pairs])
     warn_of_bleu(references)
     return ValidationTranslations(
         sentences=len(sources),
         scores=scores(hypotheses, references),
         lengths=by_length(sources, hypotheses, references),
-        looks=None if matrices is None else looks(matrices),
+        looks=attention,
         samples=_samples(translator, validated, fits, evenly(len(sources), samples)),
         against_first=None,
     )
@@ -279,9 +262,8 @@ def _samples(
     found: list[Sample] = []
     for row in rows:
         words = tuple(sources[row].split()), tuple(hypotheses[row].split())
-        alignment: Alignment = (
-            next(aligned) if fits[row] else Alignment(*words, (), np.zeros((len(words[1]), len(words[0]))))
-        )
+        unaligned = Alignment(*words, (), np.zeros((len(words[1]), len(words[0]))))
+        alignment = next(aligned) if fits[row] else unaligned
         found.append(Sample(row + 1, sources[row], validated.references[row], hypotheses[row], alignment))
     return tuple(found)
 
@@ -302,8 +284,7 @@ def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Val
 def _draw_all(runs: Sequence[Run], folder: Path) -> None:
     """Draws every picture of the page."""
     names = [run.name for run in runs]
-    charts = [*training_charts(runs), *length_charts(runs), *look_charts(runs), *snapshot_charts(runs)]
-    for chart in charts:
+    for chart in (*training_charts(runs), *length_charts(runs), *look_charts(runs), *snapshot_charts(runs)):
         save_picture(draw_chart(chart, names), folder, chart.key)
     series = {run.name: run.translated.lengths for run in runs if run.translated is not None}
     if any(series.values()):

@@ -74,15 +74,12 @@ def _of_both(figure: str) -> tuple[tuple[str, str, str], ...]:
     return ("train", figure, "training"), ("valid", figure, "validation")
 
 
+_SCORES = (("valid", "bleu", "BLEU"), ("valid", "chrf", "chrF"), ("average", "bleu", "BLEU, averaged"))
+
 _CURVES = (
     _Curve("loss", "Loss", "nats per target subword", _of_both("loss")),
     _Curve("perplexity", "Perplexity", "per target subword", _of_both("perplexity"), log=True),
-    _Curve(
-        "quality",
-        "Translation of the validation set",
-        "BLEU and chrF",
-        (("valid", "bleu", "BLEU"), ("valid", "chrf", "chrF"), ("average", "bleu", "BLEU, averaged")),
-    ),
+    _Curve("quality", "Translation of the validation set", "BLEU and chrF", _SCORES),
     _Curve("accuracy", "Validation accuracy", "% of target subwords", (("valid", "accuracy", "accuracy"),)),
     _Curve("learning_rate", "Learning rate", "", (("train", "learning_rate", "learning rate"),)),
     _Curve("gradient_norm", "Gradient norm", "before clipping", (("train", "gradient_norm", "norm"),), log=True),

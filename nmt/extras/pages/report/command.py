@@ -48,16 +48,6 @@ def report(options: RunReportOptions) -> None:
 
     The page is one file that needs no network. Curves of several runs share a chart, and translations of the same
     validation set are compared by the paired bootstrap."""
-    searching = {"beam": options.beam, "batch_tokens": options.batch_tokens, "to": options.to}
-    from nmt.extras.pages.report import build as workflow
+    from nmt.extras.pages.report import build
 
-    workflow.report(
-        options.runs or [],
-        common.with_search(options.overrides, searching),
-        output=options.output,
-        pictures=options.pictures,
-        samples=20 if options.samples is None else options.samples,
-        translate=options.translations,
-        device=options.device,
-        precision=options.precision,
-    )
+    build.report(options)

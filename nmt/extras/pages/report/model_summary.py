@@ -66,13 +66,12 @@ def model_in_words(model: ModelConfig) -> str:
 def parts_of(experiment: Experiment, run: Path) -> tuple[ModelPart, ...]:
     """Lists the parts of a run's model, with the numbers of their parameters if its vocabulary exists."""
     model = experiment.model
-    counts: Mapping[str, int] | None
+    counts: Mapping[str, int] = {}
     vocabularies: tuple[str, ...] = ("", "")
-    try:
+    tokenizers = None
+    with suppress(InputError):
         tokenizers = TokenizerPair.load(run)
-    except InputError:
-        counts = None
-    else:
+    if tokenizers is not None:
         counts = _counts(experiment, tokenizers)
         vocabularies = tuple(f"{each.size:,} subwords, " for each in (tokenizers.source, tokenizers.target))
     width = model.embedding.size
@@ -86,9 +85,7 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[ModelPart, ...]:
         "decoder": _sizes(model.decoder),
         "output": (tied,),
     }
-    return tuple(
-        ModelPart(name, words, None if counts is None else counts[name]) for name, words in details.items() if words
-    )
+    return tuple(ModelPart(name, words, counts[name] if counts else None) for name, words in details.items() if words)
 
 
 def _counts(experiment: Experiment, tokenizers: TokenizerPair) -> Mapping[str, int]:
@@ -115,10 +112,8 @@ def _sizes(side: AnyEncoder | AnyDecoder) -> tuple[str, ...]:
         return ("Transformer", f"{layers}, width {side.size}", f"{side.heads} heads, feed-forward {side.feed_forward}")
     kind = "Elman" if side.cell == "elman" else side.cell.upper()
     if isinstance(side, RNNEncoderConfig):
-        return (
-            f"{kind}, {'both directions' if side.bidirectional else 'one direction'}",
-            f"{layers}, width {side.size}",
-        )
+        directions = "both directions" if side.bidirectional else "one direction"
+        return (f"{kind}, {directions}", f"{layers}, width {side.size}")
     feeding = "input feeding" if side.input_feeding else "no input feeding"
     start = (f"start {side.start}",) if side.start != "projected" else ()
     context = (f"context {side.context.enters}",) if side.context.enters != "nothing" else ()

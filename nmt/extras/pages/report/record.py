@@ -27,6 +27,11 @@ class ModelPart:
     parameters: int | None
     """Number of parameters; None if there is no checkpoint in which they can be counted."""
 
+    @property
+    def counted(self) -> str:
+        """The number in words; empty if it is not known."""
+        return "" if self.parameters is None else f"{self.parameters:,} parameters"
+
 
 @dataclass(frozen=True)
 class TrainingCorpus:

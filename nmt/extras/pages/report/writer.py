@@ -34,23 +34,26 @@ def page(runs: Sequence[Run]) -> str:
         "origin": ("How they were made", _origins(runs) if len(runs) > 1 else ""),
         "configuration": ("Configuration", _configurations(runs)),
     }
-    shown = {id_: section for id_, section in sections.items() if section[1]}
+    shown = [(id_, heading, inner) for id_, (heading, inner) in sections.items() if inner]
     title = escape(runs[0].name if len(runs) == 1 else f"{len(runs)} runs: {', '.join(run.name for run in runs)}")
-    links = " ".join(f'<a href="#{id_}">{heading}</a>' for id_, (heading, _) in shown.items())
-    body = "".join(
-        f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{heading}</h2>\n'
-        f"{inner}</section>\n"
-        for id_, (heading, inner) in shown.items()
-    )
+    links = " ".join(f'<a href="#{id_}">{heading}</a>' for id_, heading, _ in shown)
     body = (
         f'<body class="report">\n<header class="head"><h1>{title}</h1><p class="facts">{_summary(runs)}</p></header>\n'
-        f'<nav class="contents" aria-label="Contents">{links}</nav>\n<main>\n{_notes(runs)}{body}</main>'
+        f'<nav class="contents" aria-label="Contents">{links}</nav>\n<main>\n{_notes(runs)}'
     )
+    for id_, heading, inner in shown:
+        body += f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{heading}</h2>\n'
+        body += f"{inner}</section>\n"
     samples = _samples(runs)
     programs = ["common.js", *(["viewer.js"] if samples else []), "report.js"]
     missing = "Translations and the values of charts"
-    begin, end = frame(title=f"{title} – nmt report", body=body, missing=missing, programs=programs)
+    begin, end = frame(title=f"{title} – nmt report", body=f"{body}</main>", missing=missing, programs=programs)
     return f"{begin}{_data(runs, samples) if samples else ''}{end}"
+
+
+def _of(runs: Sequence[Run], name: str) -> str:
+    """Formats the name of one of several runs behind the name of what it has."""
+    return f" of {name}" if len(runs) > 1 else ""
 
 
 def _colour(place: int) -> str:
@@ -69,10 +72,9 @@ def _figure(svg: str, title: str, below: str, *, kind: str = "") -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
     """Formats a table of HTML cells, whose first column names the rows; it scrolls if it is too wide."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    lines = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
-        for name, *cells in rows
-    )
+    lines = ""
+    for name, *cells in rows:
+        lines += f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="table" tabindex="0" role="group" aria-label="{escape(caption or "Table")}"><table>{title}'
@@ -131,9 +133,8 @@ def _figures_of(run: Run) -> dict[str, str]:
     if translated is not None:
         for score in translated.scores:
             search = f", {run.origin.search}" if run.origin is not None else ""
-            found[f"{score.name}, validation set{search}"] = (
-                f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
-            )
+            value = f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
+            found[f"{score.name}, validation set{search}"] = value
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
             gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
@@ -157,11 +158,9 @@ def _origins(runs: Sequence[Run]) -> str:
 
 
 def _configurations(runs: Sequence[Run]) -> str:
-    return "".join(
-        f"<details><summary>{escape(run.name)}</summary><pre>{escape(run.origin.config)}</pre></details>\n"
-        for run in runs
-        if run.origin is not None
-    )
+    page = "<details><summary>{}</summary><pre>{}</pre></details>\n"
+    found = [(run.name, run.origin.config) for run in runs if run.origin is not None]
+    return "".join(page.format(*map(escape, texts)) for texts in found)
 
 
 # ---- charts
@@ -176,12 +175,11 @@ def _grid(runs: Sequence[Run], charts: Sequence[Chart]) -> str:
 def _chart(runs: Sequence[Run], chart: Chart) -> str:
     figure = draw_chart(chart)
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
-    svg = (
-        f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{inline_svg(figure, chart.key)}</div>'
-    )
+    svg = inline_svg(figure, chart.key)
+    plot = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
     trace = {**chart_points(figure, chart), "names": [run.name for run in runs]}
     data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
-    return _figure(f'{svg}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
+    return _figure(f'{plot}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
 def _sample(style: str, colour: str) -> str:
@@ -199,11 +197,8 @@ def _key(runs: Sequence[Run], chart: Chart) -> str:
             found[runs[line.run].name] = sample
         if len(names) > 1:
             found[line.name] = _sample(style, "var(--ink)" if len(runs) > 1 else f"var(--run{number % 10})")
-    return (
-        f'<p class="key">{"".join(f"<span>{each}{escape(name)}</span>" for name, each in found.items())}</p>'
-        if found
-        else ""
-    )
+    spans = "".join(f"<span>{sample}{escape(name)}</span>" for name, sample in found.items())
+    return f'<p class="key">{spans}</p>' if found else ""
 
 
 # ---- corpus and model
@@ -213,25 +208,21 @@ def _corpus(runs: Sequence[Run]) -> str:
     corpora = [(run.name, run.corpus) for run in runs if run.corpus is not None]
     if not corpora:
         return ""
-    found = "".join(_chart(runs, chart) for chart in length_charts(runs))
-    for name, corpus in corpora:
-        found += _sides(corpus, f" of {name}" if len(runs) > 1 else "")
-    for name, corpus in corpora:
-        found += _dropped(corpus, f" of {name}" if len(runs) > 1 else "")
-    return f'<div class="tables">{found}</div>\n'
+    found = [_chart(runs, chart) for chart in length_charts(runs)]
+    found += [_sides(corpus, _of(runs, name)) for name, corpus in corpora]
+    found += [_dropped(corpus, _of(runs, name)) for name, corpus in corpora]
+    return f'<div class="tables">{"".join(found)}</div>\n'
 
 
 def _dropped(corpus: TrainingCorpus, of: str) -> str:
     report = corpus.report
     reasons = [name for name in report.corpora[0].dropped if any(each.dropped[name].pairs for each in report.corpora)]
     head = ["corpus", "pairs", *map(escape, reasons), "kept"]
-    rows = [
-        [escape(each.name), f"{each.pairs:,}", *(f"{each.dropped[name].pairs:,}" for name in reasons), f"{each.kept:,}"]
-        for each in report.corpora
-    ]
-    if len(report.corpora) > 1:
-        dropped = [f"{sum(each.dropped[name].pairs for each in report.corpora):,}" for name in reasons]
-        rows.append(["all", f"{report.pairs:,}", *dropped, f"{report.kept:,}"])
+    counts = [[each.pairs, *(each.dropped[name].pairs for name in reasons), each.kept] for each in report.corpora]
+    names = [escape(each.name) for each in report.corpora]
+    if len(names) > 1:
+        names, counts = [*names, "all"], [*counts, [sum(column) for column in zip(*counts, strict=True)]]
+    rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, counts, strict=True)]
     return _table(head, rows, caption=f"Training pairs{of}: read, dropped and why, kept")
 
 
@@ -252,10 +243,7 @@ def _models(runs: Sequence[Run]) -> str:
     found = ""
     for place, run in enumerate(runs):
         svg = inline_svg(draw_model(run.parts), f"model{place}")
-        counts = ["not counted" if one.parameters is None else f"{one.parameters:,} parameters" for one in run.parts]
-        label = "; ".join(
-            ", ".join([part.name, *part.details, counted]) for part, counted in zip(run.parts, counts, strict=True)
-        )
+        label = "; ".join(", ".join([part.name, *part.details, part.counted or "not counted"]) for part in run.parts)
         svg = f'<div class="scrolled" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
         title = run.facts.get("model", "") if len(runs) == 1 else f"{run.name}: {run.facts.get('model', '')}"
         found += _figure(svg, title, _shares(run), kind="model")
@@ -268,14 +256,11 @@ def _shares(run: Run) -> str:
     total = sum(count for _, count in counts)
     if not total:
         return ""
-    bars = "".join(
-        f'<span style="flex-grow: {count}; background: var(--run{place})" title="{escape(name)}: {count:,}"></span>'
-        for place, (name, count) in enumerate(counts)
-    )
-    items = "".join(
-        f"<li>{_colour(place)}{escape(name)} {count:,} ({count / total:.0%})</li>"
-        for place, (name, count) in enumerate(counts)
-    )
+    bars = items = ""
+    for place, (name, count) in enumerate(counts):
+        look = f"flex-grow: {count}; background: var(--run{place})"
+        bars += f'<span style="{look}" title="{escape(name)}: {count:,}"></span>'
+        items += f"<li>{_colour(place)}{escape(name)} {count:,} ({count / total:.0%})</li>"
     return f'<div class="shares" aria-hidden="true">{bars}</div><ul class="shared">{items}</ul>'
 
 
@@ -294,10 +279,13 @@ def _translations(runs: Sequence[Run]) -> str:
     translated = [run.translated for run in runs if run.translated is not None]
     count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
     attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
-    attending = [each.looks is not None for each in translated]
-    matrix = attention if all(attending) else gradient
-    if any(attending) and not all(attending):
-        matrix = f"{attention}, or of a model without any {gradient}"
+    attending = {each.looks is not None for each in translated}
+    names = {
+        (True,): attention,
+        (False,): gradient,
+        (False, True): f"{attention}, or of a model without any {gradient}",
+    }
+    matrix = names[tuple(sorted(attending))]
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
@@ -322,24 +310,17 @@ def _by_length(runs: Sequence[Run]) -> str:
     places = {run.name: place for place, run in enumerate(runs)}
     figure = draw_by_length(series, legend=False)
     figure.set_layout_engine("constrained", hspace=0.06)  # to find the width of the labels
-    svg = inline_svg(figure, "by-length")
+    label = "BLEU by source length; the table has its values"
+    svg = f'<div role="img" aria-label="{label}">{inline_svg(figure, "by-length")}</div>'
     key = "".join(f"<span>{_colour(places[name])}{escape(name)}</span>" for name in series)
-    below = f'<p class="key">{key}</p>' if len(runs) > 1 else ""
-    found = _figure(
-        f'<div role="img" aria-label="BLEU by source length; the table has its values">{svg}</div>', "", below
-    )
+    found = _figure(svg, "", f'<p class="key">{key}</p>' if len(runs) > 1 else "")
     for name, lengths in series.items():
-        rows = [
-            [
-                each.label,
-                f"{each.sentences:,}{'*' * each.is_few}",
-                f"{each.bleu.value:.1f}",
-                f"{each.bleu.low:.1f} to {each.bleu.high:.1f}",
-                f"{each.chrf.value:.1f}",
-            ]
-            for each in lengths
-        ]
-        caption = "Scores by source length" + (f" of {name}" if len(runs) > 1 else "")
+        rows = []
+        for each in lengths:
+            bleu, low, high = (f"{value:.1f}" for value in (each.bleu.value, each.bleu.low, each.bleu.high))
+            sentences = f"{each.sentences:,}{'*' * each.is_few}"
+            rows.append([each.label, sentences, bleu, f"{low} to {high}", f"{each.chrf.value:.1f}"])
+        caption = f"Scores by source length{_of(runs, name)}"
         found += _table(["source words", "sentences", "BLEU", "95 % interval", "chrF2"], rows, caption=caption)
     return (
         f'<div class="halves">{found}</div>\n<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
@@ -378,13 +359,11 @@ def _forming(runs: Sequence[Run]) -> str:
 def _slider(place: int, name: str, snapshots: Snapshots) -> str:
     last = len(snapshots.updates) - 1
     id_ = f"forming{place}"
-    tree = {
-        "updates": snapshots.updates,
-        "pairs": [
-            [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
-            for pair in snapshots.pairs
-        ],
-    }
+    pairs = [
+        [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
+        for pair in snapshots.pairs
+    ]
+    tree = {"updates": snapshots.updates, "pairs": pairs}
     heading = f"<h3>{escape(name)}</h3>" if name else ""
     return (
         f'<div class="forming card">{heading}<label for="{id_}">Validation at <output for="{id_}"></output></label>'

@@ -1,16 +1,6 @@
 // Shows openapi.json: for each path what it takes and what it gives.
-"use strict";
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
-
-function resolve(api, schema) {
-  return schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema;
-}
+const resolve = (api, schema) => (schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema);
 
 function kind(api, schema) {
   if (schema.anyOf) return schema.anyOf.map((each) => kind(api, each)).join(" or ");

@@ -1,6 +1,4 @@
 // Asks POST /translate when the user pauses, and shows the answer and where the model looked.
-// Whatever is text goes into the page as textContent, never as HTML.
-"use strict";
 
 const PAUSE_MS = 400;
 
@@ -30,13 +28,6 @@ let asking = null; // AbortController of the request that is on its way
 
 function byId(id) {
   return document.getElementById(id);
-}
-
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children); // strings become text
-  return made;
 }
 
 function say(text, isBad = false) {
@@ -70,9 +61,7 @@ async function askOthers(count) {
   more.hidden = true;
 }
 
-function texts() {
-  return source.value.split("\n").filter((line) => line.trim());
-}
+const texts = () => source.value.split("\n").filter((line) => line.trim());
 
 async function ask() {
   clearTimeout(timer);
@@ -141,24 +130,22 @@ function sentence(alignment) {
   const targets = target_tokens.map(button);
   sources.forEach((word, index) => light(explanation, word, "got weight from", targets, weights.map((row) => row[index])));
   targets.forEach((word, index) => light(explanation, word, "looked at", sources, weights[index]));
-  const heatmap = element("div", { class: "matrix", tabindex: "0", role: "group", "aria-label": "All weights" });
-  heatmap.append(matrix(alignment, sources, targets));
-  heatmap.addEventListener("pointerover", (event) => {
+  const { cells, matrix } = weightTable("All weights", sources, targets);
+  const linked = new Set(alignment.links.map(([from, to]) => to * sources.length + from));
+  weights.flat().forEach((weight, cell) => {
+    setWeight(cells[cell], weight, sources[cell % sources.length], targets[Math.floor(cell / sources.length)]);
+    cells[cell].classList.toggle("link", linked.has(cell));
+  });
+  withAttributes(matrix, { tabindex: "0", role: "group", "aria-label": "All weights" });
+  matrix.addEventListener("pointerover", (event) => {
     const cell = event.target.closest("td[title]");
     if (cell) explanation.textContent = cell.title;
   });
-  return element(
-    "article",
-    { class: "sentence" },
-    explanation,
-    element("p", { class: "small" }, "All weights in per cent: a row for each word of the translation; framed where two words are linked"),
-    heatmap,
-  );
+  const note = "All weights in per cent: a row for each word of the translation; framed where two words are linked";
+  return element("article", { class: "sentence" }, explanation, element("p", { class: "small" }, note), matrix);
 }
 
-function button(text) {
-  return element("button", { type: "button", class: "word" }, text);
-}
+const button = (text) => element("button", { type: "button", class: "word" }, text);
 
 // While a word is pointed at or focused, the others show what weight they have for it, and the largest are named.
 function light(explanation, word, what, others, weights) {
@@ -180,23 +167,6 @@ function light(explanation, word, what, others, weights) {
 function dim(word) {
   word.classList.remove("chosen");
   word.style.removeProperty("--weight");
-}
-
-function matrix({ source_tokens, target_tokens, weights, links }, sources, targets) {
-  const linked = new Set(links.map(([from, to]) => `${from}-${to}`));
-  const head = element("tr", {}, element("td"), ...sources.map((word) => element("th", { scope: "col" }, word)));
-  const rows = target_tokens.map((token, target) => {
-    const row = element("tr", {}, element("th", { scope: "row" }, targets[target]));
-    weights[target].forEach((weight, index) => {
-      const title = `${source_tokens[index]} – ${token}: ${(100 * weight).toFixed(1)} %`;
-      const cell = element("td", { title }, String(Math.round(100 * weight) || ""));
-      cell.style.setProperty("--weight", weight);
-      cell.classList.toggle("link", linked.has(`${index}-${target}`));
-      row.append(cell);
-    });
-    return row;
-  });
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 // The English name of a language.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,33 +12,14 @@ from nmt.extras.pages.report.record import Run
 from nmt.extras.pages.report.writer import page
 from tests.extras.pages.report.records import NASTY, run
 from tests.extras.service.accessibility import faults
-from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM, Browser, browsing
+from tests.extras.service.browser import END, ESCAPE, HOME, LEFT, RIGHT, Browser
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here (Debian: apt install chromium chromium-driver)"
-)
-
-LEFT, RIGHT, HOME, END, ESCAPE = "\ue012", "\ue014", "\ue011", "\ue010", "\ue00c"
 TOLD = "return document.querySelector('.readout:not([hidden])')?.textContent ?? null"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def _without_complaints(browser: Browser) -> Iterator[None]:
-    browser.complaints()
-    yield
-    assert browser.complaints() == []
-
-
 def show(browser: Browser, folder: Path, *runs: Run, width: int = 1000, dark: bool = False) -> None:
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.emulate("Emulation.setEmulatedMedia", features=[scheme])
-    browser.emulate("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    browser.darken(dark)
+    browser.resize(width)
     path = folder / "report.html"
     path.write_text(page(runs), encoding="utf-8")
     browser.open(path.as_uri())
@@ -77,21 +56,19 @@ def test_translations_have_attention_that_follows_the_mouse(browser: Browser, tm
     show(browser, tmp_path, shown)
     assert shown.translated is not None
     sample = shown.translated.samples[0]
-    read = "return [...document.querySelector('.pair').querySelectorAll(arguments[0])].map((each) => each.textContent)"
-    assert browser.run(read, "mark") == ["dog", "cat"]
-    assert browser.run(read, ".name") == ["Source", "Reference", "Translation"]
-    assert browser.run(read, ".text .name + span")[1:] == [
-        " ".join(sample.reference.split()), " ".join(sample.translation.split())
-    ]  # fmt: skip
+    pair = ".pair:nth-of-type(1)"
+    assert browser.texts(f"{pair} mark") == ["dog", "cat"]
+    assert browser.texts(f"{pair} .name") == ["Source", "Reference", "Translation"]
+    _, *lines = browser.texts(f"{pair} .text .name + span")
+    assert lines == [" ".join(text.split()) for text in (sample.reference, sample.translation)]
     target = len(sample.alignment.target_words) - 1
-    browser.point(f".pair:nth-of-type(1) .word[data-side='1'][data-place='{target}']")
+    browser.point(f"{pair} .word[data-side='1'][data-place='{target}']")
     weights = browser.run(
-        "return [...document.querySelectorAll('.pair:nth-of-type(1) .word[data-side=\"0\"]')]"
-        ".map((each) => Number(each.style.getPropertyValue('--weight')))"
+        "return [...document.querySelectorAll(arguments[0])].map((e) => Number(e.style.getPropertyValue('--weight')))",
+        f"{pair} .word[data-side='0']",
     )
     assert weights == [round(each, 3) for each in sample.alignment.weights_TS[target].tolist()]
-    cells = browser.run("return document.querySelectorAll('.pair:nth-of-type(1) td.link').length")
-    assert cells == 1
+    assert len(browser.texts(f"{pair} td.link")) == 1
 
 
 def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path: Path) -> None:
@@ -102,8 +79,10 @@ def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path:
         "return [...document.querySelectorAll('.forming .matrix')].map((each) => "
         "[...each.querySelectorAll('tbody td')].map((cell) => Number(cell.style.getPropertyValue('--weight'))))"
     )
-    words = "return [...document.querySelector('.forming .matrix').querySelectorAll('.word')].map((e) => e.textContent)"
-    assert browser.run(words) == [*shown.pairs[0][0].source_tokens, *shown.pairs[0][0].target_tokens]
+    assert browser.texts(".forming .matrix:nth-of-type(1) .word") == [
+        *shown.pairs[0][0].source_tokens,
+        *shown.pairs[0][0].target_tokens,
+    ]
     browser.run("document.querySelector('.forming input').focus()")
     for key, place in ((None, 2), (LEFT, 1), (HOME, 0), (LEFT, 0), (END, 2)):
         if key is not None:
@@ -155,17 +134,13 @@ return found;
 """
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_text_and_lines_stand_out(browser: Browser, tmp_path: Path, dark: bool) -> None:
-    show(browser, tmp_path, run("one"), dark=dark)
-    found: dict[str, Any] = browser.run(CONTRAST)
-    for name, ratio in found.items():
-        assert ratio >= (3 if name.startswith("run") else 4.5), (name, ratio)
-
-
 @pytest.mark.parametrize(("width", "dark"), [(1000, False), (1000, True), (360, False)])
-def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+def test_text_and_lines_stand_out_and_axe_finds_no_fault(
+    browser: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
     show(browser, tmp_path, run("one"), run("two", seed=1), width=width, dark=dark)
+    for name, ratio in browser.run(CONTRAST).items():
+        assert ratio >= (3 if name.startswith("run") else 4.5), (name, ratio)
     assert faults(browser) == []
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
@@ -12,40 +10,7 @@ from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.extras.pages.report.record import Run
 from nmt.extras.pages.report.writer import page
 from tests.extras.pages.report.records import NASTY, bare, run
-
-
-class Page(HTMLParser):
-    """The contents of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.references: list[str] = []
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.ids: list[str] = []
-        self.text = ""
-        self._open = ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._open = tag
-        self.references += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset")]
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._open == "script":
-            attributes, text = self.scripts[-1]
-            self.scripts[-1] = (attributes, text + data)
-        elif self._open != "style":
-            self.text += data
-
-    def data(self, name: str) -> list[object]:
-        return [json.loads(text) for each, text in self.scripts if name in (each.get("class"), each.get("id"))]
+from tests.extras.pages.samples import Page
 
 
 def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
@@ -55,7 +20,6 @@ def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
     assert all(each.startswith(("#", "data:,")) for each in read.references)
     assert len(read.ids) == len(set(read.ids))
     (pairs,) = read.data("pairs")
-    assert isinstance(pairs, list)
     assert [pair[4]["title"] for pair in pairs] == [f"{n}, {name}" for n in (1, 2, 3) for name in (NASTY, "two")]
     assert pairs[0][0] == [*NASTY.split(), "der", "Hund"]
     assert pairs[0][4]["texts"][1] == ["Reference", " ".join(NASTY.split()) + " the ", "dog", " sleeps"]
@@ -108,11 +72,7 @@ def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
     assert one.origin is not None
     rule = one.origin.links
 
-    def told(*runs: Run) -> object:
-        (meta,) = Page(page(runs)).data("meta")
-        assert isinstance(meta, dict)
-        return meta["explanations"]["attention"]
-
-    assert told(one, two) == rule
     other = replace(two, origin=replace(one.origin, links="No weight is a link."))
-    assert told(one, other) == f"one: {rule} two: No weight is a link."
+    for runs, told in (([one, two], rule), ([one, other], f"one: {rule} two: No weight is a link.")):
+        (meta,) = Page(page(runs)).data("meta")
+        assert meta["explanations"]["attention"] == told

@@ -1,0 +1,19 @@
+"""The browser of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.extras.service.browser import Browser, window
+
+__all__ = ["browser", "window"]
+
+
+@pytest.fixture
+def browser(window: Browser) -> Iterator[Browser]:
+    """A window that must not complain of a page."""
+    window.reset()
+    yield window
+    assert window.complaints() == []
