@@ -50,6 +50,9 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+_Rule = Literal[
+    "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
+]
 _aligned = partial(typer.Option, rich_help_panel="Input")
 _joined = partial(typer.Option, rich_help_panel="Two directions")
 _written = partial(typer.Option, rich_help_panel="Output")
@@ -66,13 +69,7 @@ class AlignmentOptions:
     """Their translations, to be aligned."""
     text: Annotated[bool, _aligned("--text")] = False
     """The lines are ordinary text: find its words and punctuation marks, and align these."""
-    symmetrize: Annotated[
-        Literal[
-            "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
-        ]
-        | None,
-        _joined(metavar="METHOD"),
-    ] = None
+    symmetrize: Annotated[_Rule | None, _joined(metavar="METHOD")] = None
     """How both directions are joined: by their links (intersection, union, grow-diag, grow-diag-final,
     grow-diag-final-and), or by a threshold on the mean or product of their matrices (soft-mean, soft-product). Default:
     grow-diag-final-and."""

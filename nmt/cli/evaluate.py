@@ -111,12 +111,9 @@ def evaluate(options: EvaluateOptions) -> None:
         from nmt.workflows.evaluate_alignment import evaluate_alignment
 
         evaluate_alignment(
-            options.alignment,
-            options.gold,
-            gold_base=options.gold_base or 0,
-            json=options.json,
+            options.alignment, options.gold, gold_base=options.gold_base or 0, json=options.json,
             base=options.alignment_base,
-        )
+        )  # fmt: skip
         return
     if options.hypothesis is None:
         check_model(options.model, options.changes, needs_language=options.source is not None)
@@ -125,11 +122,6 @@ def evaluate(options: EvaluateOptions) -> None:
         from nmt.workflows import evaluate as workflow
 
     workflow.evaluate(
-        load,
-        source=options.source,
-        reference=options.reference,
-        hypothesis=options.hypothesis,
-        scoring=options.scoring(),
-        plot=plot,
-        json=options.json,
-    )
+        load, source=options.source, reference=options.reference, hypothesis=options.hypothesis,
+        scoring=options.scoring(), plot=plot, json=options.json,
+    )  # fmt: skip

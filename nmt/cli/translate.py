@@ -112,18 +112,10 @@ class TranslateOptions(ModelOptions):
             from nmt.workflows import translate as workflow
 
         workflow.translate(
-            self.model,
-            load,
-            input=self.input_,
-            output=self.output,
-            prefix=self.prefix,
-            constraints=self.constraints,
-            format=self.format_,
-            alignment=self.alignment,
-            engine=self.engine,
-            workers=self.workers,
+            self.model, load, input=self.input_, output=self.output, prefix=self.prefix, constraints=self.constraints,
+            format=self.format_, alignment=self.alignment, engine=self.engine, workers=self.workers,
             context=self.context,
-        )
+        )  # fmt: skip
 
 
 CONFLICTS = (

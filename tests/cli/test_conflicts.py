@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 
 from nmt import plugins
-from nmt.cli import align, evaluate, links, translate
+from nmt.cli import align, average, config, evaluate, init, links, translate
 from nmt.cli.app import build_command
 from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
 from nmt.core.errors import InputError
 
 TABLES = [
-    pytest.param("align", align.AlignOptions, align.ALIGN_CONFLICTS, id="align"),
-    pytest.param("links", links.LinkOptions, links.LINK_CONFLICTS, id="links"),
-    pytest.param("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS, id="evaluate"),
-    pytest.param("translate", translate.TranslateOptions, translate.CONFLICTS, id="translate"),
+    ("align", align.AlignOptions, align.ALIGN_CONFLICTS),
+    ("average", average.AverageOptions, average.CONFLICTS),
+    ("config", config.ConfigOptions, config.CONFLICTS),
+    ("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS),
+    ("init", init.InitOptions, init.CONFLICTS),
+    ("links", links.LinkOptions, links.LINK_CONFLICTS),
+    ("translate", translate.TranslateOptions, translate.CONFLICTS),
 ]
 
 
@@ -31,7 +34,8 @@ def test_rules_and_their_sentences_name_options_that_exist(
     parameters = {str(parameter.name): parameter.opts for parameter in build_command(command).params}
     additions = [addition for _, addition in plugins.options(command)]
     own = {field.name for each in (options, *additions) for field in fields(each)}
-    assert set(parameters) - {"help", "quiet", "verbose", "tsv"} == own
+    shared = {"help", "quiet", "verbose", "tsv", "valid_tsv", "test_tsv"}
+    assert set(parameters) - shared == own
     parameters["source_readers"] = ["--source-readers"]
     values = type("Values", (), dict.fromkeys([*parameters, "changes"]))()
     vars(values).update(dict.fromkeys([*parameters, "changes"], "value"))
