@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,41 +121,6 @@ def test_parameters_belong_to_parts(parameter: str, part: str) -> None:
     assert part_of(parameter) == part
 
 
-def test_it_needs_no_torch(run: Path) -> None:
-    program = "import sys; from nmt.workflows.info import inspect; inspect(sys.argv[1]); print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(run)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
-
-
-def damaged(run: Path, folder: Path, name: str, data: bytes) -> Path:
-    copy = folder / "copy"
-    shutil.copytree(run, copy, symlinks=True)
-    (copy / name).write_bytes(data)
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("best/model.safetensors", b"nothing", "best/model.safetensors: unreadable checkpoint"),
-        ("best/state.json", b"[]", "best/state.json: unreadable checkpoint"),
-        ("best/state.json", b'{"position": {}}', "best/state.json: unreadable checkpoint"),
-        ("metrics.jsonl", b"x\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
-        ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
-        ("config.yaml", b"rnu: x\ndata: {train: {pairs: x}}\n", "config.yaml:1: rnu: unknown key"),
-    ],
-)
-def test_what_is_damaged_is_named(
-    run: Path, tmp_path: Path, info: Command, name: str, data: bytes, message: str
-) -> None:
-    copy = damaged(run, tmp_path, name, data)
-    assert info(copy).error.startswith(f"{copy}/{message}")
-
-
 def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Path, info: Command) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(run, copy, symlinks=True, ignore=shutil.ignore_patterns("prepared", "metrics.jsonl"))
@@ -166,8 +129,3 @@ def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Pat
     assert found["corpus"]["files"] == ["train.de + train.en"]
     assert found["checkpoints"][0]["figures"] == {}
     assert "corpus   train.de + train.en" in info(copy).stdout.splitlines()
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path, info: Command) -> None:
-    assert info(tmp_path).error == f"{tmp_path}: is neither a run directory (it has no config.yaml) nor a checkpoint"
-    assert info(tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"

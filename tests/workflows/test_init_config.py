@@ -208,57 +208,6 @@ def test_names_that_yaml_would_take_for_something_else(here: Path, init: Command
     assert (str(loaded.data.train_corpora[0].pairs), loaded.run) == (odd.name, "runs/true")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "there is nothing to train on; give two files, as nmt init NAME FILE FILE"),
-        (["--source", "x.de"], "--source and --target go together; give both"),
-        (["--tsv", "pairs.tsv", "--source", "x.de"], "--tsv holds both sides; leave out --source, or it"),
-        (["--tsv", "pairs.tsv", "--test-source", "x.de"], "--test-source and --test-target go together; give both"),
-        (
-            ["--tsv", "pairs.tsv", "--valid-tsv", "pairs.tsv", "--valid-pairs", "3"],
-            "--valid-pairs holds pairs out, and --valid-source or --valid-tsv has such; leave one out",
-        ),
-        (["--tsv", "none.tsv"], "none.tsv: no such file"),
-        (["--tsv", "x.de"], "x.de: 85 of 85 rows are no pairs: 85 without exactly one TAB (lines 1, 2"),
-        (
-            ["--tsv", "pairs.tsv", "--valid-pairs", "80", "--test-pairs", "0"],
-            "pairs.tsv: too few different pairs (80) to hold out 80 as valid, and train on others; ask for fewer",
-        ),
-        (
-            ["--tsv", "${HOME}.tsv"],
-            "${HOME}.tsv: a configuration cannot name this file, for its name is not a plain text; rename it",
-        ),
-        (
-            ["--tsv", "${NO_SUCH_VARIABLE}"],
-            "${NO_SUCH_VARIABLE}: a configuration cannot name this file, for its name is not a plain text; rename it",
-        ),
-        (["--source", "x.de", "--target", "x.de"], "x.de + x.de: both sides are the same in all 85 pairs"),
-        (["--tsv", "pairs.tsv", "--device", "gpu"], "--device gpu: is none of auto, cpu, cuda, cuda:N"),
-    ],
-)
-def test_a_fault_is_one_line_and_nothing_is_written(
-    here: Path, init: Command, arguments: list[str], message: str
-) -> None:
-    device = [] if "--device" in arguments else ["--device", "cpu"]
-    assert init("a", *arguments, *device).error.startswith(message)
-    assert not (here / "a.yaml").exists()
-    assert not (here / "data" / "a").exists()
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("a.yaml", "a.yaml: is there already; give another NAME, or delete it"),
-        ("data/a", "data/a: is there already; give another NAME, or delete it"),
-        ("runs/a", "runs/a: is there already, and would be the run of a.yaml; give another NAME, or delete it"),
-    ],
-)
-def test_nothing_is_overwritten(here: Path, init: Command, place: str, message: str) -> None:
-    (here / place).mkdir(parents=True)
-    assert init("a", "--tsv", "pairs.tsv", "--device", "cpu").error == message
-
-
 def test_interrupted_it_can_be_given_again(here: Path, init: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*parts: object) -> None:
         raise KeyboardInterrupt
@@ -322,12 +271,6 @@ def test_a_source_whose_name_ends_as_links_do_is_kept(here: Path, init: Command)
     assert corpus.source != corpus.links
     known = set((here / "x.links").read_text().splitlines())
     assert set(corpus.files[0].read_text().splitlines()) <= known
-
-
-@pytest.mark.parametrize("name", ["..", ".yaml", " ", "no/such/folder"])
-def test_what_is_no_name_is_refused(here: Path, init: Command, name: str) -> None:
-    error = init(name, "--tsv", "pairs.tsv", "--device", "cpu").error
-    assert error.startswith((f"NAME {name!r}: is not a name", f"{name}.yaml: cannot be written: folder "))
 
 
 @pytest.mark.parametrize(
@@ -448,38 +391,3 @@ def test_a_smaller_model_where_time_is_short(
     assert f"\nmodel   {name}, Transformer" in said
     assert experiments.load(Path("a.yaml")).model.embedding.size == {"medium": 256, "tiny": 128}[name]
     assert not Path("data/a/train.links").exists()  # many pairs take long to align
-
-
-@pytest.fixture
-def config(capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys, "config")
-
-
-def test_a_configuration_is_shown_complete(
-    trained: Path, config: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained)
-    file, run = config(trained / "config.yaml"), config(trained / "run")
-    assert (file.code, file.stdout) == (0, run.stdout)
-    shown = tmp_path / "shown.yaml"
-    shown.write_text(config(trained / "run", "--set", "search.beam=7").stdout)
-    assert experiments.load(shown) == experiments.load(trained / "config.yaml", ["search.beam=7"])
-    assert config(trained / "run" / "best").stdout == run.stdout
-    assert yaml.safe_load(file.stdout)["training"]["optimizer"]["beta2"] == 0.98
-
-
-def test_a_key_is_explained_with_its_value(trained: Path, config: Command) -> None:
-    page = config(trained / "run", "--explain", "search.max_length_ratio").stdout.splitlines()
-    assert page[0] == "search.max_length_ratio"
-    assert "  here      1.5" in page
-    assert "  here" not in config("--explain", "search.max_length_ratio").stdout
-    changed = config(trained / "run", "--explain", "search.beam", "--set", "search.beam=9").stdout
-    assert "  here      9" in changed.splitlines()
-    assert config("--explain", "search.baem").error.endswith("did you mean search.beam or training.validation.beam?")
-    assert config("--explain", "run", "--set", "seed=2").error.startswith("--set changes a configuration")
-
-
-def test_the_schema_is_json_and_of_no_model(trained: Path, config: Command) -> None:
-    assert json.loads(config("--schema").stdout)["title"] == "Experiment"
-    assert config(trained / "run", "--schema").error.startswith("--schema describes every configuration")
-    assert config(trained / "nothing").error == f"{trained}/nothing: no such run directory, checkpoint or config"

@@ -136,26 +136,6 @@ def test_models_translate_together(trained: Path) -> None:
     assert "has another vocabulary than" in refused(trained, "--ensemble", "run-3")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--n-best", "2"],
-            "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more",
-        ),
-        (["--n-best", "9", "--format", "tsv"], "--n-best 9: 9 translations need as many beams, not 5; add --beam 9"),
-        (["--alignment"], "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
-        (["--samples", "3"], "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-        (["--set", "search.groups=2"], "groups: 5 beams cannot be shared out equally among 2 groups"),
-        (["--set", "search.min_length=9", "--set", "search.max_length=3"], "min_length: 9 is more than max_length, 3"),
-        (["--temperature", "0"], "--temperature 0: expected more than 0, found 0"),
-        (["--ensemble", "nowhere"], "nowhere"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(trained: Path, arguments: list[str], message: str) -> None:
-    assert message in refused(trained, *arguments)
-
-
 def test_unknown_words_are_copied_from_where_the_model_looks(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
