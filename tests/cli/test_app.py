@@ -92,13 +92,6 @@ def test_help_answers_at_once(run: Command) -> None:
     assert run("--version") == (0, f"nmt {nmt.__version__}\n", "")
 
 
-def test_importing_the_library_is_cheap() -> None:
-    program = "import nmt, sys; print(nmt.__version__, 'torch' in sys.modules, 'load' in dir(nmt))"
-    assert python("-c", program)[1] == f"{nmt.__version__} False True\n"
-    with pytest.raises(AttributeError, match="has no attribute 'lode'"):
-        nmt.lode  # noqa: B018
-
-
 def test_help_is_also_a_command_and_is_printed_on_stderr_without_one(run: Command) -> None:
     assert run("help", "info") == run("info", "--help")
     code, out, err = run()
