@@ -50,6 +50,7 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+_OR_FOLDER = f", for {listed(_FOLDERS)} a folder" if _FOLDERS else ""
 _Rule = Literal[
     "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
 ]
@@ -86,13 +87,7 @@ class AlignmentOptions:
         ),
     ] = None
     output: Annotated[
-        Path | None,
-        _written(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help=f"File to write{f', for {listed(_FOLDERS)} a folder' if _FOLDERS else ''}; default: stdout.",
-        ),
+        Path | None, _written("--output", "-o", metavar="PATH", help=f"File to write{_OR_FOLDER}; default: stdout.")
     ] = None
     base: Annotated[int | None, first_word(_written, "--base", "pharaoh, gold and tsv")] = None
     views: Annotated[

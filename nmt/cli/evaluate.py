@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nmt.workflows.evaluate import Plot, Scoring
 
 _METRICS = plugins.entries("metrics")
+_METRICS_HELP = f"Also score by {', '.join(_METRICS)}; repeatable."
 
 _scores = partial(typer.Option, rich_help_panel="Scores")
 _links = partial(typer.Option, rich_help_panel="Word alignments, without a model")
@@ -46,10 +47,7 @@ class EvaluateOptions(ModelOptions):
     length_edges: Annotated[str | None, _scores(metavar="N,N,...")] = None
     """Largest number of source words of each bucket of --by-length. Default: 5,10,15,20,25,30."""
     metrics: Annotated[
-        list[str] | None,
-        _scores(
-            "--metric", metavar="NAME", help=f"Also score by {', '.join(_METRICS)}; repeatable.", hidden=not _METRICS
-        ),
+        list[str] | None, _scores("--metric", metavar="NAME", help=_METRICS_HELP, hidden=not _METRICS)
     ] = None
     lowercase: Annotated[bool, _scores("--lowercase")] = False
     """Ignore case in BLEU and chrF, as TER does."""

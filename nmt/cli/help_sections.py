@@ -26,8 +26,8 @@ def command_sections(
     found: dict[str, list[tuple[str, str]]] = {}
     for name, command in commands.items():
         try:
-            of_command = function(name)
-            text = cleandoc(getattr(of_command, "function", of_command).__doc__ or "")
+            command_function = function(name)
+            text = cleandoc(getattr(command_function, "function", command_function).__doc__ or "")
         except InputError as error:
             text = str(error)
         found.setdefault(command.group, []).append((name, " ".join(text.split("\n\n")[0].split())))

@@ -129,12 +129,10 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
     """Returns True if the model will train on CUDA, and the function that measures its training if this machine can run
     it."""
     cuda = _has_cuda(device)
-    if not is_timed:
-        return cuda, None
-    if cuda and not _has_cuda("auto"):
+    if is_timed and cuda and not _has_cuda("auto"):
         if minutes is not None:
             raise InputError("--minutes: no CUDA device is here to measure on; leave it out, or use --device cpu")
-        return cuda, None
+        is_timed = False
 
     def measure(experiment: Experiment, pairs: Sequence[tuple[str, str]]) -> Speed:
         with gc_paused():
@@ -143,7 +141,7 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
             nmt.accelerate()
         return measure_training(experiment, pairs, device=device, threads=nmt.on_idle_cores)
 
-    return cuda, measure
+    return cuda, measure if is_timed else None
 
 
 def _has_cuda(device: str) -> bool:

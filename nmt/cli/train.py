@@ -51,8 +51,7 @@ def train(options: TrainOptions) -> None:
     from nmt.training.launch import spawn_workers
 
     settings = experiment.load(options.config, options.overrides or [], with_corpora=True)
-    several = options.processes > 1
-    with spawn_workers(options.processes, options.worker_arguments()) if several else nullcontext():
+    with spawn_workers(options.processes, options.worker_arguments()) if options.processes > 1 else nullcontext():
         with gc_paused():
             from nmt.workflows import train as workflow
 
