@@ -31,14 +31,12 @@ def command(arguments: Sequence[str], folder: Path) -> str:
 
 def assert_same(found: Any, expected: Any, place: str = "") -> None:
     """Texts and whole numbers exactly; other numbers as another machine or library may round them."""
+    if isinstance(expected, list):
+        found, expected = dict(enumerate(found)), dict(enumerate(expected))
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), place
         for key in expected:
             assert_same(found[key], expected[key], f"{place}/{key}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), place
-        for number, each in enumerate(expected):
-            assert_same(found[number], each, f"{place}/{number}")
     elif isinstance(expected, float):
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-4), place
     else:
@@ -51,19 +49,13 @@ def test_there_is_one_of_each_kind_for_each_format() -> None:
 
 
 @pytest.mark.parametrize("golden", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_an_old_run_gives_what_it_gave(golden: Path, tmp_path: Path) -> None:
-    expected = copy(golden, tmp_path / "copy")
-    found = measure(tmp_path / "copy", command)
-    assert set(found) == set(expected) - {"made_by", "links", "resumed"}
-    for name in found:
-        assert_same(found[name], expected[name], name)
-
-
-@pytest.mark.parametrize("golden", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_an_old_training_goes_on(golden: Path, tmp_path: Path) -> None:
+def test_an_old_run_gives_what_it_gave_and_goes_on(golden: Path, tmp_path: Path) -> None:
     """Its weights, optimizer, generators and place in the corpus make the next update's loss and gradient."""
     expected = copy(golden, tmp_path / "copy")
-    assert_same(resume(tmp_path / "copy", command), expected["resumed"])
+    del expected["made_by"], expected["links"]
+    resumed = expected.pop("resumed")
+    assert_same(measure(tmp_path / "copy", command), expected)
+    assert_same(resume(tmp_path / "copy", command), resumed)
     assert (tmp_path / "copy" / "run" / "latest").readlink().name == "step-00000601"
 
 
