@@ -25,7 +25,7 @@ def files_without_tests() -> Sequence[str]:
     for path, tree in TREES.items():
         file = path.relative_to(ROOT / "nmt")
         folder, stem = file.parent, file.stem.strip("_")
-        tests = [folder / f"test_{folder.name or 'nmt' if stem == 'init' else stem}.py"]
+        tests = [folder / f"test_{folder.name or 'nmt' if file.stem == '__init__' else stem}.py"]
         if len(file.parts) > 2:
             tests.append(folder.parent / f"test_{folder.name}.py")
         has_code = any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in tree.body)
@@ -54,7 +54,7 @@ def circles() -> Sequence[str]:
 
 
 @pytest.mark.parametrize(
-    ("violations", "limit"), [(files_without_tests, 82), (class_names_for_two_things, 0), (circles, 0)]
+    ("violations", "limit"), [(files_without_tests, 66), (class_names_for_two_things, 0), (circles, 0)]
 )
 def test_limits_of_violations_only_fall(violations: Callable[[], Sequence[str]], limit: int) -> None:
     found = violations()

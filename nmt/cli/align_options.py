@@ -50,6 +50,10 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+_OR_FOLDER = f", for {listed(_FOLDERS)} a folder" if _FOLDERS else ""
+_Rule = Literal[
+    "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
+]
 _aligned = partial(typer.Option, rich_help_panel="Input")
 _joined = partial(typer.Option, rich_help_panel="Two directions")
 _written = partial(typer.Option, rich_help_panel="Output")
@@ -66,13 +70,7 @@ class AlignmentOptions:
     """Their translations, to be aligned."""
     text: Annotated[bool, _aligned("--text")] = False
     """The lines are ordinary text: find its words and punctuation marks, and align these."""
-    symmetrize: Annotated[
-        Literal[
-            "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and", "soft-mean", "soft-product"
-        ]
-        | None,
-        _joined(metavar="METHOD"),
-    ] = None
+    symmetrize: Annotated[_Rule | None, _joined(metavar="METHOD")] = None
     """How both directions are joined: by their links (intersection, union, grow-diag, grow-diag-final,
     grow-diag-final-and), or by a threshold on the mean or product of their matrices (soft-mean, soft-product). Default:
     grow-diag-final-and."""
@@ -89,13 +87,7 @@ class AlignmentOptions:
         ),
     ] = None
     output: Annotated[
-        Path | None,
-        _written(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help=f"File to write{f', for {listed(_FOLDERS)} a folder' if _FOLDERS else ''}; default: stdout.",
-        ),
+        Path | None, _written("--output", "-o", metavar="PATH", help=f"File to write{_OR_FOLDER}; default: stdout.")
     ] = None
     base: Annotated[int | None, first_word(_written, "--base", "pharaoh, gold and tsv")] = None
     views: Annotated[

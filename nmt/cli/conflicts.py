@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from nmt.core.errors import InputError
 
@@ -16,7 +15,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Rule(ABC):
+class Rule:
     """Relates ``options`` to ``others``: fields of a command's dataclass, with spaces between. ``format_=png/svg``
     means one of these values, ``method!=attention`` any other value. The rule is active if one of ``options`` is given,
     and one of ``where``; if one of these is empty, it does not count. ``sentence`` may contain any field in braces, the
@@ -26,16 +25,14 @@ class Rule(ABC):
     others: str
     sentence: str
     where: str = ""
-
-    @abstractmethod
-    def is_broken(self, others: list[str]) -> bool:
-        """Returns True if the given ones of ``others`` break the rule."""
+    needs_others: ClassVar[bool]
+    """True if one of ``others`` must be given, and False if none may be."""
 
     def check(self, values: Any) -> None:
         """Raises InputError if the options of a command break the rule."""
         options, others = given_options(values, self.options), given_options(values, self.others)
         is_active = (options or not self.options) and (not self.where or given_options(values, self.where))
-        if is_active and self.is_broken(others):
+        if is_active and bool(others) != self.needs_others:
             raise InputError(
                 self.sentence.format(option=options[0] if options else "", others=", ".join(others), **vars(values))
             )
@@ -44,15 +41,13 @@ class Rule(ABC):
 class Needs(Rule):
     """A rule that one of the others must be given as well."""
 
-    def is_broken(self, others: list[str]) -> bool:
-        return not others
+    needs_others = True
 
 
 class Excludes(Rule):
     """A rule that none of the others may be given."""
 
-    def is_broken(self, others: list[str]) -> bool:
-        return bool(others)
+    needs_others = False
 
 
 def given_options(values: Any, conditions: str) -> list[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nmt.workflows.evaluate import Plot, Scoring
 
 _METRICS = plugins.entries("metrics")
+_METRICS_HELP = f"Also score by {', '.join(_METRICS)}; repeatable."
 
 _scores = partial(typer.Option, rich_help_panel="Scores")
 _links = partial(typer.Option, rich_help_panel="Word alignments, without a model")
@@ -46,10 +47,7 @@ class EvaluateOptions(ModelOptions):
     length_edges: Annotated[str | None, _scores(metavar="N,N,...")] = None
     """Largest number of source words of each bucket of --by-length. Default: 5,10,15,20,25,30."""
     metrics: Annotated[
-        list[str] | None,
-        _scores(
-            "--metric", metavar="NAME", help=f"Also score by {', '.join(_METRICS)}; repeatable.", hidden=not _METRICS
-        ),
+        list[str] | None, _scores("--metric", metavar="NAME", help=_METRICS_HELP, hidden=not _METRICS)
     ] = None
     lowercase: Annotated[bool, _scores("--lowercase")] = False
     """Ignore case in BLEU and chrF, as TER does."""
@@ -111,12 +109,9 @@ def evaluate(options: EvaluateOptions) -> None:
         from nmt.workflows.evaluate_alignment import evaluate_alignment
 
         evaluate_alignment(
-            options.alignment,
-            options.gold,
-            gold_base=options.gold_base or 0,
-            json=options.json,
+            options.alignment, options.gold, gold_base=options.gold_base or 0, json=options.json,
             base=options.alignment_base,
-        )
+        )  # fmt: skip
         return
     if options.hypothesis is None:
         check_model(options.model, options.changes, needs_language=options.source is not None)
@@ -125,11 +120,6 @@ def evaluate(options: EvaluateOptions) -> None:
         from nmt.workflows import evaluate as workflow
 
     workflow.evaluate(
-        load,
-        source=options.source,
-        reference=options.reference,
-        hypothesis=options.hypothesis,
-        scoring=options.scoring(),
-        plot=plot,
-        json=options.json,
-    )
+        load, source=options.source, reference=options.reference, hypothesis=options.hypothesis,
+        scoring=options.scoring(), plot=plot, json=options.json,
+    )  # fmt: skip

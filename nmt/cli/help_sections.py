@@ -26,8 +26,8 @@ def command_sections(
     found: dict[str, list[tuple[str, str]]] = {}
     for name, command in commands.items():
         try:
-            of_command = function(name)
-            text = cleandoc(getattr(of_command, "function", of_command).__doc__ or "")
+            command_function = function(name)
+            text = cleandoc(getattr(command_function, "function", command_function).__doc__ or "")
         except InputError as error:
             text = str(error)
         found.setdefault(command.group, []).append((name, " ".join(text.split("\n\n")[0].split())))
@@ -54,23 +54,20 @@ def describe(command: Any) -> None:
 def sections(command: Any, ctx: typer.Context) -> dict[str, list[tuple[str, str]]]:
     """Lists the titles, each with its parameters in the form of the command line, and their help."""
     found: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-    others: list[tuple[str, str]] = []
     for parameter in command.get_params(ctx):
         record = parameter.get_help_record(ctx)
         if record is None:
             continue
         title = getattr(parameter, "rich_help_panel", None)
-        if title is None and parameter.name.rstrip("_") in _INPUT_AND_OUTPUT:
-            title = "Input and output"
         if parameter.param_type_name == "argument":
-            found["Arguments"].append(record)
+            title = "Arguments"
         elif title is None:
-            others.append(record)
-        else:
-            found.setdefault(title, []).append(record)
+            title = "Input and output" if parameter.name.rstrip("_") in _INPUT_AND_OUTPUT else ""
+        found.setdefault(title, []).append(record)
     if command.pairs:
         found["Arguments"].append(("FILE FILE", _FILES))
     if "Machine" in found:
         found["Machine"] = found.pop("Machine")  # after the command's own options
+    others = found.pop("", [])
     found["Other options" if len(found) > 1 else "Options"] = others
     return {title: records for title, records in found.items() if records}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import nmt
+from nmt.cli.conflicts import Excludes
 from nmt.cli.options import Device, with_options
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -23,16 +24,8 @@ if TYPE_CHECKING:
     from nmt.experiment import Experiment
     from nmt.workflows.init_config import CorpusParts, Measure, Speed
 
-FILES = "Input files"
-_HELD = "Held-out pairs"
-
-
-def _file(option: str, *names: str, text: str, panel: str = FILES) -> object:
-    return typer.Option(option, *names, metavar="FILE", help=text, rich_help_panel=panel)
-
-
-def _count(option: str, text: str) -> object:
-    return typer.Option(option, metavar="N", min=0, help=text, rich_help_panel=_HELD)
+_file = partial(typer.Option, metavar="FILE", rich_help_panel="Input files")
+_count = partial(typer.Option, metavar="N", min=0, rich_help_panel="Held-out pairs")
 
 
 @dataclass(frozen=True)
@@ -41,18 +34,22 @@ class InitOptions:
 
     name: Annotated[str | None, typer.Argument(metavar="NAME")] = None
     """Name of the configuration NAME.yaml and of the run runs/NAME."""
-    source: Annotated[Path | None, _file("--source", "-s", text="Source sentences, one per line.")] = None
-    target: Annotated[Path | None, _file("--target", "-t", text="Their translations.")] = None
-    valid_source: Annotated[Path | None, _file("--valid-source", text="Source sentences to validate on.")] = None
-    valid_target: Annotated[Path | None, _file("--valid-target", text="Their translations.")] = None
-    test_source: Annotated[Path | None, _file("--test-source", text="Source sentences to test on.")] = None
-    test_target: Annotated[Path | None, _file("--test-target", text="Their translations.")] = None
-    valid_pairs: Annotated[
-        int | None, _count("--valid-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
-    ] = None
-    test_pairs: Annotated[
-        int | None, _count("--test-pairs", "Pairs to hold out; default: a twentieth of all, at most 1000. 0: none.")
-    ] = None
+    source: Annotated[Path | None, _file("--source", "-s")] = None
+    """Source sentences, one per line."""
+    target: Annotated[Path | None, _file("--target", "-t")] = None
+    """Their translations."""
+    valid_source: Annotated[Path | None, _file()] = None
+    """Source sentences to validate on."""
+    valid_target: Annotated[Path | None, _file()] = None
+    """Their translations."""
+    test_source: Annotated[Path | None, _file()] = None
+    """Source sentences to test on."""
+    test_target: Annotated[Path | None, _file()] = None
+    """Their translations."""
+    valid_pairs: Annotated[int | None, _count()] = None
+    """Pairs to hold out; default: a twentieth of all, at most 1000. 0: none."""
+    test_pairs: Annotated[int | None, _count()] = None
+    """Pairs to hold out; default: a twentieth of all, at most 1000. 0: none."""
     start_from: Annotated[str | None, typer.Option("--from", metavar="MODEL")] = None
     """Fine-tune this run at a lower learning rate."""
     seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1)] = 1
@@ -84,7 +81,12 @@ class InitOptions:
         return self.name, partial(CorpusParts, train, valid, test, self.valid_pairs, self.test_pairs)
 
 
-@with_options(InitOptions)
+CONFLICTS = (
+    Excludes("minutes", "no_time", "--minutes measures how long an update takes; leave out --no-time, or --minutes"),
+)  # fmt: skip
+
+
+@with_options(InitOptions, CONFLICTS)
 def init(options: InitOptions) -> None:
     """Write a configuration for your own sentence pairs.
 
@@ -92,8 +94,6 @@ def init(options: InitOptions) -> None:
     or test on, pairs are held out for this, and all parts are written to data/NAME. A NAME such as configs/mine writes
     configs/mine.yaml, for the run runs/mine. Nothing is overwritten."""
     minutes = options.minutes
-    if minutes is not None and options.no_time:
-        raise InputError("--minutes measures how long an update takes; leave out --no-time, or --minutes")
     is_timed = minutes is not None or not (options.no_time or log.verbosity() == log.Verbosity.QUIET)
     name, parts = options.parts()
     cuda, measure = _machine(options.device, minutes=minutes, is_timed=is_timed)
@@ -129,12 +129,10 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
     """Returns True if the model will train on CUDA, and the function that measures its training if this machine can run
     it."""
     cuda = _has_cuda(device)
-    if not is_timed:
-        return cuda, None
-    if cuda and not _has_cuda("auto"):
+    if is_timed and cuda and not _has_cuda("auto"):
         if minutes is not None:
             raise InputError("--minutes: no CUDA device is here to measure on; leave it out, or use --device cpu")
-        return cuda, None
+        is_timed = False
 
     def measure(experiment: Experiment, pairs: Sequence[tuple[str, str]]) -> Speed:
         with gc_paused():
@@ -143,7 +141,7 @@ def _machine(device: str, *, minutes: float | None, is_timed: bool) -> tuple[boo
             nmt.accelerate()
         return measure_training(experiment, pairs, device=device, threads=nmt.on_idle_cores)
 
-    return cuda, measure
+    return cuda, measure if is_timed else None
 
 
 def _has_cuda(device: str) -> bool:

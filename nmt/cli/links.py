@@ -58,8 +58,7 @@ def links(options: LinkOptions) -> Callable[[], object]:
     )
     reverse = None
     if options.reverse_links is not None:
-        reverse_file = LinkFile(options.reverse_links, options.links_base, options.target_first)
-        reverse = ReverseLinks(reverse_file, options.join)
+        reverse = ReverseLinks(LinkFile(options.reverse_links, options.links_base, options.target_first), options.join)
     first = LinkFile(options.links, options.links_base, options.target_first and reverse is None)
     return partial(write_links, first, reverse, requests or [AlignmentRequest(LINKS)], inputs, outputs)
 

@@ -74,17 +74,8 @@ LengthPenalty: TypeAlias = Annotated[
     search_option(
         "--length-penalty",
         metavar="X",
-        help="Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the "
-        "configuration's.",
-    ),
-]
-
-MaxLengthRatio: TypeAlias = Annotated[
-    float | None,
-    search_option(
-        "--max-length-ratio",
-        metavar="X",
-        help="Longest translation, as a multiple of the source's length in tokens. Default: the configuration's.",
+        help="Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: "
+        "the configuration's.",
     ),
 ]
 
@@ -117,7 +108,8 @@ class ModelOptions:
     to: To = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
-    max_length_ratio: MaxLengthRatio = None
+    max_length_ratio: Annotated[float | None, search_option(metavar="X")] = None
+    """Longest translation, as a multiple of the source's length in tokens. Default: the configuration's."""
     batch_tokens: BatchTokens = None
     device: Device = "auto"
     precision: UsePrecision = "auto"
@@ -156,7 +148,7 @@ class OptionsCommand(Generic[Options]):
         """The function for Typer. It returns the command with its options, ready for a call; options that break a rule
         are an InputError. ``additions`` are the classes of plug-ins (`nmt.plugins.Plugin`) and their distributions."""
         options: type[Any] = self.options
-        own = own_fields(options)
+        own = [field.name for field in fields(options) if field.name in vars(options)["__annotations__"]]
         names = [field.name for field in fields(options) if field.name not in own]
         first = names.index(vars(options)["after"]) + 1 if "after" in vars(options) else 0
         names[first:first] = own
@@ -196,11 +188,6 @@ class OptionsCommand(Generic[Options]):
         return parse
 
 
-def own_fields(options: type[Any]) -> list[str]:
-    """The fields of a dataclass that it does not inherit."""
-    return [field.name for field in fields(options) if field.name in vars(options)["__annotations__"]]
-
-
 def with_options(
     options: type[Options], conflicts: Sequence[Rule] = ()
 ) -> Callable[[Callable[[Options], Callable[[], object] | None]], OptionsCommand[Options]]:
@@ -219,8 +206,9 @@ def choices_help(choices: Mapping[str, Choice]) -> str:
 def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
     """Creates the option for links whose words are numbered from 0 or from 1; ``option`` creates it, like
     ``typer.Option``."""
-    text = f"Number of the first word of a sentence in {files}. Default: 0."
-    return option(name, metavar="0|1", min=0, max=1, help=text)
+    return option(
+        name, metavar="0|1", min=0, max=1, help=f"Number of the first word of a sentence in {files}. Default: 0."
+    )
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli import options
+from nmt.cli import options as common
 from nmt.core.memory import gc_paused
 
 
-def score(
-    source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE", help="Source sentences.")],
-    target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE", help="Their translations.")],
-    model: options.Model = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; default: stdout.")
-    ] = None,
-    format_: Annotated[
-        Literal["text", "tsv", "jsonl"],
-        typer.Option(
-            "--format",
-            help="text: the score. tsv: score, log-probability, number of subwords. jsonl: also of each subword.",
-        ),
-    ] = "text",
-    to: options.To = None,
-    length_penalty: options.LengthPenalty = None,
-    batch_tokens: options.BatchTokens = None,
-    device: options.Device = "auto",
-    precision: options.UsePrecision = "auto",
-    overrides: options.Overrides = None,
-) -> None:
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The options of `nmt score`."""
+
+    source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE")]
+    """Source sentences."""
+    target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE")]
+    """Their translations."""
+    model: common.Model = None
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
+    """File to write; default: stdout."""
+    format_: Annotated[Literal["text", "tsv", "jsonl"], typer.Option("--format")] = "text"
+    """text: the score. tsv: score, log-probability, number of subwords. jsonl: also of each subword."""
+    to: common.To = None
+    length_penalty: common.LengthPenalty = None
+    batch_tokens: common.BatchTokens = None
+    device: common.Device = "auto"
+    precision: common.UsePrecision = "auto"
+    overrides: common.Overrides = None
+
+
+@common.with_options(ScoreOptions)
+def score(options: ScoreOptions) -> None:
     """Score given translations: how probable the model finds them.
 
     Prints one line for each pair of lines. The score is the log-probability divided by the length penalty, by which
     the search ranks translations."""
-    changes = options.with_search(overrides, {"length_penalty": length_penalty, "batch_tokens": batch_tokens, "to": to})
-    options.check_model(model, changes, needs_language=True)
+    search = {key: getattr(options, key) for key in ("length_penalty", "batch_tokens", "to")}
+    changes = common.with_search(options.overrides, search)
+    common.check_model(options.model, changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import score as workflow
 
-    load = options.loader(model, changes, device=device, precision=precision)
-    workflow.score(load, source=source, target=target, output=output, format=format_)
+    load = common.loader(options.model, changes, device=options.device, precision=options.precision)
+    workflow.score(load, source=options.source, target=options.target, output=options.output, format=options.format_)

@@ -2,56 +2,45 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 import typer
 
 import nmt
-from nmt.cli.options import Config, Device, Overrides, Precision, machine_option
+from nmt.cli.options import Config, Device, Overrides, Precision, machine_option, with_options
 from nmt.core.memory import gc_paused
 
 _resuming = partial(typer.Option, rich_help_panel="Resuming")
 
-Processes = Annotated[
-    int,
-    machine_option(
-        "--processes",
-        metavar="N",
-        min=1,
-        help="Train with N processes on this machine. They share its cores; on CUDA, each uses one GPU.",
-    ),
-]
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The options of `nmt train`."""
+
+    config: Config
+    device: Device = "auto"
+    precision: Precision = "auto"
+    overrides: Overrides = None
+    processes: Annotated[int, machine_option(metavar="N", min=1)] = 1
+    """Train with N processes on this machine. They share its cores; on CUDA, each uses one GPU."""
+    skip_damaged: Annotated[bool, _resuming("--skip-damaged")] = False
+    """If the newest checkpoint is damaged, rename it and continue from the newest complete one."""
+    extend: Annotated[bool, _resuming("--extend")] = False
+    """Continue with another training.stopping.updates, and with the learning-rate schedule for that number."""
+
+    def worker_arguments(self) -> list[str]:
+        """The command line of the other processes on this machine."""
+        choices = [part for override in self.overrides or [] for part in ("--set", override)]
+        flags = ["--skip-damaged"] * self.skip_damaged + ["--extend"] * self.extend
+        machine = ["--device", self.device, "--precision", self.precision, "--quiet"]
+        return ["train", *choices, *machine, *flags, "--", str(self.config)]
 
 
-SkipDamaged = Annotated[
-    bool,
-    _resuming(
-        "--skip-damaged",
-        help="If the newest checkpoint is damaged, rename it and continue from the newest complete one.",
-    ),
-]
-
-
-Extend = Annotated[
-    bool,
-    _resuming(
-        "--extend",
-        help="Continue with another training.stopping.updates, and with the learning-rate schedule for that number.",
-    ),
-]
-
-
-def train(
-    config: Config,
-    device: Device = "auto",
-    precision: Precision = "auto",
-    overrides: Overrides = None,
-    processes: Processes = 1,
-    skip_damaged: SkipDamaged = False,
-    extend: Extend = False,
-) -> None:
+@with_options(TrainOptions)
+def train(options: TrainOptions) -> None:
     """Train a model, or resume its training.
 
     Prepares the corpus first if needed. If the run directory has a checkpoint, training continues from it. Ctrl-C
@@ -59,27 +48,15 @@ def train(
     Processes on several machines: see docs/train.md.
     """
     from nmt import experiment
+    from nmt.training.launch import spawn_workers
 
-    settings = experiment.load(config, overrides or [], with_corpora=True)
-    choices = [part for override in overrides or [] for part in ("--set", override)]
-    options = [*choices, "--device", device, "--precision", precision, "--quiet"]
-    options += ["--skip-damaged"] if skip_damaged else []
-    options += ["--extend"] if extend else []
-    others: AbstractContextManager[None] = nullcontext()
-    if processes > 1:
-        from nmt.training.launch import spawn_workers
-
-        others = spawn_workers(processes, ["train", *options, "--", str(config)])
-    with others:
+    settings = experiment.load(options.config, options.overrides or [], with_corpora=True)
+    with spawn_workers(options.processes, options.worker_arguments()) if options.processes > 1 else nullcontext():
         with gc_paused():
             from nmt.workflows import train as workflow
 
             nmt.accelerate()
         workflow.train(
-            settings,
-            device=device,
-            precision=precision,
-            skip_damaged=skip_damaged,
-            extend=extend,
-            threads=nmt.on_idle_cores,
-        )
+            settings, device=options.device, precision=options.precision, skip_damaged=options.skip_damaged,
+            extend=options.extend, threads=nmt.on_idle_cores,
+        )  # fmt: skip

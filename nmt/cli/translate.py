@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nmt import plugins
+from nmt.cli import options as common
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import (
-    ModelOptions,
-    check_model,
-    choices_help,
-    machine_option,
-    search_option,
-    with_options,
-    with_search,
-)
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 
@@ -38,14 +30,14 @@ _engines: Mapping[str, Choice] = plugins.entries("engines", ["nmt"])
 
 
 @dataclass(frozen=True)
-class TranslateOptions(ModelOptions):
+class TranslateOptions(common.ModelOptions):
     """The options of `nmt translate`."""
 
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE")] = None
     """Text to translate; default: stdin."""
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
     """File to write; default: stdout."""
-    n_best: Annotated[int | None, search_option(metavar="N", min=1)] = None
+    n_best: Annotated[int | None, common.search_option(metavar="N", min=1)] = None
     """Translations of each line; with --format tsv or jsonl."""
     sample: Annotated[bool, _drawn("--sample")] = False
     """Draw translations at random instead of searching for the most probable."""
@@ -65,7 +57,7 @@ class TranslateOptions(ModelOptions):
     """How translations begin, one line for each input line; blank: no prefix."""
     constraints: Annotated[Path | None, _text(metavar="FILE")] = None
     """Words or phrases, separated by tabs, that translations contain; one line for each input line."""
-    ensemble: Annotated[list[str] | None, search_option(metavar="MODEL")] = None
+    ensemble: Annotated[list[str] | None, common.search_option(metavar="MODEL")] = None
     """Another model that translates together with MODEL; repeatable."""
     replace_unknown: Annotated[bool, _text("--replace-unknown")] = False
     """Replace an unknown word of a translation by its source word."""
@@ -80,8 +72,8 @@ class TranslateOptions(ModelOptions):
     """tsv: line, rank, score, text. jsonl: one object for each line."""
     alignment: Annotated[bool, typer.Option("--alignment", rich_help_panel="Input and output")] = False
     """With --format jsonl: links and soft matrix of each translation."""
-    engine: Annotated[_Engine, machine_option(help=f"{choices_help(_engines)}.")] = "nmt"
-    workers: Annotated[int | None, machine_option(metavar="N", min=1, max=1024)] = None
+    engine: Annotated[_Engine, common.machine_option(help=f"{common.choices_help(_engines)}.")] = "nmt"
+    workers: Annotated[int | None, common.machine_option(metavar="N", min=1, max=1024)] = None
     """Processes with one thread each. Default: one, and for thousands of lines as many as threads."""
 
     @property
@@ -100,7 +92,7 @@ class TranslateOptions(ModelOptions):
             "markup": True if self.markup else None,
             "document": True if self.document else None,
         }
-        return with_search(super().changes, values)
+        return common.with_search(super().changes, values)
 
     def load(self) -> Loader:
         """Returns the function that loads the translator; a plug-in may add arguments to it."""
@@ -112,18 +104,10 @@ class TranslateOptions(ModelOptions):
             from nmt.workflows import translate as workflow
 
         workflow.translate(
-            self.model,
-            load,
-            input=self.input_,
-            output=self.output,
-            prefix=self.prefix,
-            constraints=self.constraints,
-            format=self.format_,
-            alignment=self.alignment,
-            engine=self.engine,
-            workers=self.workers,
+            self.model, load, input=self.input_, output=self.output, prefix=self.prefix, constraints=self.constraints,
+            format=self.format_, alignment=self.alignment, engine=self.engine, workers=self.workers,
             context=self.context,
-        )
+        )  # fmt: skip
 
 
 CONFLICTS = (
@@ -134,13 +118,13 @@ CONFLICTS = (
 )  # fmt: skip
 
 
-@with_options(TranslateOptions, CONFLICTS)
+@common.with_options(TranslateOptions, CONFLICTS)
 def translate(options: TranslateOptions) -> Callable[[], None]:
     """Translate text, line by line.
 
     Each input line is a sentence and gives one output line, or with --format tsv one line per translation."""
     try:
-        check_model(options.model, options.changes, needs_language=True)
+        common.check_model(options.model, options.changes, needs_language=True)
     except InputError:
         if options.model is not None:
             from nmt.cli.mistakes import refuse_text
@@ -148,7 +132,7 @@ def translate(options: TranslateOptions) -> Callable[[], None]:
             refuse_text(options.model)
         raise
     for other in options.ensemble or []:
-        check_model(other, [])
+        common.check_model(other, [])
     load = options.load()
     limit_caches_for_translation()
     return partial(options.run, load)

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.runs import in_process
+from tests.workflows.runs import Command
 
 COMPARE = "--compare prints a report on all methods, between words; leave out "
+OF_ALIGNMENTS = (
+    "--method gradient", "--format pharaoh", "--level word", "--output x", "--base 1", "--lexicon x",
+    "--choose-heads entropy", "--view attention",
+)  # fmt: skip
 LEXICON = "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"
 SAME = "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
 JOINED = "--symmetrize and --threshold join two models; give --reverse as well"
@@ -31,13 +35,7 @@ VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient,
         ("-t t --reverse-to de", "--reverse-to is the target language of --reverse; give --reverse as well"),
         # methods and heads
         ("-t t --json", "--json is for the report of --compare; add --compare, or use --format jsonl"),
-        ("-t t --compare --method gradient", f"{COMPARE}--method"),
-        ("-t t --compare --format pharaoh", f"{COMPARE}--format"),
-        ("-t t --compare --level word", f"{COMPARE}--level"),
-        ("-t t --compare --output x", f"{COMPARE}--output"),
-        ("-t t --compare --base 1", f"{COMPARE}--base"),
-        ("-t t --compare --lexicon x", f"{COMPARE}--lexicon"),
-        ("-t t --compare --choose-heads entropy", f"{COMPARE}--choose-heads"),
+        *((f"-t t --compare {option}", f"{COMPARE}{option.split()[0]}") for option in OF_ALIGNMENTS),
         ("-t t --raw", "--raw: is of gradients; add --method gradient"),
         ("-t t --signed --method gradient",
          "--signed: only products have a sign; add --method input-x-gradient"),
@@ -62,7 +60,6 @@ VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient,
         ("-t t --format html -o x --view atention", f"--view atention: 'atention' is not a method; {VIEWS}"),
         ("-t t --format html -o x --view forward:attention",
          "--view forward:attention: is of one of two models; give --reverse as well"),
-        ("-t t --compare --view attention", f"{COMPARE}--view"),
         # reports
         ("-t t --min-count 2", LEXICON),
         ("-t t --suspects x --lowercase", LEXICON),
@@ -79,10 +76,10 @@ VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient,
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_before_a_model_is_loaded(
-    arguments: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: str, message: str, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert in_process(capsys, "align")("run", "-s", "s", *arguments.split()).error == message
+    assert run("align", "run", "-s", "s", *arguments.split()).error == message
     assert not [*tmp_path.iterdir()]
 
 
@@ -100,16 +97,10 @@ def test_mistakes_are_one_line_before_a_model_is_loaded(
     ],
 )  # fmt: skip
 def test_mistakes_beside_a_model(
-    trained: Path,
-    arguments: str,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    trained: Path, arguments: str, message: str, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("s", "t"):
         Path(name).write_text("eins\n")
-    align = in_process(capsys, "align")
-    assert align(trained / "run", "-s", "s", "-t", "t", *arguments.split()).error == message
+    assert run("align", trained / "run", "-s", "s", "-t", "t", *arguments.split()).error == message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "t"]

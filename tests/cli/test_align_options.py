@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nmt.cli.align_options import AlignmentOptions, listed
-from tests.workflows.runs import in_process
+from tests.workflows.runs import Command
 
 
 @pytest.mark.parametrize("command", ["align", "links"])
@@ -24,16 +24,12 @@ from tests.workflows.runs import in_process
         ("-s s -t t --view links", "--view chooses what --format html shows; add that, or leave out --view"),
     ],
 )  # fmt: skip
-def test_mistakes(command: str, arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_process(capsys, command)("x", *arguments.split()).error == message
+def test_mistakes(command: str, arguments: str, message: str, run: Command) -> None:
+    assert run(command, "x", *arguments.split()).error == message
 
 
 def test_reports_alone_leave_links_unwritten() -> None:
     assert AlignmentOptions().outputs.writer is not None
     assert (AlignmentOptions(format_="svg").outputs.pictures, AlignmentOptions().outputs.pictures) == (True, False)
-    assert [listed(["a", "b", "c"]), listed(["a", "b"], "or"), listed(["a"]), listed([])] == [
-        "a, b and c",
-        "a or b",
-        "a",
-        "",
-    ]
+    lists = [listed(["a", "b", "c"]), listed(["a", "b"], "or"), listed(["a"]), listed([])]
+    assert lists == ["a, b and c", "a or b", "a", ""]

@@ -29,12 +29,8 @@ def test_bash_completes_commands_options_choices_and_keys(tmp_path: Path) -> Non
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nmt "$@"\n')
     program.chmod(0o755)
     # Typer asks the parent process which shell it is, and is told instead.
-    environment = {
-        "PATH": f"{tmp_path}:/usr/bin:/bin",
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(tmp_path),
-        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
-    }
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    environment["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
     done = subprocess.run(["bash", "-c", ASK], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [

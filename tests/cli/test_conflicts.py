@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from nmt import plugins
-from nmt.cli import align, evaluate, links, translate
+from nmt.cli import align, average, config, evaluate, links, translate
 from nmt.cli.app import build_command
 from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
 from nmt.core.errors import InputError
 
 TABLES = [
-    pytest.param("align", align.AlignOptions, align.ALIGN_CONFLICTS, id="align"),
-    pytest.param("links", links.LinkOptions, links.LINK_CONFLICTS, id="links"),
-    pytest.param("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS, id="evaluate"),
-    pytest.param("translate", translate.TranslateOptions, translate.CONFLICTS, id="translate"),
+    ("align", align.AlignOptions, align.ALIGN_CONFLICTS),
+    ("average", average.AverageOptions, average.CONFLICTS),
+    ("config", config.ConfigOptions, config.CONFLICTS),
+    ("evaluate", evaluate.EvaluateOptions, evaluate.CONFLICTS),
+    ("links", links.LinkOptions, links.LINK_CONFLICTS),
+    ("translate", translate.TranslateOptions, translate.CONFLICTS),
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.links import renamed
-from tests.workflows.runs import in_process
+from tests.workflows.runs import Command
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ from tests.workflows.runs import in_process
          "--output, --lexicon and --terms: two of them are the same file; give each its own"),
     ],
 )  # fmt: skip
-def test_mistakes(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_process(capsys, "links")(*arguments.split()).error == message
+def test_mistakes(arguments: str, message: str, run: Command) -> None:
+    assert run("links", *arguments.split()).error == message
     assert not Path("out").exists()
 
 
@@ -54,13 +54,11 @@ def test_the_old_spelling_names_the_new_command(
     assert capsys.readouterr().err == warning
 
 
-def test_the_old_spelling_writes_the_same_links(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_old_spelling_writes_the_same_links(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in (("s", "eins zwei\n"), ("t", "one two\n"), ("f", "0-0\n"), ("b", "0-0 1-1\n")):
         Path(name).write_text(text)
-    run, given = in_process(capsys), ("--reverse-links", "b", "--format", "gold")
+    given = ("--reverse-links", "b", "--format", "gold")
     for pair in (("-s", "s", "-t", "t"), ("s", "t")):
         assert run("links", "f", *pair, *given) == (0, "0-0 1p1\n", "")
         assert run("align", "--links", "f", *pair, *given) == (0, "0-0 1p1\n", WARNING)

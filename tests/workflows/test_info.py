@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,8 @@ import pytest
 
 import nmt as package
 from nmt.models.names import part_of
-from tests.workflows.runs import Command, in_process, nmt
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def info(capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys, "info")
+from nmt.workflows.info import inspect, text
+from tests.workflows.runs import measured, nmt
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +21,10 @@ def run(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the shared run, with an average and what other commands would leave."""
     run = tmp_path_factory.mktemp("info") / "run"
     shutil.copytree(trained / "run", run, symlinks=True)
-    more = nmt("train", trained / "config.yaml", "--set", f"run={run}", "--set", "training.stopping.updates=4",
-               "--set", "training.average=2", "--precision", "float32", folder=trained)  # fmt: skip
+    changes = [
+        part for each in (f"run={run}", "training.stopping.updates=4", "training.average=2") for part in ("--set", each)
+    ]
+    more = nmt("train", trained / "config.yaml", *changes, "--precision", "float32", folder=trained)
     assert more.returncode == 0, more.stderr.decode()
     for name in ("aligner.safetensors", "alignment_layer.safetensors"):
         (run / name).touch()
@@ -38,72 +33,66 @@ def run(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def told(info: Command, *arguments: str | Path) -> Any:
-    done = info(*arguments, "--json")
-    assert (done.code, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+def tree(run: Path) -> Any:
+    return json.loads(json.dumps(asdict(inspect(str(run)))))
 
 
-def test_the_parts_are_those_of_the_model(run: Path, info: Command) -> None:
-    found = told(info, run)
+FIGURES = ("loss", "perplexity", "accuracy", "bleu", "chrf")
+
+
+def test_the_parts_are_those_of_the_model(run: Path) -> None:
+    found = tree(run)
     model = package.load(run, device="cpu").trained.model
-    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    assert found["parameters"] == sum(sizes.values())
-    assert sum(part["parameters"] for part in found["parts"]) == found["parameters"]
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     shares = {part["name"]: part["parameters"] for part in found["parts"]}
+    assert found["parameters"] == parameters == sum(shares.values())
     assert list(shares) == ["embedding", "encoder", "attention", "decoder", "output"]
     assert shares["embedding"] == 2 * 60 * 16
     assert shares["encoder"] == 2 * 4 * (12 * 16 + 12 * 12 + 2 * 12)  # both directions of an LSTM
     assert found["vocabulary"] == {"kind": "bpe", "given": None, "joint": True, "source": 60, "target": 60}
-    assert found["bytes"] == (run / "best" / "model.safetensors").stat().st_size
-    assert found["format"] == "F32"
+    assert (found["bytes"], found["format"]) == ((run / "best" / "model.safetensors").stat().st_size, "F32")
 
 
-def test_what_was_trained_is_what_the_files_tell(run: Path, info: Command) -> None:
-    found = told(info, run)
-    figures = {
-        line["update"]: {name: line[name] for name in ("loss", "perplexity", "accuracy", "bleu", "chrf")}
-        for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-        if line["kind"] == "valid"
-    }
+def test_what_was_trained_is_what_the_files_tell(run: Path) -> None:
+    found = tree(run)
+    figures = {line["update"]: {name: line[name] for name in FIGURES} for line in measured(run, "valid")}
     by_name = {each["name"]: each for each in found["checkpoints"]}
     assert sorted(figures) == [2, 4]
-    assert by_name["step-00000002"]["figures"] == figures[2]
-    assert by_name["step-00000004"]["figures"] == figures[4]
-    assert by_name["step-00000004"]["links"] == ["best", "latest"]
+    last = by_name["step-00000004"]
+    assert (by_name["step-00000002"]["figures"], last["figures"]) == (figures[2], figures[4])
+    assert (found["best"], last["links"]) == (last, ["best", "latest"])
     average = by_name[(run / "averaged").resolve().name]
     assert (average["links"], average["update"]) == (["averaged"], 4)
-    state = json.loads((run / "best" / "state.json").read_text())
-    assert found["training"]["updates"] == state["position"]["update"] == 4
-    assert found["training"]["target_tokens"] == state["position"]["tokens"]
-    assert found["training"]["seconds"] == state["position"]["seconds"]
-    assert found["best"] == by_name["step-00000004"]
-    assert found["corpus"]["kept"] == 60
-    assert (found["corpus"]["valid"], found["corpus"]["languages"]) == (10, ["de", "en"])
+    position = json.loads((run / "best" / "state.json").read_text())["position"]
+    training, corpus = found["training"], found["corpus"]
+    assert training["updates"] == position["update"] == 4
+    assert (training["target_tokens"], training["seconds"]) == (position["tokens"], position["seconds"])
+    assert training["written"].endswith("+00:00")
+    assert (corpus["kept"], corpus["valid"], corpus["languages"]) == (60, 10, ["de", "en"])
     assert found["files"] == ["aligner.safetensors", "alignment_layer.safetensors"]
     assert found["exported"] == [{"format": "onnx", "checkpoint": "step-00000002"}]
-    assert found["training"]["written"].endswith("+00:00")
 
 
-def test_a_checkpoint_is_named_in_the_commands_unless_the_run_stands_for_it(run: Path, info: Command) -> None:
-    assert f"nmt translate {run} < FILE" in info(run).stdout
-    assert f"nmt translate {run} < FILE" in info(run / "latest").stdout
-    assert f"nmt translate {run}/averaged < FILE" in info(run / "averaged").stdout
+def page(run: Path) -> str:
+    return text(inspect(str(run)))
+
+
+def test_a_checkpoint_is_named_in_the_commands_unless_the_run_stands_for_it(run: Path) -> None:
     other = run / "checkpoints" / "step-00000002"
-    assert f"nmt translate {other} < FILE" in info(other).stdout
-    assert f"nmt align {run} --source FILE --target FILE --method trained" in info(run).stdout
-    page = info(run / "averaged").stdout
-    assert "training 4 updates, written " in page
-    assert "source → embedding → encoder → attention → decoder → output → target" in page
+    for given, named in ((run, run), (run / "latest", run), (run / "averaged", run / "averaged"), (other, other)):
+        assert f"nmt translate {named} < FILE" in page(given)
+    assert f"nmt align {run} --source FILE --target FILE --method trained" in page(run)
+    assert "training 4 updates, written " in page(run / "averaged")
+    assert "source → embedding → encoder → attention → decoder → output → target" in page(run)
 
 
-def test_figures_that_are_shown_stand_in_their_columns(run: Path, info: Command) -> None:
-    lines = info(run).stdout.splitlines()
+def test_figures_that_are_shown_stand_in_their_columns(run: Path) -> None:
+    lines = page(run).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("checkpoints"))
     head, *rows = lines[start : lines.index("", start)]
-    assert head.split() == ["checkpoints", "loss", "perplexity", "accuracy", "bleu", "chrf"]
+    assert head.split() == ["checkpoints", *FIGURES]
     assert [row.split()[0] for row in rows[:2]] == ["step-00000002", "step-00000004"]
-    ends = [head.index(name) + len(name) for name in ("loss", "perplexity", "accuracy", "bleu", "chrf")]
+    ends = [head.index(name) + len(name) for name in FIGURES]
     for row in rows:
         assert all(row[end - 1].isdigit() and row[end : end + 1] in ("", " ") for end in ends)
 
@@ -123,51 +112,10 @@ def test_parameters_belong_to_parts(parameter: str, part: str) -> None:
     assert part_of(parameter) == part
 
 
-def test_it_needs_no_torch(run: Path) -> None:
-    program = "import sys; from nmt.workflows.info import inspect; inspect(sys.argv[1]); print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(run)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
-
-
-def damaged(run: Path, folder: Path, name: str, data: bytes) -> Path:
-    copy = folder / "copy"
-    shutil.copytree(run, copy, symlinks=True)
-    (copy / name).write_bytes(data)
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("best/model.safetensors", b"nothing", "best/model.safetensors: unreadable checkpoint"),
-        ("best/state.json", b"[]", "best/state.json: unreadable checkpoint"),
-        ("best/state.json", b'{"position": {}}', "best/state.json: unreadable checkpoint"),
-        ("metrics.jsonl", b"x\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
-        ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
-        ("config.yaml", b"rnu: x\ndata: {train: {pairs: x}}\n", "config.yaml:1: rnu: unknown key"),
-    ],
-)
-def test_what_is_damaged_is_named(
-    run: Path, tmp_path: Path, info: Command, name: str, data: bytes, message: str
-) -> None:
-    copy = damaged(run, tmp_path, name, data)
-    assert info(copy).error.startswith(f"{copy}/{message}")
-
-
-def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Path, info: Command) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(run, copy, symlinks=True, ignore=shutil.ignore_patterns("prepared", "metrics.jsonl"))
-    found = told(info, copy)
-    assert found["corpus"]["pairs"] is None
-    assert found["corpus"]["files"] == ["train.de + train.en"]
+def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Path) -> None:
+    missing = shutil.ignore_patterns("prepared", "metrics.jsonl")
+    copy = shutil.copytree(run, tmp_path / "copy", symlinks=True, ignore=missing)
+    found = tree(copy)
+    assert (found["corpus"]["pairs"], found["corpus"]["files"]) == (None, ["train.de + train.en"])
     assert found["checkpoints"][0]["figures"] == {}
-    assert "corpus   train.de + train.en" in info(copy).stdout.splitlines()
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path, info: Command) -> None:
-    assert info(tmp_path).error == f"{tmp_path}: is neither a run directory (it has no config.yaml) nor a checkpoint"
-    assert info(tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"
+    assert "corpus   train.de + train.en" in page(copy).splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -40,7 +41,7 @@ from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
 from nmt.workflows.align_models import Reverse
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, Command, in_process, write_corpus
+from tests.workflows.runs import CONFIG, Command, in_process, measured, place
 
 CORPORA = """\
   train:
@@ -55,9 +56,17 @@ CORPORA = """\
 """
 
 
+def lines_of(path: str | Path) -> list[str]:
+    return Path(path).read_text(encoding="utf-8").splitlines()
+
+
+def texts(translations: Iterable[Any]) -> list[str]:
+    return [each.text for each in translations]
+
+
 def config_text(corpora: str = CORPORA, **replaced: str) -> str:
     head, _, rest = CONFIG.partition("  train:")
-    text = head + corpora + "  subwords:" + rest.partition("  subwords:")[2]
+    text = f"{head}{corpora}  subwords:{rest.partition('  subwords:')[2]}"
     text = text.replace("every: 2, metric: loss", "every: 2, first: 1").replace("log_every: 1", "snapshots: 12")
     for old, new in replaced.items():
         assert old in text
@@ -68,9 +77,7 @@ def config_text(corpora: str = CORPORA, **replaced: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus and a run of two updates in both directions. Read it only."""
-    folder = tmp_path_factory.mktemp("languages")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(config_text())
+    folder = place(tmp_path_factory.mktemp("languages"), config_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         train(experiments.load(Path("config.yaml")), precision="float32")
@@ -119,9 +126,8 @@ def test_a_language_must_be_chosen_and_be_one_of_the_model(command: list[str], n
 
 
 def test_other_commands_refuse_an_unknown_language(nmt: Command, trained: Path) -> None:
-    assert nmt("report", "run", "--to", "fr").error == "--to fr: run translates into de, en"
-    assert nmt("serve", "run", "--to", "fr").error == "--to fr: run translates into de, en"
-    assert nmt("evaluate", "run", "--to", "fr").error == "--to fr: run translates into de, en"
+    for command in ("report", "serve", "evaluate"):
+        assert nmt(command, "run", "--to", "fr").error == "--to fr: run translates into de, en"
     run = trained / "run"
     says = f"--to en: {run} was trained on corpora without languages; leave it out"
     assert nmt("translate", run, "--to", "en", "--input", "test.de").error == says
@@ -131,35 +137,25 @@ def test_other_commands_refuse_an_unknown_language(nmt: Command, trained: Path) 
     assert "of the same run as the forward model" in nmt(*reverse, "--reverse-to", "en").error
 
 
-def test_the_command_line_translates_into_the_language(nmt: Command, here: Path) -> None:
-    outputs = {}
-    for to in ("de", "en"):
-        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--format", "tsv", "--precision", "float32")
-        assert done.code == 0, done.stderr
-        outputs[to] = done.stdout
-        loaded = library.load("run", target_language=to, precision="float32").translate(
-            Path("test.de").read_text().splitlines()
-        )
-        assert [line.split("\t")[3] for line in done.stdout.splitlines()] == [each.text for each in loaded]
-    assert outputs["de"] != outputs["en"]
-
-
 @pytest.mark.parametrize("odd", [">>fr<<", "1", "null", "~", "true", "[a]", "{", "'", "a: b", "", "\x1b[31m"])
 def test_the_language_is_text_whatever_it_looks_like(odd: str, nmt: Command) -> None:
     shown = odd.replace("\x1b", "\\x1b")
-    assert (
-        nmt("translate", "run", "--input", "test.de", "--to", odd).error == f"--to {shown}: run translates into de, en"
-    )
+    error = nmt("translate", "run", "--input", "test.de", "--to", odd).error
+    assert error == f"--to {shown}: run translates into de, en"
 
 
-def test_a_language_may_be_written_as_opus_mt_does(nmt: Command, here: Path, translator: Translator) -> None:
-    texts = {to: nmt("translate", "run", "--input", "test.de", "--to", to).stdout for to in ("en", ">>en<<", "de")}
-    assert texts["en"] == texts[">>en<<"] != texts["de"]
-    assert (
-        library.load("run", target_language=">>de<<").search.to
-        == translator.to(target_language=">>de<<").search.to
-        == "de"
-    )
+def test_the_command_line_translates_into_the_language(nmt: Command, here: Path, translator: Translator) -> None:
+    """It may be written as OPUS-MT does."""
+    found = {}
+    for to in ("de", "en", ">>en<<"):
+        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--precision", "float32")
+        assert done.code == 0, done.stderr
+        found[to] = done.stdout.splitlines()
+        loaded = library.load("run", target_language=to, precision="float32")
+        assert found[to] == texts(loaded.translate(lines_of("test.de")))
+        assert f">>{loaded.search.to}<<" in (to, f">>{to}<<")
+        assert translator.to(target_language=to).search.to == loaded.search.to
+    assert found["de"] != found["en"]
     TranslatorEngine(translator).check(RequestOptions(to=">>en<<"))
 
 
@@ -179,20 +175,22 @@ def test_a_model_of_several_languages_translates_back(nmt: Command, here: Path, 
     text = ("--target-text", tmp_path / "mono.en", "--output", tmp_path / "made")
     done = nmt("augment", config, "--reverse", "run", *text)
     assert done.code == 0, done.stderr
-    (source,) = (tmp_path / "made" / "pairs" / "back-translation.de").read_text().splitlines()
+    (source,) = lines_of(tmp_path / "made/pairs/back-translation.de")
     into_german = library.load("run", target_language="de").translate("three cats").text
     assert source == f"<BT> {' '.join(into_german.split())}"
 
 
 def test_python_chooses_a_language_by_name(translator: Translator) -> None:
-    with pytest.raises(InputError, match="translates into de, en: choose one with target_language='LANGUAGE'"):
-        translator.translate("der Hund")
-    with pytest.raises(InputError, match="target_language='fr': .*translates into de, en"):
-        translator.to(target_language="fr")
-    with pytest.raises(InputError, match=r"device='en': is a language; write to\(target_language='en'\)"):
-        translator.to("en")
-    with pytest.raises(InputError, match="target_language='fr': .*translates into de, en"):
-        library.load(translator.trained.checkpoint, target_language="fr")
+    unknown = "target_language='fr': .*translates into de, en"
+    faults: list[tuple[Callable[[], object], str]] = [
+        (lambda: translator.translate("der Hund"), "into de, en: choose one with target_language='LANGUAGE'"),
+        (lambda: translator.to(target_language="fr"), unknown),
+        (lambda: translator.to("en"), r"device='en': is a language; write to\(target_language='en'\)"),
+        (lambda: library.load(translator.trained.checkpoint, target_language="fr"), unknown),
+    ]
+    for wrong, message in faults:
+        with pytest.raises(InputError, match=message):
+            wrong()
     english = translator.to(target_language="en")
     assert english.trained.model is translator.trained.model
     assert english.to() is english
@@ -201,20 +199,19 @@ def test_python_chooses_a_language_by_name(translator: Translator) -> None:
 
 def test_the_model_reads_the_token_first(translator: Translator) -> None:
     """The search and the scores are those of ids that a caller puts together himself."""
-    texts, targets = ["Hund und Katze.", "eins zwei drei"], ["dog and cat.", "one two three"]
+    lines, targets = ["Hund und Katze.", "eins zwei drei"], ["dog and cat.", "one two three"]
     tokenizers, trained = translator.trained.tokenizers, translator.trained
     found = {}
     for to, token in tokenizers.source.languages.items():
         own = translator.to(target_language=to)
-        sources = [[token, *tokenizers.source.encode(text)] for text in texts]
+        sources = [[token, *tokenizers.source.encode(text)] for text in lines]
         expected = translator.engine.translate_ids(sources, translator.search)
-        found[to] = [(each.text, each.score) for each in own.translate(texts)]
+        found[to] = [(each.text, each.score) for each in own.translate(lines)]
         assert found[to] == [(tokenizers.target.detokenize(best.tokens), best.score) for best, *_ in expected]
         references = [tokenizers.target.encode(text) for text in targets]
         log_probs = token_log_probs(trained.model, sources, references, trained.compute, batch_tokens=1000)
-        assert [each.log_prob for each in own.score(texts, targets)] == [
-            float(np.sum(each, dtype=np.float64)) for each in log_probs
-        ]
+        sums = [float(np.sum(each, dtype=np.float64)) for each in log_probs]
+        assert [each.log_prob for each in own.score(lines, targets)] == sums
     assert found["de"] != found["en"]
 
 
@@ -226,25 +223,19 @@ def test_the_model_reads_the_token_first(translator: Translator) -> None:
     ],
 )  # fmt: skip
 def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    own, trained, request = (
-        translator.to(target_language="en"),
-        translator.trained,
-        AlignmentRequest(method, magnitude=magnitude),
-    )
+    own, trained = translator.to(target_language="en"), translator.trained
+    request = AlignmentRequest(method, magnitude=magnitude)
     source, target = "Hund und Katze.", "dog and cat."
     (alignment,) = own.aligner.align([request], [source], [target], level="subword")[request]
     ids = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
     assert alignment.weights_TS.shape == (len(ids[1][0]) + 1, len(ids[0][0]) + 1)
     assert len(alignment.source_tokens) == alignment.weights_TS.shape[1]
     with_token = [[trained.tokenizers.source.languages["en"], *ids[0][0]]]
+    given = (trained.model, with_token, ids[1], trained.compute)
     if "attention" in method:
-        ((whole_TS,),) = forced_weights(
-            trained.model, with_token, ids[1], trained.compute, batch_tokens=1000, shifted=method != "attention"
-        )
+        ((whole_TS,),) = forced_weights(*given, batch_tokens=1000, shifted=method != "attention")
     else:
-        ((whole_TS,),) = gradient_weights(
-            trained.model, with_token, ids[1], trained.compute, requests=[request], batch_tokens=1000
-        )
+        ((whole_TS,),) = gradient_weights(*given, requests=[request], batch_tokens=1000)
     expected_TS = whole_TS[:, 1:].astype(np.float64)
     if magnitude == "relative":
         expected_TS /= expected_TS.sum(axis=1, keepdims=True)
@@ -280,11 +271,8 @@ def test_the_token_is_read_before_the_first_word(translator: Translator) -> None
     starts = [piece.startswith("\u2581") for piece in tokenizer.pieces(ids[1:-1])]
     words = np.cumsum(starts)
     assert memory.word_BS[0].tolist() == [1, *words.tolist(), words[-1]]
-    texts = ["Hund und Katze.", "eins zwei drei"]
-    greedy = translator.to(target_language="en").translate(texts, beam=1)
-    assert [each.text for each in waiting(translator.to(target_language="en"), 50).translate(texts)] == [
-        each.text for each in greedy
-    ]
+    lines, english = ["Hund und Katze.", "eins zwei drei"], translator.to(target_language="en")
+    assert texts(waiting(english, 50).translate(lines)) == texts(english.translate(lines, beam=1))
 
 
 def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:
@@ -314,26 +302,21 @@ def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, tra
 
 
 def test_validation_measures_each_direction(here: Path) -> None:
-    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    (*_, last) = [line for line in lines if line["kind"] == "valid"]
+    (*_, last) = measured("run", "valid")
     loaded = library.load("run/latest", precision="float32", overrides=["search.beam=1"])
-    for direction, to in (("de-en", "en"), ("en-de", "de")):
-        sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
-        hypotheses = [each.text for each in loaded.to(target_language=to).translate(sources)]
-        for score in scores(hypotheses, references, metrics=("bleu", "chrf")):
-            assert last[f"{score.name[:4].lower()} {direction}"] == pytest.approx(score.value, rel=1e-4)
+    predictions = []
+    for source, to in (("de", "en"), ("en", "de")):
+        sources, references = lines_of(f"valid.{source}"), lines_of(f"valid.{to}")
+        own = loaded.to(target_language=to)
+        for score in scores(texts(own.translate(sources)), references, metrics=("bleu", "chrf")):
+            assert last[f"{score.name[:4].lower()} {source}-{to}"] == pytest.approx(score.value, rel=1e-4)
+        predictions.append(own.predict(sources, references))
     for name in ("bleu", "chrf"):
         assert last[name] == pytest.approx((last[f"{name} de-en"] + last[f"{name} en-de"]) / 2, rel=1e-4)
-    predictions = [
-        loaded.to(target_language=to).predict(
-            Path(f"valid.{source}").read_text().splitlines(), Path(f"valid.{to}").read_text().splitlines()
-        )
-        for source, to in (("de", "en"), ("en", "de"))
-    ]
     tokens = sum(each.tokens for each in predictions)
     assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
     (*_, (_, snapshot)) = snapshot_paths(Path("run"))
-    noted = [json.loads(line) for line in snapshot.read_text().splitlines()]
+    noted = list(map(json.loads, lines_of(snapshot)))
     assert len(noted) == 12
     assert not any("<2" in token for line in noted for token in line["source_tokens"])
 
@@ -357,28 +340,22 @@ def test_info_and_report_name_the_languages(nmt: Command, tmp_path: Path) -> Non
     assert "de → en, en → de" in page
 
 
-def test_a_server_takes_the_language_of_each_request(translator: Translator) -> None:
+def test_a_server_takes_the_language_of_each_request(here: Path, translator: Translator) -> None:
     engine = TranslatorEngine(translator)
-    assert (engine.targets, engine.languages) == (("de", "en"), None)
-    assert TranslatorEngine(translator.to(target_language="en")).targets == ("en", "de")
+    english = TranslatorEngine(translator.to(target_language="en"))
+    assert (engine.targets, engine.languages, english.targets) == (("de", "en"), None, ("en", "de"))
     with pytest.raises(InputError, match="^to: is missing; choose one of de, en$"):
         engine.check(RequestOptions())
     with pytest.raises(InputError, match="^to: this model does not translate into 'fr'; choose one of de, en$"):
         engine.check(RequestOptions(to="fr"))
-    TranslatorEngine(translator.to(target_language="en")).check(RequestOptions())
+    english.check(RequestOptions())
     for to in engine.targets:
         engine.check(RequestOptions(to=to))
         (answer,) = engine.answer(["Hund und Katze."], RequestOptions(to=to), lambda: None)
-        assert (
-            answer.tree["translations"][0]["text"]
-            == translator.to(target_language=to).translate("Hund und Katze.").text
-        )
-
-
-def test_an_export_is_compared_on_sources_with_the_token(here: Path, translator: Translator) -> None:
-    sample = _sample(translator.trained)
-    assert len(sample) == 10
-    assert {source[0] for source in sample} == {translator.trained.tokenizers.source.languages["en"]}
+        translation = translator.to(target_language=to).translate("Hund und Katze.")
+        assert answer.tree["translations"][0]["text"] == translation.text
+    sample = _sample(translator.trained)  # on which an export is compared
+    assert [source[0] for source in sample] == [translator.trained.tokenizers.source.languages["en"]] * 10
 
 
 @pytest.mark.parametrize(("corpora", "has"), [(CORPORA, "de, en"), ("  train: {pairs: a}\n", "no named language")])
@@ -394,8 +371,8 @@ def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Pa
     text = config_text(corpora, **{"run: run": f"run: {tmp_path}/run", "snapshots: 12": "snapshots: 0"})
     (tmp_path / "config.yaml").write_text(text)
     train(experiments.load(tmp_path / "config.yaml", with_corpora=True), precision="float32")
-    assert nmt("translate", tmp_path / "run", "--input", "test.de").code == 0
-    assert nmt("translate", tmp_path / "run", "--to", "en", "--input", "test.de").code == 0
+    for to in ([], ["--to", "en"]):
+        assert nmt("translate", tmp_path / "run", *to, "--input", "test.de").code == 0
     tuned = nmt("init", "tuned", *PAIRS, "--from", tmp_path / "run", "--no-time")  # would read no language
     assert tuned.error.startswith(f"--from {tmp_path}/run: reads languages or previous sentences; copy its config")
 
@@ -405,13 +382,10 @@ def test_a_run_with_another_vocabulary_keeps_the_rows_of_its_pieces(
     joint: bool, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A new direction, whose token and corpus bring pieces that the old model has not."""
-    Path(tmp_path / "train.cs").write_text(
-        "".join(f"{line} ahoj světe\n" for line in Path("train.en").read_text().splitlines())
-    )
+    (tmp_path / "train.cs").write_text("".join(f"{line} ahoj světe\n" for line in lines_of("train.en")))
     old = replaced_run(tmp_path, "old", joint, CORPORA)
-    more = CORPORA.replace(
-        "  valid:", f"    - {{source: train.de, target: {tmp_path}/train.cs, languages: [de, cs]}}\n  valid:"
-    )
+    czech = f"    - {{source: train.de, target: {tmp_path}/train.cs, languages: [de, cs]}}\n"
+    more = CORPORA.replace("  valid:", f"{czech}  valid:")
     capsys.readouterr()
     new = replaced_run(tmp_path, "new", joint, more, start_from=old)
     assert f"starting from {old}/best with the rows of " in capsys.readouterr().err
@@ -432,10 +406,8 @@ def test_a_run_with_another_vocabulary_keeps_the_rows_of_its_pieces(
         one, other = pieces[0][tables[name]], pieces[1][tables[name]]
         common = [piece for piece in other if piece in one]
         assert 8 < len(common) < len(other)
-        torch.testing.assert_close(
-            after[[other.index(piece) for piece in common]], before[[one.index(piece) for piece in common]],
-            atol=1e-5, rtol=0,
-        )  # fmt: skip
+        new_rows, old_rows = ([vocabulary.index(piece) for piece in common] for vocabulary in (other, one))
+        torch.testing.assert_close(after[new_rows], before[old_rows], atol=1e-5, rtol=0)
 
 
 def replaced_run(folder: Path, name: str, joint: bool, corpora: str, start_from: Path | None = None) -> Path:
@@ -455,7 +427,7 @@ def replaced_run(folder: Path, name: str, joint: bool, corpora: str, start_from:
 
 def test_words_replaced_by_a_term_are_scored_with_the_language(translator: Translator, here: Path) -> None:
     """No constrained translation is cheap enough: those with the subwords that their text has are replaced ones."""
-    sources = (here / "test.de").read_text(encoding="utf-8").splitlines()
+    sources = lines_of("test.de")
     words = sorted({word for source in sources for word in source.lower().rstrip(".").split()})
     english, target = translator.to(target_language="en"), translator.trained.tokenizers.target
     terms = with_glossary(english, Glossary(tuple(Term(word, ("the",)) for word in words)), max_loss=-1e3)

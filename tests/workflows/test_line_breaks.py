@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
@@ -17,8 +18,7 @@ from nmt.core.lines import LineReader, windows
 from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.search.config import SearchConfig
-from nmt.search.hypothesis import Constraint, Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
 from tests.workflows.runs import nmt, sentences
@@ -83,11 +83,8 @@ def test_a_line_gives_a_line(translator: Translator, format: OutputFormat, docum
     check(written(searching(translator, beam=1, document=document, markup=markup), format), format)
 
 
-def test_n_best_gives_lines_of_four_cells(translator: Translator) -> None:
+def test_n_best_and_int8(trained: Path, translator: Translator) -> None:
     check(written(searching(translator, beam=2, n_best=2, document=True), "tsv"), "tsv", 2)
-
-
-def test_int8(trained: Path) -> None:
     overrides = ["search.beam=1", "search.max_length_ratio=0.3", "search.document=true"]
     check(written(package.load(trained / "run", precision="int8", overrides=overrides), "text"), "text")
 
@@ -98,15 +95,7 @@ class Draws:
     def __init__(self, size: int) -> None:
         self._draw, self._size = random.Random(5), size
 
-    def translate_ids(
-        self,
-        sources: Sequence[Sequence[int]],
-        config: SearchConfig,
-        *,
-        prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
+    def translate_ids(self, sources: Sequence[Sequence[int]], *_: Any, **__: Any) -> list[tuple[Hypothesis, ...]]:
         return [(Hypothesis(tuple(self._draw.choices(range(4, self._size), k=5)), -1.0, -1.0),) for _ in sources]
 
 

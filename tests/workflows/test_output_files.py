@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
-import subprocess
-import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.core.files import partial_files
 from nmt.workflows.output_files import output_file, text_file
+from tests.workflows.killing import fork
 from tests.workflows.runs import nmt
 
 
@@ -23,27 +22,25 @@ def test_an_interrupted_output_leaves_the_old_one_and_names_the_part(
 ) -> None:
     path = tmp_path / "out"
     path.write_text("old\n")
-    with pytest.raises(KeyboardInterrupt):
-        _interrupted(path)
+    with pytest.raises(KeyboardInterrupt), text_file(path) as stream:  # noqa: PT012
+        stream.write("new\n")
+        raise KeyboardInterrupt
     (part,) = partial_files(path)
     assert (path.read_text(), part.read_text()) == ("old\n", "new\n")
     assert capsys.readouterr().err == f"warning: {path}: not written; what was done until then is in {part}\n"
 
 
-def _interrupted(path: Path) -> None:
-    with text_file(path) as stream:
-        stream.write("new\n")
-        raise KeyboardInterrupt
-
-
 def test_a_killed_process_leaves_the_old_output(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("old\n")
-    program = (
-        "import os, signal, sys; from pathlib import Path; from nmt.workflows.output_files import output_file\n"
-        "with output_file(Path(sys.argv[1])) as stream: stream.write(b'new'); stream.flush(); os.kill(os.getpid(), 9)"
-    )
-    assert subprocess.run([sys.executable, "-c", program, path], timeout=60).returncode == -signal.SIGKILL
+
+    def work() -> None:
+        with output_file(path) as stream:
+            stream.write(b"new")
+            stream.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert fork(work)[0] == -signal.SIGKILL
     assert path.read_text() == "old\n"
 
 
@@ -62,21 +59,16 @@ def test_an_output_keeps_its_link_and_its_mode(tmp_path: Path) -> None:
 def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
-    reader.start()
-    with output_file(pipe) as stream:
-        stream.write(b"line\n")
-    reader.join(timeout=60)
-    assert read == [b"line\n"]
+    with ThreadPoolExecutor() as pool:
+        reader = pool.submit(pipe.read_bytes)
+        with output_file(pipe) as stream:
+            stream.write(b"line\n")
+        assert reader.result(60) == b"line\n"
     with output_file(Path("/dev/null")) as stream:
         stream.write(b"line\n")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     with pytest.raises(InputError, match=r"--output .*: cannot be written: Is a directory"), output_file(tmp_path):
         pass
-
-
-def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught, output_file(Path("/dev/full")) as stream:
         stream.write(b"line\n")
     assert caught.value.filename == "/dev/full"

@@ -1,3 +1,5 @@
+"""`nmt prepare`: the corpus that is stored, its report, and what makes it anew; killed, at once, and on full disks."""
+
 from __future__ import annotations
 
 import fcntl
@@ -5,12 +7,13 @@ import functools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -26,15 +29,14 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare
 from tests.data.conftest import make_pairs
+from tests.workflows.killing import fork
 
-CODE = (
-    "import sys, pathlib; from nmt.data.config import DataConfig; from nmt.workflows.prepare import prepare\n"
-    "made = prepare(DataConfig.model_validate_json(sys.argv[1]), run=pathlib.Path(sys.argv[2]), seed=1)\n"
-    "print(made.reused, len(made.train))"
-)
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+Make: TypeAlias = Callable[..., PreparedData]
+PAIRS = make_pairs(400)
 
 
-def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
+def write_pairs(path: Path, pairs: Pairs) -> Path:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="")
     return path
 
@@ -44,80 +46,79 @@ def config_of(path: Path, /, **data: Any) -> DataConfig:
     return DataConfig.model_validate_json(json.dumps(data, default=str))
 
 
-@pytest.fixture(scope="module")
-def pairs() -> list[tuple[str, str]]:
-    return make_pairs(400)
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    return write_pairs(tmp_path / "train.tsv", PAIRS)
 
 
 @pytest.fixture
-def train(tmp_path: Path, pairs: list[tuple[str, str]]) -> Path:
-    return write_pairs(tmp_path / "train.tsv", pairs)
+def make(tmp_path: Path, train: Path) -> Make:
+    """Prepares the corpus ``train``, with these keys of ``data`` and by default 120 subwords."""
+
+    def run(*, run: Path = tmp_path, seed: int = 1, force: bool = False, **data: Any) -> PreparedData:
+        return prepare(config_of(train, **data), run=run, seed=seed, force=force)
+
+    return run
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_store_holds_the_encoded_corpus(tmp_path: Path, train: Path, pairs: list[tuple[str, str]]) -> None:
-    made = prepare(config_of(train), run=tmp_path / "run", seed=1)
-    assert made.folder == tmp_path / "run" / "prepared"
-    assert not made.reused
-    assert made.valid is None
-    assert len(made.train) == len(pairs) == made.report.kept
-    for index, (source, target) in enumerate(pairs):
+def texts(store: Store) -> list[tuple[str, str]]:
+    return [store.text(index) for index in range(len(store))]
+
+
+def test_the_store_holds_the_encoded_corpus(tmp_path: Path, train: Path, make: Make) -> None:
+    made = make(run=tmp_path / "run")
+    assert (made.folder, made.reused, made.valid) == (tmp_path / "run" / "prepared", False, None)
+    assert len(made.train) == len(PAIRS) == made.report.kept
+    for index, (source, target) in enumerate(PAIRS):
         assert made.train.source(index).tolist() == made.tokenizers.source.encode(source)
         assert made.train.target(index).tolist() == made.tokenizers.target.encode(target)
         assert made.train.line(index) == (str(train), index + 1)
     assert not made.train.has_text
 
 
-def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    good = pairs[:300]
+def test_every_filter_is_counted_with_its_lines(tmp_path: Path) -> None:
+    good = PAIRS[:300]
     valid, test = ("der Hund läuft", "the dog runs"), ("die Katze schläft", "the cat sleeps")
     long = " ".join(["der Hund"] * 150)
-    bad: list[tuple[tuple[str, str], str]] = [
-        (("", "x"), "empty"),
-        (("x", " \u3000"), "empty"),
-        (("\u200b", "normalised away"), "empty"),
-        (("a\0b", "x y"), "control characters"),
-        (("same thing", " same thing"), "identical"),
-        (valid, "held out"),
-        (test, "held out"),
-        (good[3], "duplicate"),
-        ((f" {good[4][0]} ", good[4][1]), "duplicate"),
-        ((long, "x"), "too long"),
-        (("x", long), "too long"),
-        (("." * 60, "a"), "length ratio"),
-    ]
-    rows = good + [pair for pair, _ in bad] + [pairs[301]] + [("", "again")] * 15
-    corpora = [
-        write_pairs(tmp_path / "a.tsv", rows),
-        write_pairs(tmp_path / "b.tsv", [good[0], ("ganz neu", "all new")]),
-    ]
-    config = config_of(
-        corpora[0], train=[{"pairs": str(path)} for path in corpora],
-        valid={"pairs": write_pairs(tmp_path / "valid.tsv", [valid, ("", "x")])},
-        test=[{"pairs": write_pairs(tmp_path / "test.tsv", [test])}],
-    )  # fmt: skip
-    made = prepare(config, run=tmp_path / "run", seed=1)
+    bad: dict[str, Pairs] = {
+        "empty": [("", "x"), ("x", " \u3000"), ("\u200b", "normalised away")],
+        "control characters": [("a\0b", "x y")],
+        "identical": [("same thing", " same thing")],
+        "held out": [valid, test],
+        "duplicate": [good[3], (f" {good[4][0]} ", good[4][1])],
+        "too long": [(long, "x"), ("x", long)],
+        "length ratio": [("." * 60, "a")],
+    }
+    rows = [*good, *(pair for pairs in bad.values() for pair in pairs), PAIRS[301], *[("", "again")] * 15]
+    a, b = (
+        write_pairs(tmp_path / name, pairs)
+        for name, pairs in (("a.tsv", rows), ("b.tsv", [good[0], ("ganz neu", "all new")]))
+    )
+    parts = {
+        "train": [{"pairs": a}, {"pairs": b}],
+        "valid": {"pairs": write_pairs(tmp_path / "valid.tsv", [valid, ("", "x")])},
+        "test": [{"pairs": write_pairs(tmp_path / "test.tsv", [test])}],
+    }
+    made = prepare(config_of(a, **parts), run=tmp_path / "run", seed=1)
     first, second = made.report.corpora
 
     expected: dict[str, list[int]] = {"near duplicate": [], "no pair": []}  # which are kept unless asked for
-    for offset, (_, name) in enumerate(bad):
-        expected.setdefault(name, []).append(301 + offset)
+    line = 301
+    for name, pairs in bad.items():
+        expected[name] = list(range(line, line + len(pairs)))
+        line += len(pairs)
     expected["empty"] += range(314, 329)
-    assert {name: drop.pairs for name, drop in first.dropped.items()} == {
-        name: len(lines) for name, lines in expected.items()
-    }
-    assert {name: list(drop.first_lines) for name, drop in first.dropped.items()} == {
-        name: lines[:10] for name, lines in expected.items()
+    assert {name: (drop.pairs, list(drop.first_lines)) for name, drop in first.dropped.items()} == {
+        name: (len(lines), lines[:10]) for name, lines in expected.items()
     }
     assert (first.pairs, first.kept) == (328, 301)
-    assert second.kept == 1
-    assert second.dropped["duplicate"].first_lines == (1,)
-    assert [made.train.line(index) for index in (299, 300, 301)] == [
-        (str(corpora[0]), 300), (str(corpora[0]), 313), (str(corpora[1]), 2),
-    ]  # fmt: skip
+    assert (second.kept, second.dropped["duplicate"].first_lines) == (1, (1,))
+    lines = [made.train.line(index) for index in (299, 300, 301)]
+    assert lines == [(str(a), 300), (str(a), 313), (str(b), 2)]
 
     assert made.report.valid is not None
     assert made.report.valid.blank.first_lines == (2,)
@@ -126,153 +127,124 @@ def test_every_filter_is_counted_with_its_lines(tmp_path: Path, pairs: list[tupl
     assert "1   line 304\n" in table
 
 
-def test_rows_that_are_no_pairs_join_the_report(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    path = write_pairs(tmp_path / "a.tsv", pairs[:100])
-    path.write_bytes(b"no pair\n" + path.read_bytes() + b"gr\xfcn\tgreen\n")
-    made = prepare(config_of(path), run=tmp_path / "run", seed=1)
+def test_rows_that_are_no_pairs_join_the_report(train: Path, make: Make) -> None:
+    write_pairs(train, PAIRS[:100])
+    train.write_bytes(b"no pair\n" + train.read_bytes() + b"gr\xfcn\tgreen\n")
+    made = make()
     (corpus,) = made.report.corpora
     assert (corpus.pairs, corpus.kept, corpus.dropped["no pair"].first_lines) == (102, 100, (1, 102))
     assert any(line.split()[1:4] == ["no", "pair", "2"] for line in report_table(made.report))
-    assert made.train.line(0) == (str(path), 2)
+    assert made.train.line(0) == (str(train), 2)
     with pytest.raises(InputError, match="2 of 102 rows are no pairs: 1 without exactly one TAB, 1 not UTF-8"):
-        prepare(config_of(path, faulty="refuse"), run=tmp_path / "run", seed=1)
+        make(faulty="refuse")
 
 
-def test_near_duplicates_are_told_and_dropped_where_asked(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    (source, target), count = pairs[7], len(pairs)
+def test_near_duplicates_are_told_and_dropped_where_asked(train: Path, make: Make) -> None:
+    (source, target), count = PAIRS[7], len(PAIRS)
     near = [(source.upper(), f"{target} !"), (f"{source} 2.", target), (f"{source}?", "something else")]
-    train = write_pairs(tmp_path / "train.tsv", [*pairs, pairs[7], *near])
-    told = prepare(config_of(train), run=tmp_path, seed=1)
+    write_pairs(train, [*PAIRS, PAIRS[7], *near])
+    told = make()
     (corpus,) = told.report.corpora
     assert (corpus.kept, corpus.near_duplicates.first_lines) == (count + 3, (count + 2, count + 3))
     assert (corpus.dropped["duplicate"].first_lines, corpus.dropped["near duplicate"].pairs) == ((count + 1,), 0)
     (row,) = (line.split() for line in report_table(told.report) if line.startswith("    near "))
     assert row == ["near", "duplicates", "2", "kept;", "lines", f"{count + 2},", f"{count + 3}"]
-    dropped = prepare(config_of(train, filters={"near_duplicates": True}), run=tmp_path, seed=1)
+    dropped = make(filters={"near_duplicates": True})
     (corpus,) = dropped.report.corpora
     assert not dropped.reused
     assert (corpus.kept, corpus.near_duplicates.pairs) == (count + 1, 0)
     assert corpus.dropped["near duplicate"].first_lines == (count + 2, count + 3)
     assert dropped.train.line(count).number == count + 4
     with pytest.raises(ValueError, match="near_duplicates drops equal pairs too"):
-        config_of(train, filters={"near_duplicates": True, "duplicates": False})
+        make(filters={"near_duplicates": True, "duplicates": False})
 
 
-def test_filters_off_keep_everything_but_the_blank(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    odd = [pairs[0], pairs[0], ("same", "same"), ("a\x01b", "x"), ("der " * 150, "x"), ("", "x")]
-    train = write_pairs(tmp_path / "train.tsv", pairs + odd)
+def test_filters_off_keep_everything_but_the_blank(tmp_path: Path, train: Path, make: Make) -> None:
+    odd = [PAIRS[0], PAIRS[0], ("same", "same"), ("a\x01b", "x"), ("der " * 150, "x"), ("", "x")]
+    write_pairs(train, PAIRS + odd)
     off = {"max_length": 1000, "max_ratio": 1000, "identical": False, "duplicates": False, "control_characters": False}
-    valid = {"pairs": write_pairs(tmp_path / "valid.tsv", pairs[:5])}
-    made = prepare(config_of(train, filters={**off, "held_out": "none"}, valid=valid), run=tmp_path, seed=1)
-    assert len(made.train) == len(pairs) + 5
-    assert made.train.line(len(made.train) - 1).number == len(pairs) + 5
+    valid = {"pairs": write_pairs(tmp_path / "valid.tsv", PAIRS[:5])}
+    made = make(filters={**off, "held_out": "none"}, valid=valid)
+    assert len(made.train) == made.train.line(len(made.train) - 1).number == len(PAIRS) + 5
 
 
-def test_valid_is_kept_whole_with_its_text(tmp_path: Path, train: Path) -> None:
+def test_valid_is_kept_whole_with_its_text_as_is_what_is_sampled(tmp_path: Path, make: Make) -> None:
     lines = [("der Hund", "the dog"), ("", ""), ("x " * 300, "y"), ("gleich", "gleich"), ("a\x01b", "\u2028")]
     valid = {"pairs": write_pairs(tmp_path / "valid.tsv", lines)}
-    made = prepare(config_of(train, valid=valid), run=tmp_path, seed=1)
+    made = make(valid=valid, subwords={"size": 120, "sampling": 0.1})
     assert made.valid is not None
-    assert [made.valid.text(index) for index in range(len(made.valid))] == lines
+    assert texts(made.valid) == lines
+    assert texts(made.train) == [pair for pair in PAIRS if pair != lines[0]]
     assert made.report.valid is not None
     assert made.report.valid.too_long.first_lines == (3,)
 
 
-def test_sampling_keeps_the_training_text(tmp_path: Path, train: Path, pairs: list[tuple[str, str]]) -> None:
-    made = prepare(config_of(train, subwords={"size": 120, "sampling": 0.1}), run=tmp_path, seed=1)
-    assert [made.train.text(index) for index in range(len(made.train))] == pairs
-
-
-def test_the_report_counts_what_is_stored(tmp_path: Path, train: Path, pairs: list[tuple[str, str]]) -> None:
-    valid = {"pairs": write_pairs(tmp_path / "valid.tsv", [("Ωmega", "the dog")])}
-    made = prepare(config_of(train, valid=valid), run=tmp_path, seed=1)
+def test_the_report_counts_what_is_stored(tmp_path: Path, make: Make) -> None:
+    made = make(valid={"pairs": write_pairs(tmp_path / "valid.tsv", [("Ωmega", "the dog")])})
     report = made.report
     assert Report.model_validate_json((made.folder / "report.json").read_text()) == report
     lengths = np.array([len(made.train.target(index)) for index in range(len(made.train))])
     assert report.target.tokens == lengths.sum()
-    assert report.target.words == sum(len(target.split()) for _, target in pairs)
+    assert report.target.words == sum(len(target.split()) for _, target in PAIRS)
     assert report.target.tokens_per_word == pytest.approx(report.target.tokens / report.target.words)
     assert report.source.vocabulary == made.tokenizers.source.size == 120
     for name, percent in [("least", 0), ("25%", 25), ("median", 50), ("99%", 99), ("most", 100)]:
         assert report.target.lengths[name] == np.percentile(lengths, percent, method="inverted_cdf")
-    assert report.source.unknown == 0
     assert report.valid is not None
-    assert report.valid.unknown[0] > 0
-    assert report.valid.unknown[1] == 0
+    assert (report.source.unknown, report.valid.unknown[0] > 0, report.valid.unknown[1]) == (0, True, 0)
 
 
-def test_the_report_has_the_shares_of_lines(tmp_path: Path) -> None:
+def test_the_report_has_the_shares_of_lines(train: Path, make: Make) -> None:
     lines = [f"Hund {number}. Und noch einer." for number in range(300)]
     lines += [f"Nr. {number}" for number in range(1500)] + [f"{number}, 5 %" for number in range(200)]
-    train = write_pairs(tmp_path / "lines.tsv", [(line, f"the {number}") for number, line in enumerate(lines)])
-    report = prepare(config_of(train), run=tmp_path, seed=1).report
+    write_pairs(train, [(line, f"the {number}") for number, line in enumerate(lines)])
+    report = make().report
     assert (report.several, report.letterless) == (300 / 2000, 200 / 2000)
 
 
-def test_it_is_a_function_of_input_config_and_seed(tmp_path: Path, train: Path) -> None:
-    config = config_of(train, subwords={"size": 120, "training_sentences": 200}, workers=1)
-    made = [
-        prepare(config, run=tmp_path / "a", seed=1),
-        prepare(config.model_copy(update={"workers": 3}), run=tmp_path / "b", seed=1),
-        prepare(config, run=tmp_path / "c", seed=2),
-    ]
-    contents = [content(one.folder) for one in made]
-    assert contents[0] == contents[1]
-    assert contents[0]["subwords.model"] != contents[2]["subwords.model"]
-
-
-def test_blocks_and_threads_do_not_matter(
-    tmp_path: Path, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+def test_it_is_a_function_of_input_config_and_seed(
+    tmp_path: Path, train: Path, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = write_pairs(tmp_path / "train.tsv", (pairs + pairs[:50] + [("", "x")]) * 2)
-    whole = prepare(config_of(train, workers=1), run=tmp_path / "whole", seed=1)
+    """Blocks and threads do not matter."""
+    write_pairs(train, (PAIRS + PAIRS[:50] + [("", "x")]) * 2)
+    subwords = {"size": 120, "training_sentences": 200}
+    whole, other = (content(make(run=tmp_path / f"{n}", seed=n, subwords=subwords, workers=1).folder) for n in (1, 2))
     monkeypatch.setattr(build_corpus, "read_blocks", functools.partial(read_blocks, size=7))
-    blocks = prepare(config_of(train, workers=3), run=tmp_path / "blocks", seed=1)
-    assert content(whole.folder) == content(blocks.folder)
-
-
-def remade(config: DataConfig, run: Path, **arguments: Any) -> bool:
-    return not prepare(config, run=run, **{"seed": 1, **arguments}).reused
+    assert content(make(run=tmp_path / "blocks", subwords=subwords, workers=3).folder) == whole
+    assert whole["subwords.model"] != other["subwords.model"]
 
 
 def test_nothing_is_redone_unless_something_changed(
-    tmp_path: Path, train: Path, pairs: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, train: Path, make: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = config_of(train)
-    assert remade(config, tmp_path)
+    assert not make().reused
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")}
     capsys.readouterr()
-    again = prepare(config, run=tmp_path, seed=1)
+    again = make()
     assert again.reused
     assert "up to date" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "prepared").rglob("*")} == before
-    assert again.train.source(3).tolist() == again.tokenizers.source.encode(pairs[3][0])
+    assert again.train.source(3).tolist() == again.tokenizers.source.encode(PAIRS[3][0])
 
     train.touch()
-    assert not remade(config, tmp_path)
+    assert make().reused
     stat = train.stat()
-    data = train.read_bytes()
-    train.write_bytes(data.replace(b"Hund", b"Mund", 1))  # the same size and the same time
+    train.write_bytes(train.read_bytes().replace(b"Hund", b"Mund", 1))  # the same size and the same time
     os.utime(train, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert remade(config, tmp_path)
-    assert remade(config, tmp_path, seed=2)
-    assert remade(config, tmp_path, seed=2, force=True)
-    changed = config_of(train, filters={"max_length": 5})
-    assert remade(changed, tmp_path)
-    assert not remade(changed.model_copy(update={"workers": 2}), tmp_path)
+    shorter: dict[str, Any] = {"filters": {"max_length": 5}}
+    for change in ({}, {"seed": 2}, {"seed": 2, "force": True}, shorter):
+        assert not make(**change).reused, change
+    assert make(**shorter, workers=2).reused
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
 
 
-def test_rare_words_are_told_and_make_another_folder(tmp_path: Path, train: Path) -> None:
+def test_rare_words_are_told_and_make_another_folder(train: Path, make: Make) -> None:
     config = {"kind": "word", "joint": False}
-    whole = prepare(config_of(train, subwords=config), run=tmp_path, seed=1)
-    assert not any("rarer words" in line for line in report_table(whole.report))
-    rare = config_of(train, subwords={**config, "min_frequency": 3})
-    made = prepare(rare, run=tmp_path, seed=1)
+    assert not any("rarer words" in line for line in report_table(make(subwords=config).report))
+    made = make(subwords={**config, "min_frequency": 3})
     assert not made.reused
-    assert not remade(rare, tmp_path)
-    lines = train.read_text(encoding="utf-8").splitlines()
-    counts = Counter(word for line in lines for word in line.split("\t")[0].split())
+    assert make(subwords={**config, "min_frequency": 3}).reused
+    counts = Counter(word for source, _ in PAIRS for word in source.split())
     unknown = {word for word, count in counts.items() if count < 3}
     assert made.report.source.rare == len(unknown) > 0
     assert made.report.source.unknown == sum(counts[word] for word in unknown) / sum(counts.values())
@@ -281,181 +253,160 @@ def test_rare_words_are_told_and_make_another_folder(tmp_path: Path, train: Path
 
 
 @pytest.mark.parametrize(
-    "name", ["report.json", "state.json", "subwords.model", "train/source.bin", "train/store.json"]
+    ("name", "data"),
+    [
+        *((name, "{") for name in ("report.json", "subwords.model", "train/source.bin", "train/store.json")),
+        ("state.json", '{"key": 0}'),  # without it the folder might be anything
+    ],
 )
-def test_a_damaged_folder_is_made_again(tmp_path: Path, train: Path, name: str) -> None:
-    config = config_of(train)
-    expected = content(prepare(config, run=tmp_path, seed=1).folder)
-    (tmp_path / "prepared" / name).write_bytes(b"{")
-    if name == "state.json":  # without it the folder might be anything
-        (tmp_path / "prepared" / name).write_text('{"key": 0}')
-    assert remade(config, tmp_path)
+def test_a_damaged_folder_is_made_again(tmp_path: Path, make: Make, name: str, data: str) -> None:
+    expected = content(make().folder)
+    (tmp_path / "prepared" / name).write_text(data)
+    assert not make().reused
     assert content(tmp_path / "prepared") == expected
 
 
-def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path, train: Path) -> None:
-    prepare(config_of(train), run=tmp_path, seed=1)
-    before = content(tmp_path / "prepared")
-    with pytest.raises(InputError, match=r"data\.subwords\.size: 90000 is more than"):
-        prepare(config_of(train, subwords={"size": 90_000}), run=tmp_path, seed=1)
-    assert content(tmp_path / "prepared") == before
-    assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
-
-
-def test_what_is_not_ours_is_not_replaced(tmp_path: Path, train: Path) -> None:
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    prepare(config_of(train, prepared=photos), run=tmp_path, seed=1)  # empty: fine
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "me.jpg").touch()
-    with pytest.raises(InputError, match="exists and is not a prepared corpus; name another folder"):
-        prepare(config_of(train, prepared=other), run=tmp_path, seed=1, force=True)
-    assert (other / "me.jpg").exists()
-
-
-def test_a_link_to_another_disk_stays_a_link(tmp_path: Path, train: Path) -> None:
-    (tmp_path / "big" / "disk").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "big" / "disk")
-    for kind in ("word", "char"):
-        prepare(config_of(train, prepared=tmp_path / "link", subwords={"kind": kind}), run=tmp_path, seed=1)
-        assert (tmp_path / "link").is_symlink()
-        assert Report.model_validate_json((tmp_path / "link" / "report.json").read_text()).pairs == 400
-
-
-def test_what_cannot_be_written_is_said(tmp_path: Path, train: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"prepared: cannot be made: "):
-        prepare(config_of(train), run=tmp_path / "file", seed=1)
+        make(run=tmp_path / "file")
+    before = content(make().folder)
+    with pytest.raises(InputError, match=r"data\.subwords\.size: 90000 is more than"):
+        make(subwords={"size": 90_000})
 
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic_folder, "sync_entry", full)
     with pytest.raises(InputError, match=r"prepared cannot be written: No space left on device"):
-        prepare(config_of(train), run=tmp_path, seed=1)
+        make(force=True)
+    assert content(tmp_path / "prepared") == before
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
 
 
-def test_a_read_only_folder_can_be_used_as_it_is(tmp_path: Path, train: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = config_of(train, prepared=tmp_path / "shared")
-    prepare(config, run=tmp_path, seed=1)
+def test_what_is_not_ours_is_not_replaced_and_a_link_stays_a_link(tmp_path: Path, make: Make) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (tmp_path / "link").symlink_to(photos)
+    for kind in ("word", "char"):  # empty at first: fine
+        make(prepared=tmp_path / "link", subwords={"kind": kind})
+        assert (tmp_path / "link").is_symlink()
+        assert Report.model_validate_json((photos / "report.json").read_text()).pairs == 400
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "me.jpg").touch()
+    with pytest.raises(InputError, match="exists and is not a prepared corpus; name another folder"):
+        make(prepared=other, force=True)
+    assert (other / "me.jpg").exists()
+
+
+def test_a_read_only_folder_can_be_used_as_it_is(tmp_path: Path, make: Make) -> None:
+    make(prepared=tmp_path / "shared")
     (tmp_path / ".shared.lock").unlink()
     (tmp_path / ".shared.lock").mkdir()  # as good as no permission, which root would have all the same
-    assert not remade(config, tmp_path)
+    assert make(prepared=tmp_path / "shared").reused
     with pytest.raises(InputError, match="has to be made again but its parent is read-only"):
-        prepare(config, run=tmp_path, seed=1, force=True)
+        make(prepared=tmp_path / "shared", force=True)
 
 
-def test_nothing_left_says_which_filter(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
-    train = write_pairs(tmp_path / "train.tsv", pairs)
+def test_nothing_left_says_which_filter(train: Path, make: Make) -> None:
     with pytest.raises(InputError, match=r"none of 400 training pairs is left \(400 too long\); relax the filters"):
-        prepare(config_of(train, filters={"max_length": 1}), run=tmp_path, seed=1)
-    copies = write_pairs(tmp_path / "copies.tsv", [(source, source) for source, _ in pairs])
+        make(filters={"max_length": 1})
+    write_pairs(train, [(source, source) for source, _ in PAIRS])
     with pytest.raises(InputError, match=r"400 identical"):
-        prepare(config_of(copies), run=tmp_path, seed=1)
+        make()
 
 
 @pytest.mark.parametrize("which", ["train", "valid", "test"])
-def test_a_missing_file_is_named_before_any_work(tmp_path: Path, train: Path, which: str) -> None:
+def test_a_missing_file_is_named_before_any_work(tmp_path: Path, make: Make, which: str) -> None:
     with pytest.raises(InputError, match=r"nowhere: no such file$"):
-        prepare(config_of(train, **{which: {"pairs": str(tmp_path / "nowhere")}}), run=tmp_path / "run", seed=1)
+        make(**{which: {"pairs": tmp_path / "nowhere"}})
 
 
-def start(config: DataConfig, run: Path, code: str = CODE) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, config.model_dump_json(), str(run)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Makes prepare stop for good at a chosen point, and says so.
-STOP_AT = """
-import time
-import nmt.workflows.build_corpus as builder
-import nmt.workflows.prepare as workflow
-import nmt.data.atomic_folder as atomic_folder
-def stop(*arguments):
-    print("there", flush=True)
-    time.sleep(60)
-"""
+def then_die(owner: object, name: str) -> None:
+    """Has a function end this process after its work."""
+    work = getattr(owner, name)
+    setattr(owner, name, lambda *arguments: work(*arguments) and die())
+
+
+def die_between_two_renames() -> None:
+    setattr(atomic_folder, "_exchange", lambda *_: False)  # noqa: B010
+    then_die(Path, "rename")
 
 
 @pytest.mark.parametrize(
-    "at",
+    ("arm", "is_complete"),
     [
-        "builder._store_train = stop",
-        "atomic_folder.sync_entry = stop",
-        "atomic_folder.recover = stop",
-        "swap",
-        "swapped",
+        (lambda: setattr(build_corpus, "_store_train", die), False),
+        (lambda: setattr(atomic_folder, "sync_entry", die), False),
+        (lambda: setattr(atomic_folder, "recover", die), False),
+        (die_between_two_renames, False),
+        (lambda: then_die(atomic_folder, "_exchange"), True),
     ],
+    ids=["stored", "synced", "recovered", "renamed", "exchanged"],
 )
 def test_a_killed_prepare_leaves_nothing_that_is_trusted(
-    tmp_path: Path, train: Path, pairs: list[tuple[str, str]], at: str
+    tmp_path: Path, make: Make, arm: Callable[[], None], is_complete: bool
 ) -> None:
-    config = config_of(train)
-    prepare(config_of(train, subwords={"size": 100}), run=tmp_path, seed=1)
-    if at == "swap":  # between the two renames
-        at = "rename = atomic_folder.Path.rename\natomic_folder.Path.rename = lambda a, b: rename(a, b) and stop()\n"
-        at += "atomic_folder._exchange = lambda a, b: False"
-    if at == "swapped":  # after both names were exchanged
-        at = "exchange = atomic_folder._exchange\natomic_folder._exchange = lambda a, b: exchange(a, b) and stop()"
-    process = start(config, tmp_path, STOP_AT + at + "\n" + CODE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "there\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    make(subwords={"size": 100})
 
-    found = prepare(config, run=tmp_path, seed=1)
-    assert found.report.source.vocabulary == 120
-    assert found.reused == at.startswith("exchange = ")  # only then it was whole and in place
-    clean = prepare(config, run=tmp_path / "clean", seed=1)
-    assert content(found.folder) == content(clean.folder)
-    prepare(config, run=tmp_path, seed=1, force=True)
+    def work() -> None:
+        arm()
+        make()
+
+    assert fork(work)[0] == -signal.SIGKILL
+    found = make()
+    assert (found.report.source.vocabulary, found.reused) == (120, is_complete)
+    assert content(found.folder) == content(make(run=tmp_path / "clean").folder)
+    make(force=True)
     assert [path.name for path in tmp_path.glob(".prepared*")] == [".prepared.lock"]
 
 
-def test_two_at_once_do_the_work_once(tmp_path: Path, train: Path, pairs: list[tuple[str, str]]) -> None:
-    processes = [start(config_of(train), tmp_path) for _ in range(3)]
-    printed = sorted(process.communicate(timeout=60)[0] for process in processes)
-    assert printed == ["False 400\n", "True 400\n", "True 400\n"]
+def reused(train: Path, run: Path) -> bool:
+    return prepare(config_of(train), run=run, seed=1).reused
 
 
-def test_a_second_prepare_waits_and_says_so(tmp_path: Path, train: Path) -> None:
-    with (tmp_path / ".prepared.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        process = start(config_of(train), tmp_path)
-        assert process.stderr is not None
-        assert "another process is making it; waiting" in process.stderr.readline()
-        time.sleep(0.1)
-        assert not (tmp_path / "prepared").exists()
-    assert process.communicate(timeout=60)[0] == "False 400\n"
-
-
-def test_open_stores_outlive_a_new_prepare(tmp_path: Path, train: Path, pairs: list[tuple[str, str]]) -> None:
-    old = prepare(config_of(train), run=tmp_path, seed=1)
-    expected = [old.train.source(index).tolist() for index in range(10)]
-    prepare(config_of(train, subwords={"kind": "char"}), run=tmp_path, seed=1)
-    assert [old.train.source(index).tolist() for index in range(10)] == expected
-
-
-def test_a_second_process_opens_what_was_made(tmp_path: Path, train: Path) -> None:
-    made: PreparedData = prepare(config_of(train), run=tmp_path, seed=1)
-    process = start(config_of(train), tmp_path)
-    assert process.communicate(timeout=60)[0] == "True 400\n"
+def test_several_at_once_do_the_work_once(tmp_path: Path, train: Path, make: Make) -> None:
+    with get_context("fork").Pool(3) as pool:
+        assert sorted(pool.starmap(reused, [(train, tmp_path)] * 3, chunksize=1)) == [False, True, True]
+    made = make()
+    assert (made.reused, len(made.train)) == (True, 400)
     assert Store.open(made.folder / "train").source(7).tolist() == made.train.source(7).tolist()
     assert TokenizerPair.load(made.folder) == made.tokenizers
 
 
+def test_a_second_prepare_waits_and_says_so(tmp_path: Path, train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / ".prepared.lock").open("w") as lock, ThreadPoolExecutor() as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = pool.submit(reused, train, tmp_path)
+        time.sleep(0.3)
+        assert "another process is making it; waiting" in capsys.readouterr().err
+        assert not (tmp_path / "prepared").exists()
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert second.result(60) is False
+
+
+def test_open_stores_outlive_a_new_prepare(make: Make) -> None:
+    old = make()
+    expected = [old.train.source(index).tolist() for index in range(10)]
+    make(subwords={"kind": "char"})
+    assert [old.train.source(index).tolist() for index in range(10)] == expected
+
+
 @pytest.mark.parametrize("count", [399, 401])
 def test_a_corpus_that_changes_meanwhile_is_noticed(
-    tmp_path: Path, train: Path, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, count: int
+    train: Path, make: Make, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     learn = build_corpus.train_tokenizers
 
     def grow(*arguments: Any) -> TokenizerPair:
-        write_pairs(train, (pairs + pairs)[:count])
+        write_pairs(train, (PAIRS + PAIRS)[:count])
         return learn(*arguments)
 
     monkeypatch.setattr(build_corpus, "train_tokenizers", grow)
     with pytest.raises(InputError, match="changed while it was read"):
-        prepare(config_of(train), run=tmp_path, seed=1)
+        make()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +16,10 @@ from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
 from nmt.data.atomic_folder import remove
 from nmt.extras.pages.report.build import _snapshots as snapshots_of
-from nmt.training.run_directory import (
-    MODEL,
-    STATE,
-    TRAINING,
-    checkpoint_path,
-    snapshot_path,
-    snapshot_paths,
-    write_checksums,
-)
+from nmt.training import run_directory
+from nmt.training.run_directory import checkpoint_path, snapshot_path, snapshot_paths
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import place
 
 SETTINGS = (
     "training.stopping.updates=8", "training.validation.every=2", "training.snapshots=3", "training.keep=9",
@@ -38,21 +30,15 @@ SETTINGS = (
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of 8 updates in run/. Read it only."""
-    folder = tmp_path_factory.mktemp("snapshots")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    folder = place(tmp_path_factory.mktemp("snapshots"))
     start(folder)
     return folder
 
 
 def start(folder: Path, *settings: str) -> None:
     nmt.accelerate()  # as nmt.load does, which comes between some trainings: they are compared by their bits
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         train(experiments.load(Path("config.yaml"), [*SETTINGS, *settings]), device="cpu", precision="float32")
-    finally:
-        os.chdir(before)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -68,10 +54,8 @@ def test_each_validation_notes_the_attention_of_that_model(whole: Path) -> None:
         found = list(read_jsonl(path))
         translator = nmt.load(checkpoint_path(run, update), device="cpu", precision="float32")
         expected = translator.align(sources, references, level="subword")
-        assert [(each.source_tokens, each.target_tokens) for each in found] == [
-            (each.source_tokens, each.target_tokens) for each in expected
-        ]
         for one, other in zip(found, expected, strict=True):
+            assert (one.source_tokens, one.target_tokens) == (other.source_tokens, other.target_tokens)
             np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-5)
         matrices.append(found[0].weights_TS)
     assert not np.allclose(matrices[0], matrices[-1], atol=1e-5)
@@ -79,16 +63,15 @@ def test_each_validation_notes_the_attention_of_that_model(whole: Path) -> None:
 
 @pytest.mark.parametrize("owes", [False, True], ids=["killed", "stopped in a validation"])
 def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp_path: Path, owes: bool) -> None:
-    folder = tmp_path / "again"
-    shutil.copytree(whole, folder, symlinks=True)
+    folder = shutil.copytree(whole, tmp_path / "again", symlinks=True)
     run = folder / "run"
     for update in (6, 8):
         remove(checkpoint_path(run, update))
     if owes:
-        state = checkpoint_path(run, 4) / STATE
-        tree: dict[str, Any] = json.loads(state.read_text())
-        state.write_text(json.dumps(tree | {"owes_validation": True}))
-        write_checksums(checkpoint_path(run, 4), (MODEL, TRAINING, STATE))
+        state = checkpoint_path(run, 4) / run_directory.STATE
+        state.write_text(json.dumps(json.loads(state.read_text()) | {"owes_validation": True}))
+        files = (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE)
+        run_directory.write_checksums(checkpoint_path(run, 4), files)
     for update in (4, 6, 8) if owes else (6, 8):
         snapshot_path(run, update).write_text("of a training that is not a more\n")
     snapshot_path(run, 11).write_text("as well\n")
@@ -98,29 +81,21 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
 
 
 def test_what_is_noted_changes_no_weight(whole: Path, tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    start(tmp_path, "training.snapshots=0")
+    start(place(tmp_path), "training.snapshots=0")
     assert not (tmp_path / "run" / "snapshots").exists()
     model = Path("run") / "latest" / "model.safetensors"
     assert (tmp_path / model).read_bytes() == (whole / model).read_bytes()
 
 
 def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "long"
-    shutil.copytree(whole, folder, symlinks=True)
-    lengths = [max(len(one.source_tokens), len(one.target_tokens)) - 1 for one in read_jsonl(_first(whole))]
-    limit = min(lengths)
-    shutil.rmtree(folder / "run" / "checkpoints")
-    shutil.rmtree(folder / "run" / "snapshots")
+    def lengths(folder: Path) -> list[int]:
+        found = read_jsonl(snapshot_path(folder / "run", 2))
+        return [max(len(one.source_tokens), len(one.target_tokens)) - 1 for one in found]
+
+    limit, folder = min(lengths(whole)), place(tmp_path)
     start(folder, f"search.max_source_tokens={limit}", "training.stopping.updates=2", "training.snapshots=10")
-    found = list(read_jsonl(_first(folder)))
-    assert 0 < len(found) < 10
-    assert all(max(len(one.source_tokens), len(one.target_tokens)) - 1 <= limit for one in found)
-
-
-def _first(folder: Path) -> Path:
-    return snapshot_path(folder / "run", 2)
+    assert 0 < len(lengths(folder)) < 10
+    assert max(lengths(folder)) <= limit
 
 
 @pytest.mark.parametrize(
@@ -133,9 +108,8 @@ def _first(folder: Path) -> Path:
     ids=["negative", "no valid", "no attention"],
 )
 def test_where_there_is_nothing_to_note(settings: list[str], expected: str, whole: Path) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=expected):
         experiments.load(whole / "config.yaml", settings)
-    assert expected in str(error.value)
 
 
 def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:

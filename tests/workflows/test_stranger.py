@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import resource
-import socket
 import subprocess
 import sys
 import zipfile
@@ -61,64 +60,70 @@ class Payload:
         return os.mkdir, (str(self.trace),)
 
 
-def _load(run: Path) -> object:
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    make_run(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def load(run: Path) -> object:
     return load_trained(run, device="cpu", precision="float32")
 
 
-def test_weights_that_are_pickled_are_refused_and_not_executed(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
+def test_weights_that_are_pickled_are_refused_and_not_executed(run: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    weights = tmp_path / "run" / "latest" / "model.safetensors"
+    weights = run / "latest" / "model.safetensors"
     pickled = pickle.dumps(Payload(trace))
     weights.write_bytes(pickled)
     with pytest.raises(InputError, match="unreadable checkpoint"):
-        _load(tmp_path / "run")
+        load(run)
     with zipfile.ZipFile(weights, "w") as archive:  # as torch.save writes it
         archive.writestr("archive/data.pkl", pickled)
     with pytest.raises(InputError, match="unreadable checkpoint"):
-        _load(tmp_path / "run")
-    for name in ("subwords.model", "lengths.json", "latest/state.json", "config.yaml"):
-        make_run(tmp_path / f"run-{name.replace('/', '-')}")
-        (tmp_path / f"run-{name.replace('/', '-')}" / name).write_bytes(pickled)
+        load(run)
+    for number, name in enumerate(("subwords.model", "lengths.json", "latest/state.json", "config.yaml")):
+        other = tmp_path / f"run-{number}"
+        make_run(other)
+        (other / name).write_bytes(pickled)
         with pytest.raises(InputError):
-            _load(tmp_path / f"run-{name.replace('/', '-')}")
+            load(other)
     assert not trace.exists()
 
 
-def test_yaml_with_python_tags_is_refused_and_not_executed(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
-    config = tmp_path / "run" / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    for tag in ("!!python/object/apply:os.mkdir", "!!python/object/new:os.mkdir", "!!python/name:os.mkdir"):
-        config.write_text(text.replace("run: run", f"run: {tag} [{tmp_path / 'trace'}]"), encoding="utf-8")
-        with pytest.raises(InputError, match=r"config.yaml:1: the tag .* is not supported"):
-            _load(tmp_path / "run")
+@pytest.mark.parametrize("tag", ["object/apply:os.mkdir", "object/new:os.mkdir", "name:os.mkdir"])
+def test_yaml_with_python_tags_is_refused_and_not_executed(tag: str, run: Path, tmp_path: Path) -> None:
+    change_config(run, "run: run", f"run: !!python/{tag} [{tmp_path / 'trace'}]")
+    with pytest.raises(InputError, match=r"config.yaml:1: the tag .* is not supported"):
+        load(run)
     assert not (tmp_path / "trace").exists()
 
 
-def test_paths_in_the_config_are_not_followed_to_load_it(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
+def change_config(run: Path, old: str, new: str) -> None:
+    config = run / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    assert old in text
+    config.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_paths_in_the_config_are_not_followed_to_load_it(run: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    config = tmp_path / "run" / "config.yaml"
-    text = config.read_text(encoding="utf-8").replace("run: run", f"run: {tmp_path / 'elsewhere'}")
-    prepared = f"data:\n  prepared: {tmp_path / 'elsewhere' / 'prepared'}\n"
-    valid = f"  valid: {{source: /dev/zero, target: {tmp_path / 'pipe'}}}\n"
-    text = text.replace("data:\n", prepared + valid)
-    config.write_text(text, encoding="utf-8")
+    elsewhere = tmp_path / "elsewhere"
+    valid = f"{{source: /dev/zero, target: {tmp_path / 'pipe'}}}"
+    change_config(run, "run: run", f"run: {elsewhere}")
+    change_config(run, "data:\n", f"data:\n  prepared: {elsewhere / 'prepared'}\n  valid: {valid}\n")
     before = sorted(tmp_path.rglob("*"))
-    _load(tmp_path / "run")
+    load(run)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["best", "latest"])
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_link_out_of_the_folder_is_refused(run: Path, tmp_path: Path, name: str) -> None:
     """Otherwise the files that are made for the model would be written beside the target of the link."""
     make_run(tmp_path / "mine")
-    make_run(tmp_path / "run")
-    (tmp_path / "run" / name).unlink(missing_ok=True)
-    (tmp_path / "run" / name).symlink_to(tmp_path / "mine" / "latest")
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(tmp_path / "mine" / "latest")
     with pytest.raises(InputError, match=f"run/{name}: leads out of .*; name the checkpoint that is meant"):
-        _load(tmp_path / "run")
+        load(run)
 
 
 def test_an_export_is_not_written_through_a_link(tmp_path: Path) -> None:
@@ -133,79 +138,60 @@ def test_an_export_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert not list((tmp_path / "outside").iterdir())
 
 
+READERS: dict[str, Callable[[Path], object]] = {
+    "aligner.safetensors": lambda run: load_aligner(run / "aligner.safetensors"),
+    "alignment_layer.safetensors": lambda run: load_layer(run / "alignment_layer.safetensors", model="", remedy=""),
+}
+NAMES = ("config.yaml", "subwords.model", "latest/model.safetensors", "latest/state.json", "lengths.json", *READERS)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/zero and pipes with names")
-@pytest.mark.parametrize("kind", ["zero", "pipe"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "config.yaml", "subwords.model", "latest/model.safetensors", "latest/state.json", "lengths.json",
-        "aligner.safetensors", "alignment_layer.safetensors",
-    ],
-)  # fmt: skip
-def test_a_device_or_a_pipe_in_the_folder_is_refused_at_once(tmp_path: Path, kind: str, name: str) -> None:
-    run = tmp_path / "run"
-    make_run(run)
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "zero"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_device_or_a_pipe_in_the_folder_is_refused_at_once(
+    run: Path, make: Callable[[Path], None], name: str
+) -> None:
     (run / name).unlink(missing_ok=True)
-    if kind == "zero":
-        (run / name).symlink_to("/dev/zero")
-    else:
-        os.mkfifo(run / name)
-    readers: dict[str, Callable[[], object]] = {
-        "aligner.safetensors": lambda: load_aligner(run / name),
-        "alignment_layer.safetensors": lambda: load_layer(run / name, model="", remedy=""),
-    }
+    make(run / name)
     with pytest.raises(InputError, match="is a device or a pipe"):
-        readers.get(name, lambda: _load(run))()
+        READERS.get(name, load)(run)
 
 
 @pytest.mark.parametrize("setting", ["size: 4", "size: 5", "size: 6"])
-def test_a_config_of_a_larger_model_than_the_weights_are_costs_no_memory(tmp_path: Path, setting: str) -> None:
-    make_run(tmp_path / "run")
-    config = tmp_path / "run" / "config.yaml"
-    text = config.read_text(encoding="utf-8")
+@pytest.mark.parametrize("larger", ["size: 1000000", "size: 1000000000", "{setting}, layers: 1000"])
+def test_a_config_of_a_larger_model_than_the_weights_are_costs_no_memory(run: Path, setting: str, larger: str) -> None:
+    change_config(run, setting, larger.format(setting=setting))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for larger in ("1000000", "1000000000"):
-        config.write_text(text.replace(setting, f"size: {larger}"), encoding="utf-8")
-        with pytest.raises(InputError):
-            _load(tmp_path / "run")
-    config.write_text(text.replace(setting, f"{setting}, layers: 1000"), encoding="utf-8")
     with pytest.raises(InputError):
-        _load(tmp_path / "run")
+        load(run)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10  # of KiB; a million wide takes 16 TB
 
 
-def test_a_header_that_claims_more_than_the_file_has(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
+def test_a_header_that_claims_more_than_the_file_has(run: Path) -> None:
     header = json.dumps({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}).encode()
-    weights = tmp_path / "run" / "latest" / "model.safetensors"
-    for data in (len(header).to_bytes(8, "little") + header, (1 << 62).to_bytes(8, "little") + header):
-        weights.write_bytes(data)
+    for size in (len(header), 1 << 62):
+        (run / "latest" / "model.safetensors").write_bytes(size.to_bytes(8, "little") + header)
         with pytest.raises(InputError, match="unreadable checkpoint"):
-            _load(tmp_path / "run")
+            load(run)
 
 
-def test_loading_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import nmt
-
-    make_run(tmp_path / "run")
-
-    def refuse(*arguments: object, **named: object) -> None:
-        raise AssertionError("a socket")
-
-    monkeypatch.setattr(socket, "socket", refuse)
-    monkeypatch.setattr(socket, "create_connection", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    translator = nmt.load(tmp_path / "run", precision="float32")
-    assert len(translator.translate(["Ein Hund schläft."])) == 1
+def without_sockets(code: str, folder: Path) -> None:
+    """Runs a program that must not open a socket."""
+    refuse = """
+import importlib, pkgutil, socket
+def refuse(*arguments, **named): raise AssertionError("a socket")
+socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = refuse
+"""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", f"{refuse}{code}print('all done')"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[-9:]) == (0, "all done\n"), done.stderr
 
 
 def test_no_command_opens_a_socket(tmp_path: Path) -> None:
     """But those that are asked to: a training goes on, and its model translates, aligns, scores and is evaluated."""
     copy(PACKAGE.parent / "tests" / "golden" / "format-1" / "recurrent", tmp_path / "copy")
     code = """
-import socket, sys
-def refuse(*arguments, **named): raise AssertionError("a socket")
-socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = refuse
 from nmt.cli import app
 given = ["--source", "test.de", "--target", "test.en"]
 for arguments in (
@@ -217,26 +203,12 @@ for arguments in (
         app.main([*arguments, "--device", "cpu", "--precision", "float32"])
     except SystemExit as exit:
         assert not exit.code, arguments
-print("all done")
 """
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path / "copy",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("all done\n")
+    without_sockets(code, tmp_path / "copy")
 
 
-def test_no_module_opens_a_socket_when_it_is_imported() -> None:
+def test_no_module_opens_a_socket_when_it_is_imported(tmp_path: Path) -> None:
     code = """
-import pkgutil, importlib, socket
-def refuse(*arguments, **named): raise AssertionError("a socket")
-socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = refuse
 import nmt
 for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
     if module.name != "nmt.__main__":
@@ -245,5 +217,4 @@ for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
         except ImportError:  # an extra that is not installed
             pass
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    without_sockets(code, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import json
@@ -21,40 +22,29 @@ import yaml
 from nmt.core import log
 from nmt.training.validation import Validated, line
 from nmt.translator.validation_table import Example, Table
-from tests.workflows.runs import nmt
+from tests.workflows.runs import nmt, place
 
 ROOT = Path(__file__).parents[2]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def on_terminal(
-    folder: Path,
-    *arguments: str,
-    environment: Mapping[str, str] | None = None,
-    typed: Sequence[bytes] = (),
-    columns: int = 80,
-) -> str:
+def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), columns: int = 80) -> str:
     """All that a command shows on a terminal. ``typed`` are the answers to prompts."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
         unset = ("CI", "NO_COLOR", "COLUMNS", "PYTEST_CURRENT_TEST")
         kept = {name: value for name, value in os.environ.items() if name not in unset}
-        kept |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "xterm", **(environment or {})}
+        kept |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "xterm"}
         os.execve(sys.executable, [sys.executable, "-m", "nmt", *arguments], kept)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown = b""
     answers = iter(typed)
-    while True:
-        try:
-            data = os.read(terminal, 1 << 16)
-        except OSError:  # the other end was closed
-            break
-        if not data:
-            break
-        shown += data
-        if shown.endswith(b"> "):
-            os.write(terminal, next(answers, b""))
+    with contextlib.suppress(OSError):  # the other end was closed
+        while data := os.read(terminal, 1 << 16):
+            shown += data
+            if shown.endswith(b"> "):
+                os.write(terminal, next(answers, b""))
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, shown.decode()
     return shown.decode().replace("\r\n", "\n")
@@ -74,9 +64,8 @@ def test_a_table_has_its_head_once_and_marks_the_best() -> None:
         "  update  epoch     min        loss        bleu",
         "   1,200      7     3.4        0.25       89.81  best",
     ]
-    assert table(Validated(2, 1, 0.1, {"loss": 1, "bleu": 2}, is_best=False)) == (
-        "       2      1     0.1        1.00        2.00"
-    )
+    second = table(Validated(2, 1, 0.1, {"loss": 1, "bleu": 2}, is_best=False))
+    assert second == "       2      1     0.1        1.00        2.00"
     assert line(VALIDATED) == "update 1200, epoch 7, 3.4 min: valid loss 0.25, bleu 89.81 (best)"
 
 
@@ -96,12 +85,9 @@ TRAIN = ("--set", "run=watched", "--set", "training.validation.every=1", "--prec
 
 
 @pytest.fixture(scope="module")
-def folder(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the corpus and config.yaml."""
-    folder = tmp_path_factory.mktemp("watched")
-    for file in (*trained.glob("*.de"), *trained.glob("*.en"), trained / "config.yaml"):
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
+    return place(tmp_path_factory.mktemp("watched"))
 
 
 def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Path) -> None:
@@ -109,10 +95,9 @@ def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Pat
     assert "train: " in shown
     assert "\x1b[" in shown
     lines = final(shown)
-    heads = [number for number, each in enumerate(lines) if each.startswith("  update  epoch     min")]
-    assert len(heads) == 1
-    assert lines[heads[0]].split() == ["update", "epoch", "min", "loss", "perplexity", "accuracy", "bleu", "chrf"]
-    assert lines[heads[0] + 1].split()[0] == "1"
+    (head,) = (number for number, each in enumerate(lines) if each.startswith("  update  epoch     min"))
+    assert lines[head].split() == ["update", "epoch", "min", "loss", "perplexity", "accuracy", "bleu", "chrf"]
+    assert lines[head + 1].split()[0] == "1"
     sources = (folder / "valid.de").read_text(encoding="utf-8").splitlines()
     (source, *_) = [each.removeprefix("  source       ") for each in lines if each.startswith("  source  ")]
     assert source in sources
@@ -136,9 +121,7 @@ def test_who_types_at_translate_has_a_prompt_and_no_bar(trained: Path) -> None:
     lines = final(shown)
     assert "type a text and press Enter; Ctrl-D ends" in lines
     assert translation.stdout.decode().strip() in lines
-    assert "translate: " not in shown
-    assert "line/s" not in shown
-    assert "lines/s" not in shown
+    assert not re.search("translate: |lines?/s", shown)
 
 
 @pytest.mark.parametrize(
@@ -159,15 +142,12 @@ def test_no_colour_and_build_servers(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert (log.is_watched(), log.has_colour()) == (False, False)
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
     assert (log.is_watched(), log.has_colour()) == (watched, colour)
     with log.progress(range(1)) as bar:
         assert bar.disable == (not watched)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_alignments_are_pictures_on_a_terminal_and_lines_in_a_pipe(tmp_path: Path) -> None:
@@ -194,16 +174,11 @@ def odd(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("odd")
     shutil.copytree(trained / "run", folder / "runs" / NAME, symlinks=True)
     for suffix in ("de", "en"):
-        lines = (trained / f"train.{suffix}").read_text(encoding="utf-8")
-        (folder / f"train{NAME}.{suffix}").write_text(lines, encoding="utf-8")
+        shutil.copy(trained / f"train.{suffix}", folder / f"train{NAME}.{suffix}")
         (folder / f"valid{NAME}.{suffix}").write_text(f"Hund{ODD} und {ODD}\n" * 2, encoding="utf-8", newline="")
-    corpora = {
-        part: {side: f"{part}{NAME}.{suffix}" for side, suffix in (("source", "de"), ("target", "en"))}
-        for part in ("train", "valid")
-    }
-    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
-    config["data"] |= corpora
-    config["run"] = f"runs/new{NAME}"
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8")) | {"run": f"runs/new{NAME}"}
+    for part in ("train", "valid"):
+        config["data"][part] = {"source": f"{part}{NAME}.de", "target": f"{part}{NAME}.en"}
     (folder / f"c{NAME}.yaml").write_text(json.dumps(config), encoding="utf-8")
     (folder / "text").write_text(f"Hund {ODD} und Katze{ODD}\n", encoding="utf-8", newline="")
     (folder / "links").write_text("0-0\n" * 2)

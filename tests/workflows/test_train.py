@@ -8,16 +8,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import itertools
-import json
 import os
 import resource
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,6 +37,7 @@ from nmt.workflows import train as workflow
 from nmt.workflows.train import train
 from tests.workflows.runs import assert_same_bits, measured, place
 
+RUN = Path("run")
 SETTINGS = [
     "training.stopping.updates=8", "training.validation.every=4", "training.save_every=2", "training.ema=0.5",
     "training.schedule={kind: plateau, warmup: 2, patience: 1, decay: 0.5}",
@@ -76,17 +78,38 @@ def same_as_whole(run: str = "run", whole: str = "whole") -> None:
     assert states[0] == states[1]
 
 
-def slow_validations(monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM, *, first: int = 1) -> None:
-    """Has the ``first`` validation of this process, and those after it, take ten minutes after a signal has come."""
-    real, count = Validation.__call__, itertools.count(1)
+def names(folder: str = "run/checkpoints", pattern: str = "*") -> list[str]:
+    return sorted(path.name for path in Path(folder).glob(pattern))
 
-    def held(self: Validation, model: Any, snapshot: Path | None) -> Any:
+
+@contextmanager
+def before(owner: object, name: str, action: Callable[..., object]) -> Iterator[None]:
+    """Has a function call ``action`` with its positional arguments before it does its work."""
+    real = getattr(owner, name)
+
+    def both(*arguments: Any, **named: Any) -> Any:
+        action(*arguments)
+        return real(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(owner, name, both)
+        yield
+
+
+def interrupt(number: int = signal.SIGTERM) -> None:
+    os.kill(os.getpid(), number)
+
+
+def slow_validations(number: int = signal.SIGTERM, *, first: int = 1) -> Any:
+    """Has the ``first`` validation, and those after it, take ten minutes after a signal has come."""
+    count = itertools.count(1)
+
+    def hold(*_: object) -> None:
         if next(count) >= first:
-            os.kill(os.getpid(), number)
+            interrupt(number)
             wait_long()
-        return real(self, model, snapshot)
 
-    monkeypatch.setattr(Validation, "__call__", held)
+    return before(Validation, "__call__", hold)
 
 
 def wait_long() -> None:
@@ -99,22 +122,13 @@ each_signal = pytest.mark.parametrize(
 
 
 @each_signal
-def test_a_signal_during_an_update_saves_and_ends(
-    number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_during_an_update_saves_and_ends(number: int, ends: type[BaseException], here: Path) -> None:
     """At an update without a checkpoint of its own."""
-    backward, calls = Objective.backward, itertools.count(1)
-
-    def signalled(*arguments: Any, **options: Any) -> Any:
-        if next(calls) == 3:
-            os.kill(os.getpid(), number)
-        return backward(*arguments, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Objective, "backward", signalled)
-        with pytest.raises(ends):
-            start()
-    assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 3)
+    calls = itertools.count(1)
+    third = before(Objective, "backward", lambda *_: interrupt(number) if next(calls) == 3 else None)
+    with third, pytest.raises(ends):
+        start()
+    assert latest_checkpoint(RUN) == checkpoint_path(RUN, 3)
     start()
     same_as_whole()
 
@@ -127,54 +141,38 @@ def test_killed_between_the_last_checkpoint_and_its_link(here: Path, capfd: pyte
 
 
 @each_signal
-def test_a_signal_ends_a_validation_that_would_take_long(
-    number: int, ends: type[BaseException], here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        slow_validations(patched, number)
+def test_a_signal_ends_a_validation_that_would_take_long(number: int, ends: type[BaseException], here: Path) -> None:
+    with slow_validations(number):
         for _ in range(2):  # the second one is stopped in the validation that the first one owes
             began = time.monotonic()
             with pytest.raises(ends) as ended:
                 start()
             assert time.monotonic() - began < 60
-            assert latest_checkpoint(Path("run")) == checkpoint_path(Path("run"), 4)
-            assert read_state(checkpoint_path(Path("run"), 4))["owes_validation"] is True
-            assert [line["update"] for line in measured("run", "valid")] == []
-        if isinstance(ended.value, SystemExit):
-            assert ended.value.code == 143
+            assert latest_checkpoint(RUN) == checkpoint_path(RUN, 4)
+            assert read_state(checkpoint_path(RUN, 4))["owes_validation"] is True
+            assert measured("run", "valid") == []
+    assert getattr(ended.value, "code", 143) == 143
     start()
     same_as_whole()
 
 
 @pytest.mark.parametrize("first", [2, 3], ids=["last update", "average"])
-def test_a_signal_ends_the_last_validations(first: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_the_last_validations(first: int, here: Path) -> None:
     start("run=other", "training.average=2")
-    with monkeypatch.context() as patched:
-        slow_validations(patched, first=first)
-        with pytest.raises(SystemExit):
-            start("training.average=2")
+    with slow_validations(first=first), pytest.raises(SystemExit):
+        start("training.average=2")
     assert not Path("run/averaged").exists()
     start("training.average=2")
     same_as_whole(whole="other")
-    weights = [Path(run, "averaged", "model.safetensors").read_bytes() for run in ("run", "other")]
-    assert weights[0] == weights[1]
+    assert_same_bits(Path("run/averaged"), Path("other/averaged"), "model.safetensors")
 
 
-def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        slow_validations(patched)
-        with pytest.raises(SystemExit):
-            start()
-    with monkeypatch.context() as patched:
-
-        def killed(*_: object) -> None:
-            raise RuntimeError("killed")
-
-        patched.setattr(atomic_folder, "sync_entry", killed)
-        with pytest.raises(RuntimeError, match="killed"):
-            start()
+def test_a_validation_that_is_killed_after_measuring_is_not_told_twice(here: Path) -> None:
+    with slow_validations(), pytest.raises(SystemExit):
+        start()
+    killed = before(atomic_folder, "sync_entry", Mock(side_effect=RuntimeError("killed")))
+    with killed, pytest.raises(RuntimeError, match="killed"):
+        start()
     assert [line["update"] for line in measured("run", "valid")] == [4]
     start()
     same_as_whole()
@@ -185,22 +183,18 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
     moment: str, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Only the checkpoint of the update whose validation was missing is written twice."""
-    with monkeypatch.context() as patched:
-        slow_validations(patched)
-        with pytest.raises(SystemExit):
-            start()
-    with monkeypatch.context() as patched:
-        rename, dies = Path.rename, moment == "the old one is set aside"
+    with slow_validations(), pytest.raises(SystemExit):
+        start()
+    rename, dies = Path.rename, moment == "the old one is set aside"
 
-        def killed(path: Path, target: Path) -> Path:
-            is_new = ".partial-" in path.name
-            if dies and is_new:
-                os.kill(os.getpid(), signal.SIGKILL)
-            renamed = rename(path, target)
-            if is_new:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return renamed
+    def killed(path: Path, target: Path) -> Path:
+        is_new = ".partial-" in path.name
+        renamed = path if is_new and dies else rename(path, target)
+        if is_new:
+            interrupt(signal.SIGKILL)
+        return renamed
 
+    with monkeypatch.context() as patched:
         patched.setattr(atomic_folder, "_exchange", lambda first, second: False)  # as on some file systems
         patched.setattr(Path, "rename", killed)
         assert in_fork(command) == (-signal.SIGKILL, "")
@@ -209,24 +203,19 @@ def test_killed_while_a_checkpoint_takes_the_place_of_another(
     start()
     assert "going on from update 4\n" in capfd.readouterr().err
     same_as_whole()
-    assert not list(Path("run/checkpoints").glob(".*"))
+    assert names(pattern=".*") == []
 
 
-def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        sync = atomic_folder.sync_entry
+def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path) -> None:
+    def signalled(path: Path) -> None:
+        if path.name == "model.safetensors" and "step-00000002" in str(path):
+            interrupt()
 
-        def signalled(path: Path) -> None:
-            if path.name == "model.safetensors" and "step-00000002" in str(path):
-                os.kill(os.getpid(), signal.SIGTERM)
-            sync(path)
-
-        patched.setattr(atomic_folder, "sync_entry", signalled)
-        with pytest.raises(SystemExit) as ended:
-            start()
+    with before(atomic_folder, "sync_entry", signalled), pytest.raises(SystemExit) as ended:
+        start()
     assert ended.value.code == 143
-    assert checkpoint_paths(Path("run")) == [checkpoint_path(Path("run"), 2), checkpoint_path(Path("run"), 3)]
-    for folder in checkpoint_paths(Path("run")):
+    assert checkpoint_paths(RUN) == [checkpoint_path(RUN, 2), checkpoint_path(RUN, 3)]
+    for folder in checkpoint_paths(RUN):
         checkpoint.check_resumable(folder)
     start()
     same_as_whole()
@@ -235,7 +224,7 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path, mon
 # ------------------------------------------------------------------------------------------------ disks that refuse
 
 
-def in_fork(work: Callable[[], None]) -> tuple[int, str]:
+def in_fork(work: Callable[[], object]) -> tuple[int, str]:
     """The exit code of a fork of this process, and what it says on stderr."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -261,91 +250,58 @@ def command(*settings: str) -> None:
     main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
 
 
-@pytest.mark.parametrize("file", ["training.safetensors"])
-def test_no_room_for_a_checkpoint(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("owner", "file", "room", "message"),
+    [
+        (checkpoint, "latest/training.safetensors", -1,
+         "checkpoints/step-00000006: cannot be written: File too large; what was saved"),
+        (MetricsWriter, "metrics.jsonl", 20, "metrics.jsonl: File too large\n"),  # the next start drops half a line
+    ],
+)  # fmt: skip
+def test_no_room(owner: object, file: str, room: int, message: str, here: Path) -> None:
     """The size of a file is limited, which cuts off a write like a full disk."""
     start("training.stopping.updates=4")
-    sizes = {name: Path("run/latest", name).stat().st_size for name in ("model.safetensors", "training.safetensors")}
-    assert sizes["model.safetensors"] < sizes["training.safetensors"]
-
-    write = checkpoint.write
-
-    def limited(*arguments: Any) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[file] - 1, resource.RLIM_INFINITY))
-        write(*arguments)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "write", limited)
+    size = (RUN / file).stat().st_size + room
+    with before(owner, "write", lambda *_: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))):
         code, said = in_fork(command)
     assert (code, said.count("\n")) == (2, 1), said
-    assert said.startswith("error: run/checkpoints/step-00000006: cannot be written: File too large; what was saved")
-    assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
-    for folder in checkpoint_paths(Path("run")):
-        checkpoint.check_resumable(folder)
+    assert said.startswith(f"error: run/{message}")
+    assert owner is checkpoint or (RUN / file).stat().st_size == size
+    assert names() == ["step-00000002", "step-00000004"]
     start()
     same_as_whole()
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "SHA256SUMS"])
-def test_a_full_disk(file: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(file: str, here: Path) -> None:
+    def full(path: Path) -> None:
+        if path.name == file:
+            os.truncate(path, path.stat().st_size // 2)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     start("training.stopping.updates=4")
-    with monkeypatch.context() as patched:
-        sync = atomic_folder.sync_entry
-
-        def full(path: Path) -> None:
-            if path.name == file:
-                os.truncate(path, path.stat().st_size // 2)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            sync(path)
-
-        patched.setattr(atomic_folder, "sync_entry", full)
-        with pytest.raises(
-            InputError, match=r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
-        ):
-            start()
-    assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000002", "step-00000004"]
-    start()
-    same_as_whole()
-
-
-def test_a_full_disk_for_the_metrics(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names the file; half a line is dropped by the next start."""
-    start("training.stopping.updates=4")
-    size = Path("run/metrics.jsonl").stat().st_size
-    write = MetricsWriter.write
-
-    def limited(metrics: MetricsWriter, *arguments: Any) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
-        write(metrics, *arguments)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MetricsWriter, "write", limited)
-        assert in_fork(command) == (2, "error: run/metrics.jsonl: File too large\n")
-    assert Path("run/metrics.jsonl").stat().st_size == size + 20
+    message = r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
+    with before(atomic_folder, "sync_entry", full), pytest.raises(InputError, match=message):
+        start()
+    assert names() == ["step-00000002", "step-00000004"]
     start()
     same_as_whole()
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])
-def test_a_directory_that_may_not_be_written(begun: bool, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_may_not_be_written(begun: bool, here: Path) -> None:
     if begun:
         start("training.stopping.updates=2")
-    else:
-        Path("run").mkdir()
-    before = sorted(path.name for path in Path("run").rglob("*"))
-    real = Path.open
+    RUN.mkdir(exist_ok=True)
+    contents = sorted(RUN.rglob("*"))
 
-    def refused(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+    def refuse(path: Path, mode: str = "r", *_: object) -> None:
         if "run" in path.parts and mode != "r":
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
-        return real(path, mode, *arguments, **named)
 
-    def read_only() -> None:
-        monkeypatch.setattr(Path, "open", refused)
-        command()
-
-    assert in_fork(read_only) == (2, "error: run/.lock: Read-only file system\n")
-    assert sorted(path.name for path in Path("run").rglob("*")) == before
+    with before(Path, "open", refuse):
+        assert in_fork(command) == (2, "error: run/.lock: Read-only file system\n")
+    assert sorted(RUN.rglob("*")) == contents
 
 
 # ------------------------------------------------------------------------------------------------- two trainings
@@ -354,11 +310,11 @@ def test_a_directory_that_may_not_be_written(begun: bool, here: Path, monkeypatc
 def test_the_lock_goes_with_its_process(here: Path) -> None:
     """The lock is also released if the process is killed; the note of its owner, which then remains, excludes
     nobody."""
-    Path("run").mkdir()
+    RUN.mkdir()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with workflow._exclusive_run(Path("run")):
+        with workflow._exclusive_run(RUN):
             os.write(writing, b"locked")
             wait_long()
     try:
@@ -373,38 +329,33 @@ def test_the_lock_goes_with_its_process(here: Path) -> None:
     assert Path("run/.lock").read_text() == ""
 
 
-def test_a_file_system_without_locks_is_warned_of(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def refused(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", refused)
-    Path("run").mkdir()
-    with workflow._exclusive_run(Path("run")):
+def test_a_file_system_without_locks_is_warned_of(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    RUN.mkdir()
+    refused = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    with before(fcntl, "flock", Mock(side_effect=refused)), workflow._exclusive_run(RUN):
         pass
-    assert capfd.readouterr().err == (
-        "warning: run: cannot be locked (No locks available): see to it that no other training uses it\n"
-    )
+    message = "run: cannot be locked (No locks available): see to it that no other training uses it"
+    assert capfd.readouterr().err == f"warning: {message}\n"
 
 
-def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def at_update_3(action: Callable[[], object]) -> Any:
+    """Has a training do something when it is about to write the measurements of its third update."""
+    return before(MetricsWriter, "write", lambda _, *line: action() if line[:2] == ("train", 3) else None)
+
+
+def test_a_deleted_lock_file_admits_nobody(here: Path) -> None:
     """The first training goes on to its end. A release from before the directory itself was locked, which locks the
     file only, is kept out too, and keeps others out."""
-    write = MetricsWriter.write
 
-    def second(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
-        write(metrics, kind, update, values)
-        if (kind, update) == ("train", 3):
-            with Path("run/.lock").open() as lock, pytest.raises(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            Path("run/.lock").unlink()
-            code, said = in_fork(command)
-            assert (code, said.count("\n")) == (2, 1)
-            assert said.startswith("error: run: another process is training in it; wait for it, or set another run")
+    def second() -> None:
+        with Path("run/.lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        Path("run/.lock").unlink()
+        code, said = in_fork(command)
+        assert (code, said.count("\n")) == (2, 1)
+        assert said.startswith("error: run: another process is training in it; wait for it, or set another run")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(MetricsWriter, "write", second)
+    with at_update_3(second):
         start()
     same_as_whole()
     with Path("run/.lock").open("w") as lock:
@@ -412,34 +363,25 @@ def test_a_deleted_lock_file_admits_nobody(here: Path, monkeypatch: pytest.Monke
         assert in_fork(command)[0] == 2
 
 
-def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prepare_beside_a_training_disturbs_neither(here: Path) -> None:
     """In its midst: of another vocabulary, at the same place. And begun before: the training waits."""
-    write = MetricsWriter.write
+    settings = ("--set", "data.prepared=prepared", "--set", "data.subwords.size=50")
 
-    def prepared_anew(metrics: MetricsWriter, kind: str, update: int, values: Any) -> None:
-        write(metrics, kind, update, values)
-        if (kind, update) == ("train", 3):
-            assert in_fork(lambda: main([*other, "--force"]))[0] == 0
+    def prepare() -> None:
+        main(["prepare", "config.yaml", "--quiet", *settings, "--force"])
 
-    other = ["prepare", "config.yaml", "--quiet", "--set", "data.prepared=prepared", "--set", "data.subwords.size=50"]
-    with monkeypatch.context() as patched:
-        patched.setattr(MetricsWriter, "write", prepared_anew)
+    codes = []
+    with at_update_3(lambda: codes.append(in_fork(prepare)[0])):
         start()
+    assert codes == [0]
     same_as_whole()
     shutil.rmtree("run")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        exchange = atomic_folder._exchange
-
-        def slowly(first: Path, second: Path) -> bool:
-            os.write(writing, b"at work")
-            time.sleep(1)
-            return exchange(first, second)
-
-        atomic_folder._exchange = slowly
         try:
-            main([*other, "--force"])
+            with before(atomic_folder, "_exchange", lambda *_: (os.write(writing, b"at work"), time.sleep(1))):
+                prepare()
         finally:
             os._exit(0)
     os.read(reading, 7)
@@ -448,7 +390,7 @@ def test_a_prepare_beside_a_training_disturbs_neither(here: Path, monkeypatch: p
     os.waitpid(child, 0)
 
 
-def test_a_copy_of_a_training_at_work_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_training_at_work_goes_on(here: Path) -> None:
     """The copies are made by ``cp -r`` before each step of a checkpoint, and of the deletion of an older one."""
     copies = itertools.count()
 
@@ -463,9 +405,9 @@ def test_a_copy_of_a_training_at_work_goes_on(here: Path, monkeypatch: pytest.Mo
         sys.exit(0)
 
     assert in_fork(train_beside)[0] == 0
-    for copy in (found := sorted(Path().glob("copy-*")))[::3]:
+    for copy in (found := names(".", "copy-*"))[::3]:
         start(f"run={copy}", "training.keep=1")
-        same_as_whole(str(copy))
+        same_as_whole(copy)
     assert len(found) > 5
 
 
@@ -477,24 +419,24 @@ def deleted() -> None:
 
 
 def moved() -> None:
-    Path("run").rename("moved")
+    RUN.rename("moved")
 
 
 def replaced() -> None:
-    Path("run").rename("moved")
-    Path("run").mkdir()
+    moved()
+    RUN.mkdir()
 
 
 def deleted_in_a_race() -> None:
     """Deletes the run like ``rm -r`` when a checkpoint is written meanwhile: the directory itself remains."""
-    shutil.rmtree("run", ignore_errors=True)
+    deleted()
     Path("run/checkpoints").mkdir(parents=True)
 
 
 def deleted_slowly() -> None:
     """Deletes the run like ``rm -r``, which has not finished when a checkpoint misses its folder."""
     shutil.rmtree("run/checkpoints")
-    time.sleep = lambda _: shutil.rmtree("run")
+    time.sleep = lambda _: deleted()
 
 
 MOMENTS: dict[str, tuple[object, str]] = {
@@ -513,29 +455,18 @@ MOMENTS: dict[str, tuple[object, str]] = {
      (replaced, "an update"), (deleted_in_a_race, "an update"), (deleted_slowly, "a checkpoint")],
     ids=lambda each: each if isinstance(each, str) else each.__name__,
 )  # fmt: skip
-def test_a_run_directory_that_is_gone_is_not_made_anew(
-    change: Callable[[], None], moment: str, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_directory_that_is_gone_is_not_made_anew(change: Callable[[], None], moment: str, here: Path) -> None:
     """In one line, and at the latest when something is to be written."""
-    owner, name = MOMENTS[moment]
-    real, calls = getattr(owner, name), itertools.count(1)
-    before: list[Path] = []
-
-    def then(*arguments: Any, **named: Any) -> Any:
-        if next(calls) == (3 if moment == "an update" else 1):
-            change()
-            before.extend(Path("run").rglob("*"))
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(owner, name, then)
-    code, said = in_fork(lambda: command("training.average=2", "training.snapshots=1"))
+    calls, which = itertools.count(1), 3 if moment == "an update" else 1
+    settings = ("training.average=2", "training.snapshots=1")
+    with before(*MOMENTS[moment], lambda *_: change() if next(calls) == which else None):
+        code, said = in_fork(lambda: command(*settings))
     assert said.startswith("error: run: was deleted or moved while it trained; "), said
     assert (code, said.count("\n")) == (1, 1)
-    assert Path("run").exists() == (change in (replaced, deleted_in_a_race))
-    assert [path for path in Path("run").rglob("*") if path.is_file()] == []
+    assert RUN.exists() == (change in (replaced, deleted_in_a_race))
+    assert [path for path in RUN.rglob("*") if path.is_file()] == []
     if Path("moved").exists():
-        monkeypatch.setattr(owner, name, real)
-        start("run=moved", "training.average=2", "training.snapshots=1")
+        start("run=moved", *settings)
         assert read_tensors(Path("moved/latest/model.safetensors")).keys()
 
 
@@ -561,67 +492,33 @@ def test_damage_is_named_and_can_be_skipped(
 ) -> None:
     start("training.stopping.updates=6")
     damage(Path("run/checkpoints/step-00000006", file))
-    with pytest.raises(InputError) as refused:
+    unreadable = f"run/checkpoints/step-00000006/{file}: unreadable checkpoint"
+    remedy = "; or go on from the newest whole one with nmt train --skip-damaged"
+    with pytest.raises(InputError, match=f"^{unreadable}, .*{remedy}$"):
         start()
-    assert str(refused.value).startswith(f"run/checkpoints/step-00000006/{file}: unreadable checkpoint, ")
-    assert str(refused.value).endswith("; or go on from the newest whole one with nmt train --skip-damaged")
-    assert "\n" not in str(refused.value)
     capfd.readouterr()
     log.set_verbosity(log.Verbosity.NORMAL)
     start(skip_damaged=True)
     said = capfd.readouterr().err
-    assert f"warning: run/checkpoints/step-00000006/{file}: unreadable checkpoint" in said
-    assert "set aside as damaged-step-00000006\n" in said
-    assert "going on from update 4\n" in said
+    for message in (f"warning: {unreadable}", "set aside as damaged-step-00000006\n", "going on from update 4\n"):
+        assert message in said
     assert Path("run/checkpoints/damaged-step-00000006").is_dir()
     same_as_whole()
 
 
 def test_several_damaged_ones_are_skipped_and_whole_ones_never(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    start("training.stopping.updates=2")
+    flip_a_bit(Path("run/latest/model.safetensors"))
+    message = r"^run: holds no checkpoint that is whole; run/checkpoints/step-00000002/model"
+    with pytest.raises(InputError, match=message):
+        start(skip_damaged=True)
+    assert names() == ["step-00000002"]
+    flip_a_bit(Path("run/latest/model.safetensors"))
     start("training.stopping.updates=6")
     for update in (4, 6):
-        flip_a_bit(checkpoint_path(Path("run"), update) / "training.safetensors")
+        flip_a_bit(checkpoint_path(RUN, update) / "training.safetensors")
     start("training.stopping.updates=7", skip_damaged=True)
     assert "going on from update 2\n" in capfd.readouterr().err
     start(skip_damaged=True)
     assert "going on from update 7\n" in capfd.readouterr().err
-    names = sorted(path.name for path in Path("run/checkpoints").glob("damaged-*"))
-    assert names == ["damaged-step-00000004", "damaged-step-00000006"]
-
-
-def test_where_none_is_whole_nothing_is_touched(here: Path) -> None:
-    start("training.stopping.updates=2")
-    flip_a_bit(Path("run/latest/model.safetensors"))
-    with pytest.raises(
-        InputError, match=r"^run: holds no checkpoint that is whole; run/checkpoints/step-00000002/model"
-    ):
-        start(skip_damaged=True)
-    assert [path.name for path in Path("run/checkpoints").iterdir()] == ["step-00000002"]
-
-
-def _forget_format(state: Path) -> None:
-    """Checksums came before it."""
-    tree = json.loads(state.read_text("utf-8"))
-    del tree["format"]
-    state.write_text(json.dumps(tree), encoding="utf-8")
-
-
-def test_a_checkpoint_from_before_checksums_is_gone_on_from_with_a_note(
-    here: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    start("training.stopping.updates=4")
-    for sums in Path("run/checkpoints").glob("*/SHA256SUMS"):
-        sums.unlink()
-        _forget_format(sums.with_name("state.json"))
-    log.set_verbosity(log.Verbosity.VERBOSE)
-    try:
-        start()
-    finally:
-        log.set_verbosity(log.Verbosity.NORMAL)
-    assert "run/checkpoints/step-00000004: has no SHA256SUMS" in capfd.readouterr().err
-    same_as_whole()
-    cut_off(Path("run/latest/model.safetensors"))
-    Path("run/latest/SHA256SUMS").unlink()
-    _forget_format(Path("run/latest/state.json"))
-    with pytest.raises(InputError, match="unreadable checkpoint"):
-        checkpoint.check_resumable(Path("run/latest"))
+    assert names(pattern="damaged-*") == ["damaged-step-00000004", "damaged-step-00000006"]
