@@ -83,9 +83,9 @@ def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | 
                 learnt = True
     if aligner is None or not learnt:
         raise InputError("there is nothing to learn from: one side holds no words")
-    if counts_pairs and len(aligner.learnt_P) < FEW_PAIRS:
-        few = f"only {len(aligner.learnt_P):,} different pairs"
-        log.warning(f"the aligner has learnt from {few}, so many links will be wrong; give it some thousand pairs")
+    if counts_pairs and (few := len(aligner.learnt_P)) < FEW_PAIRS:
+        many = f"only {few:,} different pairs, so many links will be wrong"
+        log.warning(f"the aligner has learnt from {many}; give it some thousand pairs")
     return aligner
 
 
@@ -168,12 +168,9 @@ def align_learned(
     request = AlignmentRequest("learned" if aligner is None else aligner.name)
     return workflow.write_alignments(
         lambda _, sources, targets, first_line: {request: text_aligner.align(sources, targets, first_line=first_line)},
-        [request],
-        inputs,
-        outputs,
+        [request], inputs, outputs, explanations={request.name: rule.explanation()},
         pairs_in_windows=workflow.windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-        explanations={request.name: rule.explanation()},
-    )
+    )  # fmt: skip
 
 
 def align_pairs(

@@ -313,16 +313,10 @@ class HmmPair:
 
 
 def learn(
-    sources: Sequence[Tokens],
-    targets: Sequence[Tokens],
-    *,
-    source_tokens: int,
-    target_tokens: int,
-    flat_iterations: int = 3,
-    iterations: int = 5,
-    before: HmmPair | None = None,
-    after_iteration: Callable[[], object] = lambda: None,
-) -> HmmPair:
+    sources: Sequence[Tokens], targets: Sequence[Tokens],
+    *, source_tokens: int, target_tokens: int, flat_iterations: int = 3, iterations: int = 5,
+    before: HmmPair | None = None, after_iteration: Callable[[], object] = lambda: None,
+) -> HmmPair:  # fmt: skip
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
     With ``before``, models of other sentence pairs whose tokens have the lowest numbers, learning continues from these,
@@ -335,20 +329,16 @@ def learn(
     pair_E = _distinct([pair_D for pair_D, _ in cells])
     old, pair_E = _counted(before, pair_E, source_tokens, target_tokens)
     known = []
-    while batches:
-        pair_D, local_BST = cells.pop()
-        index_D = _indices(pair_E, pair_D)
-        known.append(_KnownBatch(batches.pop(), index_D, local_BST, np.zeros(local_BST.shape, np.uint16)))
-    known.reverse()
+    for batch in batches:
+        pair_D, local_BST = cells.pop(0)  # so that memory does not hold the pairs of tokens of all batches
+        known.append(_KnownBatch(batch, _indices(pair_E, pair_D), local_BST, np.zeros(local_BST.shape, np.uint16)))
     malloc_trim(0)
     links, first = old, (_equal(target_tokens), _equal(source_tokens))
     if before is None:
         # equal probabilities at first; cells of padding count 0
-        links = _Links(
-            np.append(np.ones(len(pair_E), np.float32), np.float32(0)),
-            np.full(source_tokens + 1, target_tokens, np.float32),
-            np.full(target_tokens + 1, source_tokens, np.float32),
-        )
+        pair_E1 = np.append(np.ones(len(pair_E), np.float32), np.float32(0))
+        source_U1 = np.full(source_tokens + 1, target_tokens, np.float32)
+        links = _Links(pair_E1, source_U1, np.full(target_tokens + 1, source_tokens, np.float32))
     else:
         first = before.forward.widened(target_tokens), before.backward.widened(source_tokens)
     forward, backward = first
@@ -357,10 +347,10 @@ def learn(
         expect = partial(_expected, links, forward, backward, flat=flat)
         sums = _Sums(target_tokens), _Sums(source_tokens)
         pair_E1 = np.zeros(len(pair_E) + 1, np.float32)
-        for batch, (count_D, one, other) in zip(known, in_order(expect, known), strict=True):
-            pair_E1[batch.index_D] += count_D  # the pairs of a batch are distinct
-            sums[0].add(one, batch.sentences.target_BT)
-            sums[1].add(other, batch.sentences.source_BS)
+        for known_batch, (count_D, one, other) in zip(known, in_order(expect, known), strict=True):
+            pair_E1[known_batch.index_D] += count_D  # the pairs of a batch are distinct
+            sums[0].add(one, known_batch.sentences.target_BT)
+            sums[1].add(other, known_batch.sentences.source_BS)
         links = old.plus(pair_E1, pair_E)
         share = float(old.source_U1.sum() / max(links.source_U1.sum(), _TINY))
         forward, backward = (
@@ -602,13 +592,13 @@ def _small(index_BST: Indices, count: int) -> Indices:
 
 def _distinct(parts: Sequence[Tokens]) -> Tokens:
     """Finds the distinct numbers from 0 on in all parts, sorted."""
-    seen, new, count = np.zeros(0, np.int64), [np.zeros(0, np.int64)], 0
+    seen, count = [np.zeros(0, np.int64)], 0
     for part in parts:
-        new.append(part[part >= 0])
-        count += new[-1].size
+        seen.append(part[part >= 0])
+        count += seen[-1].size
         if count > _NEW_PAIRS:
-            seen, new, count = _sorted_distinct([seen, *new]), [], 0
-    return _sorted_distinct([seen, *new])
+            seen, count = [_sorted_distinct(seen)], 0
+    return _sorted_distinct(seen)
 
 
 def _sorted_distinct(parts: Sequence[Tokens]) -> Tokens:

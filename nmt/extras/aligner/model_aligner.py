@@ -47,14 +47,9 @@ class ModelAligner:
     layer: AlignmentLayer
 
     def align(
-        self,
-        sources: Sequence[EncodedWords],
-        targets: Sequence[EncodedWords],
-        attention: Mapping[int, Weights],
-        *,
-        share: float,
-        first_line: int,
-    ) -> list[Alignment]:
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], attention: Mapping[int, Weights],
+        *, share: float, first_line: int,
+    ) -> list[Alignment]:  # fmt: skip
         """Aligns by a mean of the word aligner's matrices, weighted by ``share``, and the model's. The model's matrices
         are those of its layer or, if it has attention, the mean of these and the attention. A word without subwords of
         its own is unknown to the model, and is aligned by the word aligner only."""
@@ -82,12 +77,9 @@ class ModelAligner:
                 by_model = (by_model + attention[row]) / 2
             has_pieces_IJ = (count_I > 0)[:, None] & (count_J > 0)
             share_IJ = (1 - share) * has_pieces_IJ.astype(np.float32)
-            learnt_IJ, learnt_back_IJ = matrices[row]
-            forward_IJ, backward_IJ = by_model
-            matrices[row] = (
-                learnt_IJ + share_IJ * (forward_IJ - learnt_IJ),
-                learnt_back_IJ + share_IJ * (backward_IJ - learnt_back_IJ),
-            )
+            both = zip(matrices[row], by_model, strict=True)
+            forward_IJ, backward_IJ = (learnt + share_IJ * (other - learnt) for learnt, other in both)
+            matrices[row] = forward_IJ, backward_IJ
         source_spans, target_spans = ([encoded.word_spans for encoded in side] for side in (sources, targets))
         return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans)
 
@@ -137,14 +129,10 @@ def learn_for_model(
 
 
 def learn_layer(
-    trained: TrainedModel,
-    aligner: WordAligner,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str],
     prefixes: Sequence[tuple[int, ...]],
-    *,
-    seed: int,
-) -> AlignmentLayer:
+    *, seed: int,
+) -> AlignmentLayer:  # fmt: skip
     """Trains a layer with the links that the aligner finds in lines; the model reads the prefix before each source."""
     rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
     sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
