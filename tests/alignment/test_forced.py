@@ -53,7 +53,7 @@ def test_a_recurrent_decoders_heads_have_names(weights: Any, names: tuple[str, .
 
 def test_a_pattern_that_fits_no_head_is_refused_with_the_names() -> None:
     with pytest.raises(
-        InputError, match=r"^alignment.heads: layer4.\*: fits no head of this model; it has layer1.head1, "
+        InputError, match=r"^alignment.heads: layer4.\*: fits no head of this model; it has layer1.head"
     ):
         chosen_heads(make(MODELS["transformer"]), "layer4.*")
 
