@@ -17,6 +17,7 @@ SEPARABLE = [  # "Er steht früh auf" - "He gets up early"
     [0.02, 0.35, 0.03, 0.60],
     [0.02, 0.03, 0.90, 0.05],
 ]
+THIN = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
 COMPOUND = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]]  # "Jeanskleid ." - "jean dress ."
 
 
@@ -51,8 +52,8 @@ def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
         BestSource(threshold=0.4),
         Share(),
         Share(share=0.7, threshold=0.3),
-        Threshold(),
         Mutual(threshold=0.2),
+        RULES[2],
     ],
 )
 def test_equals_plain_loops(rule: Any) -> None:
@@ -61,21 +62,6 @@ def test_equals_plain_loops(rule: Any) -> None:
         # Few distinct values make many ties; few words make constant rows.
         weights = random.integers(0, 4, (random.integers(1, 6), random.integers(1, 6))) / 4
         assert list(rule.links(weights)) == plain(rule, weights)
-
-
-def test_a_compound_answers_for_several_target_words() -> None:
-    assert BestSource().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
-    assert Mutual().links(COMPOUND) == ((0, 0), (1, 2))
-
-
-def test_share_links_both_parts_of_a_separable_verb() -> None:
-    assert Share().links(SEPARABLE) == ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))
-    assert BestSource().links(SEPARABLE) == ((0, 0), (1, 1), (2, 3), (3, 2))
-
-
-def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
-    assert Grow().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
-    assert Grow(threshold=0.85).links(COMPOUND) == ((0, 0),)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +79,27 @@ def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
     assert rule.links([[0.5, 0.25, 0.25]]) == links
 
 
+@pytest.mark.parametrize(
+    ("rule", "weights", "links"),
+    [
+        # one word answers for several target words
+        (BestSource(), COMPOUND, ((0, 0), (0, 1), (1, 2))),
+        (Mutual(), COMPOUND, ((0, 0), (1, 2))),
+        # both parts of a separable verb are linked
+        (Share(), SEPARABLE, ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))),
+        (BestSource(), SEPARABLE, ((0, 0), (1, 1), (2, 3), (3, 2))),
+        # what one direction alone knows is added to mutual
+        (Grow(), COMPOUND, ((0, 0), (0, 1), (1, 2))),
+        (Grow(threshold=0.85), COMPOUND, ((0, 0),)),
+        # the weight is spread thin
+        (Share(), THIN, ()),
+        (Share(threshold=0), THIN, tuple((source, 0) for source in range(20))),
+    ],
+)
+def test_examples(rule: Any, weights: Any, links: Any) -> None:
+    assert rule.links(weights) == links
+
+
 def test_grow_joins_row_maxima_and_column_maxima() -> None:
     """Checks, for each of several matrices, that they are joined like the two directions of an aligner."""
     random = np.random.default_rng(4)
@@ -106,32 +113,15 @@ def test_grow_joins_row_maxima_and_column_maxima() -> None:
     assert Grow(threshold=0.3).links_of(matrices) == expected
 
 
-def test_share_gives_no_link_where_the_weight_is_spread_thin() -> None:
-    thin = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
-    assert Share().links(thin) == ()
-    assert len(Share(threshold=0).links(thin)) == 20
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-def test_a_row_in_which_nothing_stands_out_gives_no_link(rule: Any) -> None:
-    assert rule.links(np.full((1, 2), 0.5)) == ()
-    assert rule.links([[0.5, 0.5], [0.9, 0.1]]) == ((0, 1),)
-    assert rule.links([[1.0]]) == ((0, 0),)
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
-def test_an_empty_side_gives_no_links(rule: Any, shape: tuple[int, int]) -> None:
-    assert rule.links(np.zeros(shape)) == ()
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-def test_links_are_sorted_plain_integers_inside_the_matrix(rule: Any) -> None:
-    weights = np.random.default_rng(0).dirichlet(np.full(7, 0.2), size=9).astype(np.float32)
-    links = rule.links(weights)
+def test_what_all_rules_have_in_common(rule: Any) -> None:
+    for equal, expected in (([[0.5, 0.5]], ()), ([[0.5, 0.5], [0.9, 0.1]], ((0, 1),)), ([[1.0]], ((0, 0),))):
+        assert rule.links(equal) == expected
+    for shape in ((0, 0), (0, 3), (3, 0)):
+        assert rule.links(np.zeros(shape)) == ()
+    links = rule.links(np.random.default_rng(0).dirichlet(np.full(7, 0.2), size=9).astype(np.float32))
     assert links == tuple(sorted(set(links)))
-    assert all(type(index) is int for link in links for index in link)
-    assert links
+    assert {type(index) for link in links for index in link} == {int}
     assert all(0 <= source < 7 and 0 <= target < 9 for source, target in links)
 
 
