@@ -11,12 +11,8 @@ from nmt.alignment.symmetrize import symmetrize
 
 RULES = [BestSource(), Share(), Threshold(), Mutual(), Grow()]
 
-SEPARABLE = [  # "Er steht früh auf" - "He gets up early"
-    [0.90, 0.05, 0.03, 0.02],
-    [0.05, 0.55, 0.05, 0.35],
-    [0.02, 0.35, 0.03, 0.60],
-    [0.02, 0.03, 0.90, 0.05],
-]
+# "Er steht früh auf" - "He gets up early"
+SEPARABLE = [[0.9, 0.05, 0.03, 0.02], [0.05, 0.55, 0.05, 0.35], [0.02, 0.35, 0.03, 0.6], [0.02, 0.03, 0.9, 0.05]]
 THIN = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
 COMPOUND = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]]  # "Jeanskleid ." - "jean dress ."
 
@@ -24,24 +20,18 @@ COMPOUND = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]]  # "Jeanskleid ." - "jean dress 
 def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
     """Each rule in plain loops over the matrix (grow is tested through its parts)."""
     links = []
-    target_words, source_words = weights.shape
-    for t in range(target_words):
-        row = list(weights[t])
-        if source_words > 1 and len(set(row)) == 1:
-            continue
-        for s in range(source_words):
-            column = list(weights[:, s])
-            keep = {
-                "argmax": s == row.index(max(row)) and row[s] >= rule.threshold,
-                "share": max(row) >= rule.threshold and row[s] >= getattr(rule, "share", 1) * max(row),
-                "threshold": row[s] >= rule.threshold,
-                "mutual": s == row.index(max(row))
-                and t == column.index(max(column))
-                and (target_words == 1 or len(set(column)) > 1)
-                and row[s] >= rule.threshold,
-            }[rule.kind]
-            if keep:
-                links.append((s, t))
+    for t, s in np.ndindex(weights.shape):
+        row, column = weights[t].tolist(), weights[:, s].tolist()
+        is_best, is_enough = s == row.index(max(row)), row[s] >= rule.threshold
+        is_best_target = t == column.index(max(column)) and (len(column) == 1 or len(set(column)) > 1)
+        keep = {
+            "argmax": is_best and is_enough,
+            "share": max(row) >= rule.threshold and row[s] >= getattr(rule, "share", 1) * max(row),
+            "threshold": is_enough,
+            "mutual": is_best and is_best_target and is_enough,
+        }
+        if keep[rule.kind] and (len(row) == 1 or len(set(row)) > 1):
+            links.append((s, t))
     return sorted(links)
 
 
