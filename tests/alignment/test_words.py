@@ -149,21 +149,6 @@ def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source:
     np.testing.assert_allclose(to_words_of_parts(weights, parts(target), parts(source)), mass, atol=1e-12)
 
 
-@settings(max_examples=20)
-@given(LENGTHS, LENGTHS, st.integers(0, 9))
-def test_where_no_piece_has_two_words_it_is_the_usual_way(target: list[int], source: list[int], seed: int) -> None:
-    sides = []
-    for lengths in (target, source):
-        pieces = [(place, place + 1) for place in range(sum(lengths))]
-        of_piece = [word for word, length in enumerate(lengths) for _ in range(length)]
-        sides.append(encoded(list(pairwise([0, *accumulate(lengths)])), pieces, of_piece))
-    one, other = sides
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(other.ids) + 1), len(one.ids) + 1)
-    of_one, of_other = [*one.word_of_piece, NO_WORD], [*other.word_of_piece, NO_WORD]
-    expected = to_words(weights, of_one, of_other, len(one.words), len(other.words))
-    np.testing.assert_allclose(to_words_of_parts(weights, parts(one), parts(other)), expected, atol=1e-12)
-
-
 def test_a_piece_over_three_words_by_hand() -> None:
     # Target: one piece of the words "日", "本", "語"; source: "日本" in one, "語" in one, and end-of-sentence.
     target = encoded([(0, 1), (1, 2), (2, 3)], [(0, 3)], [0])

@@ -21,19 +21,31 @@ TOGETHER = "--source and --target go together; give both"
         ("aligner -t x.de -o out", TOGETHER),
         ("aligner -o out", "--output needs text to learn from; give --source and --target as well"),
         (f"{TO_FILE} run", "leave out MODEL, or --output"),
-        (f"{TO_FILE} --seed 0", "leave out --seed, or --output"),
-        (f"{TO_FILE} --set a=b", "leave out --set, or --output"),
-        (f"{TO_FILE} --device cpu", "leave out --device, or --output"),
-        (f"{TO_FILE} --precision float32", "leave out --precision, or --output"),
+        *(
+            (f"{TO_FILE} {option}", f"leave out {option.split()[0]}, or --output")
+            for option in ("--seed 0", "--set a=b", "--device cpu", "--precision float32")
+        ),
         ("aligner --continue x.de", "--continue goes on from an aligner that needs no model; give --output as well"),
         (f"{TO_FILE} --continue x.de", "x.de: is not an aligner, or damaged"),
-        ("aligner -s no -t x.en -o out", "no: no such file"),
-        ("aligner -s x.de -t no -o out", "no: no such file"),
-        ("aligner -s . -t x.en -o out", ".: is a folder; name a file"),
-        ("aligner -s x.de -t short -o out", "short has 1 lines, but x.de has more: they must go together"),
-        ("aligner -s x.de -t blank -o out", "blank: holds no word to learn from"),
-        ("aligner -s empty -t empty -o out", "empty: holds no word to learn from"),
-        ("aligner -s bytes -t x.en -o out", "bytes has 1 lines"),
+        *(
+            (f"aligner -s {source} -t {target} -o out", error)
+            for source, target, error in (
+                ("no", "x.en", "no: no such file"),
+                ("x.de", "no", "no: no such file"),
+                (".", "x.en", ".: is a folder; name a file"),
+                ("x.de", "short", "short has 1 lines, but x.de has more: they must go together"),
+                ("bytes", "x.en", "bytes has 1 lines"),
+            )
+        ),
+        *(
+            (f"{command} -s {source} -t {target}", f"{blank}: holds no word to learn from")
+            for command in ("aligner -o out", "align --learn")
+            for source, target, blank in (
+                ("x.de", "blank", "blank"),
+                ("blank", "x.en", "blank"),
+                ("empty", "empty", "empty"),
+            )
+        ),
         (f"{ALIGNER} -o x.de", "--output x.de: is an input file of this command"),
         (f"{ALIGNER} -o .", "--output .: cannot be written: is a folder"),
         (f"{ALIGNER} -o no/x", "--output no/x: cannot be written: folder no does not exist"),
@@ -44,15 +56,15 @@ TOGETHER = "--source and --target go together; give both"
         ("aligner --learn", "--learn: no such option"),
         (f"{ALIGN} --learn --aligner x", "--learn learns from the given pairs, and --aligner has been learnt; leave"),
         (f"{ALIGN} --learn run", "--learn aligns both directions together, without a model; leave out MODEL"),
-        (f"{ALIGN} --learn --method trained", "leave out --method"),
-        (f"{ALIGN} --learn --heads *", "leave out --heads"),
-        (f"{ALIGN} --learn --reverse x", "leave out --reverse"),
-        (f"{ALIGN} --learn --level word", "leave out --level"),
+        *(
+            (f"{ALIGN} --learn {option}", f"leave out {option.split()[0]}")
+            for option in ("--method trained", "--heads *", "--reverse x", "--level word", "--compare")
+        ),
+        *(
+            (f"{ALIGN} --aligner x {option}", f"leave out {option.split()[0]}")
+            for option in ("--symmetrize union", "--threshold 0.0", "--compare", "--view attention")
+        ),
         (f"{ALIGN} --learn --beam 3 --device cpu", "leave out --set and search options, --device"),
-        (f"{ALIGN} --aligner x --symmetrize union", "leave out --symmetrize"),
-        (f"{ALIGN} --aligner x --threshold 0.0", "leave out --threshold"),
-        (f"{ALIGN} --aligner x --compare", "leave out --compare"),
-        (f"{ALIGN} --aligner x --view attention", "leave out --view"),
         (f"{ALIGN} --aligner x --suspects y", "--suspects asks a model how probable each pair is, and --aligner has"),
         (f"{ALIGN} --min-probability 0.5", "of what is learnt from text; give --learn or --aligner as well"),
         (f"{ALIGN} --aligner no", "no: cannot be read: No such file or directory"),
@@ -65,9 +77,6 @@ TOGETHER = "--source and --target go together; give both"
         (f"{ALIGN} --learn -o no/x", "--output no/x: cannot be written: folder no does not exist"),
         ("align --learn -s x.de", "--learn aligns given pairs; give --target as well"),
         ("align --learn -t x.de", "--source is missing"),
-        ("align --learn -s blank -t x.en", "blank: holds no word to learn from"),
-        ("align --learn -s x.de -t blank", "blank: holds no word to learn from"),
-        ("align --learn -s empty -t empty", "empty: holds no word to learn from"),
         ("align --learn -s x.de -t short", "lines, but"),
     ],
 )

@@ -115,49 +115,28 @@ def test_padding_changes_nothing() -> None:
         np.testing.assert_allclose(count, other, atol=1e-5)
 
 
-def _flat_by_loops(sources: list[list[int]], targets: list[list[int]], iterations: int) -> list[dict]:
-    """IBM model 1 of both directions with the empty word and a Dirichlet prior, each link without its own contribution,
-    in plain loops: p(t | s) and p(s | t). A direction has the tokens of the condition, then those that it generates."""
-    cells = [(n, i, j) for n, source in enumerate(sources) for i in range(len(source)) for j in range(len(targets[n]))]
-    own = dict.fromkeys(cells, 0.0)
-    sizes = [len({token for sentence in side for token in sentence}) for side in (sources, targets)]
-    count = {(s, t): 1.0 for s in range(sizes[0]) for t in range(sizes[1])}
-    totals = [dict.fromkeys(range(size), other) for size, other in zip(sizes, sizes[::-1], strict=True)]
-    empties = [dict.fromkeys(range(size), 1 / (size + 1)) for size in sizes]
+def _flat(sources: list[list[int]], targets: list[list[int]], iterations: int) -> list[np.ndarray]:
+    """p(t | s) and p(s | t) of four tokens on each side by IBM model 1 of both directions with the empty word and a
+    Dirichlet prior, each link without its own contribution. Axis 0 is the source: the forward direction sums over it,
+    and the backward one over axis 1."""
+    own = [np.zeros((len(source), len(target))) for source, target in zip(sources, targets, strict=True)]
+    count, totals, empties = np.ones((4, 4)), [np.full(4, 4.0)] * 2, [np.full(4, 1 / 5)] * 2
     for _ in range(iterations):
-        before, counts = dict(own), dict.fromkeys(count, 0.0)
-        own = dict.fromkeys(cells, 0.0)
-        new_empties = [dict.fromkeys(range(size), 0.01) for size in sizes]
-        for condition, generated in ((0, 1), (1, 0)):
-            p = {}
-            for n, i, j in cells:
-                pair, q = (sources[n][i], targets[n][j]), before[n, i, j]
-                rest = max(count[pair] - q, 0) + PRIOR
-                total = totals[condition][pair[condition]] - q + PRIOR * sizes[generated]
-                p[n, i, j] = (1 - EMPTY_PROBABILITY) / len((sources, targets)[condition][n]) * rest / total
-            for n, pair in enumerate(zip(sources, targets, strict=True)):
-                for place, token in enumerate(pair[generated]):
-                    column = [cell for cell in cells if cell[0] == n and cell[1 + generated] == place]
-                    empty = EMPTY_PROBABILITY * empties[generated][token]
-                    total = sum(p[cell] for cell in column) + empty
-                    new_empties[generated][token] += empty / total
-                    for cell in column:
-                        own[cell] += p[cell] / total / 2
-        for n, i, j in cells:
-            counts[sources[n][i], targets[n][j]] += own[n, i, j]
-        count = counts
-        totals = [
-            {token: sum(c for pair, c in count.items() if pair[side] == token) for token in range(size)}
-            for side, size in enumerate(sizes)
-        ]
-        empties = [{w: c / (sum(each.values()) + 0.01) for w, c in each.items()} for each in new_empties]
-    return [
-        {
-            pair: (c + PRIOR) / (totals[condition][pair[condition]] + PRIOR * sizes[1 - condition])
-            for pair, c in count.items()
-        }
-        for condition in (0, 1)
-    ]
+        new_count, new_empties = np.zeros((4, 4)), [np.full(4, 0.01), np.full(4, 0.01)]
+        for n, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            links, rest = [], np.maximum(count[np.ix_(source, target)] - own[n], 0) + PRIOR
+            for axis, (condition, generated) in enumerate(((source, target), (target, source))):
+                total = np.expand_dims(totals[axis][condition], 1 - axis) - own[n] + 4 * PRIOR
+                link = (1 - EMPTY_PROBABILITY) / len(condition) * rest / total
+                empty = EMPTY_PROBABILITY * empties[axis][generated]
+                scale = link.sum(axis=axis) + empty
+                links.append(link / np.expand_dims(scale, axis))
+                np.add.at(new_empties[axis], generated, empty / scale)
+            own[n] = sum(links) / 2
+            np.add.at(new_count, np.ix_(source, target), own[n])
+        count, totals = new_count, [new_count.sum(axis=1), new_count.sum(axis=0)]
+        empties = [each / (each.sum() + 0.01) for each in new_empties]
+    return [(count + PRIOR) / (np.expand_dims(total, 1 - axis) + 4 * PRIOR) for axis, total in enumerate(totals)]
 
 
 @pytest.mark.usefixtures("way")
@@ -165,11 +144,10 @@ def test_flat_iterations_are_ibm_model_1_with_a_prior() -> None:
     sources, targets = [[0, 1], [0, 2, 3], [1, 3], [2]], [[0, 1, 1], [2, 0], [3, 1], [2, 2]]
     sides = ([np.array(each) for each in side] for side in (sources, targets))
     models = learn(*sides, source_tokens=4, target_tokens=4, flat_iterations=3, iterations=0)
-    p, q = _flat_by_loops(sources, targets, 3)
+    p, q = _flat(sources, targets, 3)
     assert len(models.pair_E) > 4
-    pairs = [divmod(pair, 4) for pair in models.pair_E.tolist()]
-    assert models.forward.link_E.tolist() == pytest.approx([p[pair] for pair in pairs], rel=5e-3)
-    assert models.backward.link_E.tolist() == pytest.approx([q[pair] for pair in pairs], rel=5e-3)
+    for direction, expected in ((models.forward, p), (models.backward, q)):
+        np.testing.assert_allclose(direction.link_E, expected.ravel()[models.pair_E], rtol=5e-3)
 
 
 def posteriors(
