@@ -1,15 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from nmt.alignment.error_rate import AlignmentScore, Gold, score, score_pair
-from nmt.alignment.formats import read_gold
 from nmt.core.errors import InputError
-
-MANUAL = Path(__file__).parents[2].parent / "shared" / "data" / "alignment"
-"""Manually aligned pairs, beside the repository where there is a copy."""
 
 
 def test_a_case_by_hand() -> None:
@@ -48,20 +42,3 @@ def test_different_numbers_of_lines_are_named() -> None:
     assert score([], []) == AlignmentScore()
     with pytest.raises(InputError, match="2 aligned sentence pairs but 1 gold lines"):
         score([[], []], [Gold()])
-
-
-@pytest.mark.skipif(not MANUAL.is_dir(), reason=f"no manually aligned pairs at {MANUAL}")
-def test_manual_gold() -> None:
-    sides = [(MANUAL / name).read_text(encoding="utf-8").splitlines() for name in ("dev.de", "dev.en")]
-    lengths = [(len(source.split()), len(target.split())) for source, target in zip(*sides, strict=True)]
-    gold = read_gold(MANUAL / "dev.align", lengths)
-    assert len(gold) == 50
-    tokens = (MANUAL / "dev.align").read_text().split()
-    assert sum(len(each.sure) for each in gold) == sum("-" in token for token in tokens)
-    assert sum(len(each.possible) for each in gold) == len(tokens)
-    # Whatever lies between sure and possible has no error; the diagonal has plenty.
-    sure, possible = (score(links, gold) for links in zip(*((each.sure, each.possible) for each in gold), strict=True))
-    assert sure.aer == possible.aer == 0
-    assert possible.f1 < 1
-    assert 0.4 < score([[(i, i) for i in range(min(pair))] for pair in lengths], gold).aer < 0.7
-    assert score([each.turned().sure for each in gold], gold).aer > 0.4

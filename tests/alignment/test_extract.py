@@ -38,14 +38,10 @@ def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     "rule",
     [
-        BestSource(),
-        BestSource(threshold=0.4),
-        Share(),
-        Share(share=0.7, threshold=0.3),
-        Mutual(threshold=0.2),
+        BestSource(), BestSource(threshold=0.4), Share(), Share(share=0.7, threshold=0.3), Mutual(threshold=0.2),
         RULES[2],
     ],
-)
+)  # fmt: skip
 def test_equals_plain_loops(rule: Any) -> None:
     random = np.random.default_rng(3)
     for _ in range(60):
@@ -57,14 +53,11 @@ def test_equals_plain_loops(rule: Any) -> None:
 @pytest.mark.parametrize(
     ("rule", "links"),
     [
-        (BestSource(threshold=0.5), ((0, 0),)),
-        (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
-        (Share(share=0.75, threshold=0.5), ((0, 0),)),
-        (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
-        (Mutual(threshold=0.5), ((0, 0),)),
-        (Grow(threshold=0.5), ((0, 0),)),
+        (BestSource(threshold=0.5), ((0, 0),)), (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
+        (Share(share=0.75, threshold=0.5), ((0, 0),)), (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
+        (Mutual(threshold=0.5), ((0, 0),)), (Grow(threshold=0.5), ((0, 0),)),
     ],
-)
+)  # fmt: skip
 def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
     assert rule.links([[0.5, 0.25, 0.25]]) == links
 

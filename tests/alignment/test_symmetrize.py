@@ -60,26 +60,6 @@ def test_equals_the_pseudo_code(heuristic: Any, functions: bool) -> None:
         assert symmetrize(forward, backward, heuristic) == oracle(forward, backward, heuristic, sources, targets)
 
 
-FORWARD = {(0, 0), (0, 1), (2, 2), (4, 3), (3, 5), (6, 6)}
-BACKWARD = {(0, 0), (1, 1), (2, 2), (5, 5), (6, 5)}
-
-
-@pytest.mark.parametrize(
-    ("heuristic", "expected"),
-    [
-        # From 0-0: 0-1 is beside it and target 1 is free; then 1-1 beside that, source 1 is free. Nothing near 2-2.
-        ("grow-diag", {(0, 0), (0, 1), (1, 1), (2, 2)}),
-        # Forward 4-3, 3-5, 6-6 have a free word; then backward 5-5 has (source 5), 6-5 has none left.
-        ("grow-diag-final", {(0, 0), (0, 1), (1, 1), (2, 2), (4, 3), (3, 5), (6, 6), (5, 5)}),
-        # Target 5 is taken by 3-5, so 5-5 stays out as well.
-        ("grow-diag-final-and", {(0, 0), (0, 1), (1, 1), (2, 2), (4, 3), (3, 5), (6, 6)}),
-    ],
-)
-def test_a_case_by_hand(heuristic: Any, expected: set[Link]) -> None:
-    # 4-3 touches 2-2 neither by side nor corner: two columns away.
-    assert symmetrize(FORWARD, BACKWARD, heuristic) == tuple(sorted(expected))
-
-
 def test_final_prefers_the_forward_direction() -> None:
     assert symmetrize({(0, 0)}, {(0, 1)}, "grow-diag-final-and") == ((0, 0),)
     assert symmetrize({(0, 1)}, {(0, 0)}, "grow-diag-final-and") == ((0, 1),)

@@ -149,15 +149,5 @@ def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source:
     np.testing.assert_allclose(to_words_of_parts(weights, parts(target), parts(source)), mass, atol=1e-12)
 
 
-def test_a_piece_over_three_words_by_hand() -> None:
-    # Target: one piece of the words "日", "本", "語"; source: "日本" in one, "語" in one, and end-of-sentence.
-    target = encoded([(0, 1), (1, 2), (2, 3)], [(0, 3)], [0])
-    source = encoded([(0, 1), (1, 2), (2, 3)], [(0, 2), (2, 3)], [0, 2])
-    words = to_words_of_parts([[0.5, 0.25, 0.25], [0, 0, 1]], parts(target), parts(source))
-    # Walking through both pieces at one pace, 日 and half of 本 meet 日, the other half of 本 and 語 meet 本.
-    expected = [[0.5 / 3, 0, 0.25 / 3], [0.5 / 6, 0.5 / 6, 0.25 / 3], [0, 0.5 / 3, 0.25 / 3]]
-    np.testing.assert_allclose(words, np.array(expected) / (0.25), atol=1e-12)
-
-
 def test_a_sentence_without_words_has_no_parts() -> None:
     assert to_words_of_parts(np.ones((1, 1)), parts(encoded([], [], [])), parts(encoded([], [], []))).shape == (0, 0)

@@ -196,27 +196,20 @@ def test_files_that_are_no_layer_of_this_model(file: Path, tmp_path: Path) -> No
         ("target.context.weight_hh_l0", lambda each: each.double()),
         ("empty", lambda each: each + math.inf),
         ("empty", lambda each: each[:1]),
-        ("empty", None),
+        ("empty", lambda each: None),
     ],
 )
 def test_tensors_that_do_not_fit(file: Path, tmp_path: Path, name: str, change: Any) -> None:
     tensors = safetensors.torch.load_file(file)
-    tensor = tensors.pop(name)
-    if change is not None:
-        tensors[name] = change(tensor).contiguous()
+    if (changed := change(tensors.pop(name))) is not None:
+        tensors[name] = changed.contiguous()
     safetensors.torch.save_file(tensors, tmp_path / "x", {module._FORMAT: "abc"})
     assert refused(tmp_path / "x") == "is not an alignment layer, or damaged"
 
 
 def test_the_learning_rate_rises_for_100_updates_and_falls_to_0(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = []
-    step = torch.optim.AdamW.step
-
-    def noting(self: torch.optim.AdamW, *given: Any) -> Any:
-        rates.append(self.param_groups[0]["lr"])
-        return step(self, *given)
-
-    monkeypatch.setattr(torch.optim.AdamW, "step", noting)
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self, *_: rates.append(self.param_groups[0]["lr"]))
     model = make(MODELS["rnn"])
     linked_pairs = [LinkedPair([4], [5], np.ones((1, 1)))]
     module.train_layer(layer_for(model), model, linked_pairs, COMPUTE, updates=120, batch_tokens=50, seed=1, rate=0.5)
