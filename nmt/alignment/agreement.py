@@ -14,7 +14,8 @@ in Ranking Problems").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +39,7 @@ class Agreement:
     kendall_sum: float = 0.0
 
     def __add__(self, other: Agreement) -> Agreement:
-        return Agreement(
-            self.rows + other.rows, self.spearman_sum + other.spearman_sum, self.kendall_sum + other.kendall_sum
-        )
+        return Agreement(*map(add, astuple(self), astuple(other)))
 
     @property
     def spearman(self) -> float | None:

@@ -39,7 +39,7 @@ def uncertainty(weights_TS: Weights) -> tuple[float, int]:
     """Computes the sum of u over target pieces, and their number. The last row and column are the end of the sentence.
     A source of one piece has no uncertainty and does not count."""
     weights_TS = np.asarray(weights_TS, np.float64)
-    T, S = weights_TS.shape[0] - 1, weights_TS.shape[1] - 1
+    T, S = (size - 1 for size in weights_TS.shape)
     if S < 2:
         return 0.0, 0
     spread_TS: NDArray[np.float64] = weights_TS[:-1, :-1] + weights_TS[:-1, -1:] / S

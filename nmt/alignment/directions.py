@@ -14,15 +14,14 @@ word of either side whose joined weights are all equal gets no soft link, unless
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from nmt.alignment import Links
 from nmt.alignment.extract import Threshold
 from nmt.alignment.formats import Alignment
-from nmt.alignment.symmetrize import HEURISTICS, Heuristic, symmetrize
+from nmt.alignment.symmetrize import HEURISTICS, Heuristic, swapped, symmetrize
 from nmt.core.errors import InputError
 
 Symmetrization: TypeAlias = Heuristic | Literal["soft-mean", "soft-product"]
@@ -69,22 +68,15 @@ class Join:
             raise ValueError("the two directions are not of the same sentence pair")
         p_TS, q_TS = np.asarray(forward.weights_TS), np.asarray(backward.weights_TS).T
         weights_TS = p_TS * q_TS if self.name == "soft-product" else (p_TS + q_TS) / 2
-        swapped = _swapped(backward.links)
+        backward_links = swapped(backward.links)
         if self.threshold is None:
-            links = symmetrize(forward.links, swapped, cast(Heuristic, self.name))
+            links = symmetrize(forward.links, backward_links, cast(Heuristic, self.name))
         else:
             # the rule is applied from both sides: a word of equal weights, on either side, gets no link
             rule = Threshold(threshold=self.threshold)
-            links = symmetrize(rule.links(weights_TS), _swapped(rule.links(weights_TS.T)), "intersection")
-        return Alignment(
-            forward.source_words,
-            forward.target_words,
-            links,
-            weights_TS,
-            source_spans=forward.source_spans,
-            target_spans=forward.target_spans,
-            sure=frozenset(links) & frozenset(forward.links) & frozenset(swapped),
-        )
+            links = symmetrize(rule.links(weights_TS), swapped(rule.links(weights_TS.T)), "intersection")
+        sure = frozenset(links) & frozenset(forward.links) & frozenset(backward_links)
+        return replace(forward, links=links, weights_TS=weights_TS, scores=None, sure=sure, magnitude="relative")
 
 
 def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
@@ -98,7 +90,3 @@ def join(name: str = DEFAULT, threshold: float | None = None) -> Join:
     if threshold is not None and not 0 < threshold <= 1:
         raise InputError(f"threshold {threshold:g}: give one above 0 and at most 1")
     return Join(name, threshold)
-
-
-def _swapped(links: Links) -> Links:
-    return tuple(sorted((source, target) for target, source in links))

@@ -19,6 +19,7 @@ from dataclasses import asdict, astuple, dataclass
 from operator import add
 
 from nmt.alignment import Link
+from nmt.alignment.symmetrize import swapped
 from nmt.core.errors import InputError
 
 RATES = {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1 (sure)"}
@@ -39,8 +40,7 @@ class Gold:
 
     def turned(self) -> Gold:
         """Returns the links with source and target exchanged."""
-        sure, possible = (frozenset((other, one) for one, other in links) for links in (self.sure, self.possible))
-        return Gold(sure, possible, self.is_judged)
+        return Gold(frozenset(swapped(self.sure)), frozenset(swapped(self.possible)), self.is_judged)
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,8 @@ def score_pair(links: Iterable[Link], gold: Gold) -> AlignmentScore:
     if not gold.is_judged:
         return AlignmentScore()
     predicted = frozenset(links)
-    return AlignmentScore(
-        sentences=1,
-        predicted=len(predicted),
-        sure=len(gold.sure),
-        predicted_sure=len(predicted & gold.sure),
-        predicted_possible=len(predicted & gold.possible),
-    )
+    hits = len(predicted & gold.sure), len(predicted & gold.possible)
+    return AlignmentScore(1, len(predicted), len(gold.sure), *hits)
 
 
 def score(predicted: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> AlignmentScore:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -26,9 +27,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self, TextIO, TypeAlias
+from typing import IO, Any, Literal, Self, TextIO, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,7 @@ from nmt import plugins
 from nmt.alignment import Link, Links, Magnitude, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.notebook import heatmap
+from nmt.alignment.symmetrize import swapped
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import naming, refuse_special, whole_file
@@ -113,21 +116,13 @@ class Alignment:
     def turned(self) -> Alignment:
         """Returns the same alignment with source and target exchanged."""
         scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
-        links = tuple(sorted({(target, source) for source, target in self.links}))
+        links = swapped(set(self.links))
         return Alignment(
-            self.target_words,
-            self.source_words,
-            links,
-            np.asarray(self.weights_TS).T,
-            self.level,
-            self.target_tokens,
-            self.source_tokens,
-            self.target_spans,
-            self.source_spans,
+            self.target_words, self.source_words, links, np.asarray(self.weights_TS).T,
+            self.level, self.target_tokens, self.source_tokens, self.target_spans, self.source_spans,
             tuple(scores[link] for link in links) if len(scores) == len(links) else None,
-            None if self.sure is None else frozenset((target, source) for source, target in self.sure),
-            self.magnitude,
-        )
+            None if self.sure is None else frozenset(swapped(self.sure)), self.magnitude,
+        )  # fmt: skip
 
     def as_gold(self) -> Gold:
         """Returns the links as gold links."""
@@ -184,21 +179,16 @@ def gold_line(gold: Gold, base: int = 0) -> str:
 
 
 def parse_gold(
-    line: str,
-    *,
-    place: str = "gold line",
-    source_length: int | None = None,
-    target_length: int | None = None,
-    base: int = 0,
-) -> Gold:
+    line: str, *, place: str = "gold line",
+    source_length: int | None = None, target_length: int | None = None, base: int = 0,
+) -> Gold:  # fmt: skip
     """Parses the links of one gold line. `place` ("dev.align:17") names the line in errors; the lengths of the
     sentences, in words, bound the indices. `base` is the index of the first word.
 
     A link that is written both as sure and as possible is sure. Raises InputError for a token that is not a link or an
     index out of range.
     """
-    sure: set[Link] = set()
-    possible: set[Link] = set()
+    sure, possible = set[Link](), set[Link]()
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
@@ -336,18 +326,13 @@ def parse_json(line: str, *, place: str) -> Alignment:
         source_tokens, target_tokens = _texts(record["source_tokens"]), _texts(record["target_tokens"])
         scores, sure = record.get("scores"), record.get("sure")
         alignment = Alignment(
-            source_words=_texts(record["source_words"]),
-            target_words=_texts(record["target_words"]),
-            links=_pairs(record["links"]),
-            weights_TS=np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
-            level=record["level"],
-            source_tokens=source_tokens,
-            target_tokens=target_tokens,
-            source_spans=_spans(record.get("source_spans")),
-            target_spans=_spans(record.get("target_spans")),
-            scores=None if scores is None or None in scores else tuple(map(float, scores)),
-            sure=None if sure is None else frozenset(_pairs(sure)),
-        )
+            _texts(record["source_words"]), _texts(record["target_words"]), _pairs(record["links"]),
+            np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
+            record["level"], source_tokens, target_tokens,
+            _spans(record.get("source_spans")), _spans(record.get("target_spans")),
+            None if scores is None or None in scores else tuple(map(float, scores)),
+            None if sure is None else frozenset(_pairs(sure)),
+        )  # fmt: skip
         _check_read(alignment, source_tokens, target_tokens)
         return alignment
     except RecursionError:
@@ -437,7 +422,7 @@ class NpzWriter(AlignmentWriter):
         self._path = path
         self._level: Level | None = None
         try:
-            self._columns = {name: _NpzColumn(path.parent, *kind) for name, kind in _COLUMNS.items()}
+            self._files: dict[str, IO[bytes]] = {name: tempfile.TemporaryFile(dir=path.parent) for name in _COLUMNS}  # noqa: SIM115
         except OSError as error:
             raise InputError(f"{path}: cannot write there: {error.strerror}") from None
 
@@ -446,59 +431,52 @@ class NpzWriter(AlignmentWriter):
             if kind is None:
                 self._pack()
         finally:
-            for column in self._columns.values():
-                column.close()
+            for file in self._files.values():
+                file.close()
 
     def write(self, alignment: Alignment) -> None:
         if self._level not in (None, alignment.level):
             raise ValueError(f"alignments at levels {self._level!r} and {alignment.level!r} in one archive")
         self._level = alignment.level
-        columns = self._columns
-        columns["weights"].add(alignment.weights_TS.ravel())
-        columns["shapes"].add([alignment.weights_TS.shape])
-        columns["links"].add(np.array(sorted(set(alignment.links)), dtype=np.int64).reshape(-1, 2))
-        columns["link_counts"].add([len(set(alignment.links))])
-        columns["word_counts"].add([(len(alignment.target_words), len(alignment.source_words))])
+        links = sorted(set(alignment.links))
+        rows: dict[str, Any] = {
+            "weights": alignment.weights_TS.ravel(),
+            "shapes": [alignment.weights_TS.shape],
+            "links": np.array(links).reshape(-1, 2),
+            "link_counts": [len(links)],
+            "word_counts": [(len(alignment.target_words), len(alignment.source_words))],
+        }
         for name in _TEXTS:
             tokens: tuple[str, ...] = getattr(alignment, name)
             if any("\n" in token for token in tokens):
                 raise ValueError(f"a newline in {name} {tokens!r}")
-            columns[name].add(np.frombuffer("".join(token + "\n" for token in tokens).encode(), dtype=np.uint8))
+            rows[name] = np.frombuffer("".join(token + "\n" for token in tokens).encode(), dtype=np.uint8)
+        with naming(self._path.parent):
+            for name, (kind, _) in _COLUMNS.items():
+                self._files[name].write(np.asarray(rows[name], kind).tobytes())
 
     def _pack(self) -> None:
         with whole_file(self._path) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
-            for name, column in self._columns.items():
+            for name, file in self._files.items():
                 with archive.open(_member(name), "w", force_zip64=True) as member:
-                    column.copy(member)
-            with archive.open(_member("level"), "w") as member:
-                np.lib.format.write_array(member, np.array(self._level or "word"), allow_pickle=False)
+                    member.write(_array_header(name, file.tell()))
+                    file.seek(0)
+                    shutil.copyfileobj(file, member, 1 << 20)
+            archive.writestr(_member("level"), _level_data(self._level or "word"))
 
 
-class _NpzColumn:
-    """An array that grows in a temporary file."""
+def _array_header(name: str, size: int) -> bytes:
+    """Formats the header of an array of the archive that has so many bytes of data."""
+    kind, row_shape = _COLUMNS[name]
+    shape = (size // _row_bytes(name), *row_shape)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
+    return header.getvalue()
 
-    def __init__(self, folder: Path, kind: str, row_shape: tuple[int, ...]) -> None:
-        self._kind = kind
-        self._row_shape = row_shape
-        self._rows = 0
-        self._folder = folder
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
 
-    def add(self, rows: Any) -> None:
-        array = np.ascontiguousarray(rows, dtype=self._kind)
-        assert array.shape[1:] == self._row_shape
-        self._rows += len(array)
-        with naming(self._folder):
-            self._file.write(array.tobytes())
-
-    def copy(self, member: IO[bytes]) -> None:
-        shape = (self._rows, *self._row_shape)
-        np.lib.format.write_array_header_1_0(member, {"descr": self._kind, "fortran_order": False, "shape": shape})
-        self._file.seek(0)
-        shutil.copyfileobj(self._file, member, 1 << 20)
-
-    def close(self) -> None:
-        self._file.close()
+def _row_bytes(name: str) -> int:
+    kind, row_shape = _COLUMNS[name]
+    return np.dtype(kind).itemsize * math.prod(row_shape)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -553,50 +531,43 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Reads the array of a member, which must have the type and shape that `NpzWriter` writes. It never unpickles."""
     data = _member_bytes(archive, name)
     kind, row_shape = _COLUMNS[name]
-    size = np.dtype(kind).itemsize * int(np.prod(row_shape))
     prefix = np.lib.format.magic(1, 0)
     if not data.startswith(prefix):
         raise ValueError(f"{name} is not an array")
     begin = len(prefix) + 2 + int.from_bytes(data[len(prefix) : len(prefix) + 2], "little")
-    rows = max(0, len(data) - begin) // size
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": (rows, *row_shape)})
-    if data[:begin] != header.getvalue() or len(data) != begin + rows * size:
+    size = len(data) - begin
+    if size < 0 or data[:begin] != _array_header(name, size) or size % _row_bytes(name):
         raise ValueError(f"{name} is not of the type and shape that it must have")
-    return np.frombuffer(data, kind, offset=begin).reshape(rows, *row_shape)
+    return np.frombuffer(data, kind, offset=begin).reshape(-1, *row_shape)
 
 
 def _level(archive: zipfile.ZipFile) -> Level:
     data = _member_bytes(archive, "level")
-    level: Level
-    for level in ("word", "subword"):
-        written = io.BytesIO()
-        np.lib.format.write_array(written, np.array(level), allow_pickle=False)
-        if written.getvalue() == data:
-            return level
-    raise ValueError("its level is neither word nor subword")
+    levels: dict[bytes, Level] = {_level_data(level): level for level in get_args(Level)}
+    if data not in levels:
+        raise ValueError("its level is neither word nor subword")
+    return levels[data]
+
+
+def _level_data(level: Level) -> bytes:
+    """Formats an array that holds the level."""
+    array = io.BytesIO()
+    np.lib.format.write_array(array, np.array(level), allow_pickle=False)
+    return array.getvalue()
 
 
 def _unpacked(arrays: dict[str, NDArray[Any]], level: Level) -> Iterator[Alignment]:
     texts = {name: iter(arrays[name].tobytes().decode().split("\n")) for name in _TEXTS}
 
-    def take(name: str, count: int) -> tuple[str, ...]:
-        return tuple(next(texts[name]) for _ in range(count))
-
     weight = link = 0
     counts = zip(arrays["shapes"].tolist(), arrays["word_counts"].tolist(), arrays["link_counts"].tolist(), strict=True)
     for (rows, columns), (target_words, source_words), links in counts:
-        source_tokens, target_tokens = take("source_tokens", columns), take("target_tokens", rows)
-        alignment = Alignment(
-            source_words=take("source_words", source_words),
-            target_words=take("target_words", target_words),
-            links=tuple((source, target) for source, target in arrays["links"][link : link + links].tolist()),
-            weights_TS=arrays["weights"][weight : weight + rows * columns].reshape(rows, columns),
-            level=level,
-            source_tokens=source_tokens,
-            target_tokens=target_tokens,
-        )
-        _check_read(alignment, source_tokens, target_tokens)
+        lengths = (source_words, target_words, columns, rows)
+        sides = [tuple(islice(texts[name], length)) for name, length in zip(_TEXTS, lengths, strict=True)]
+        pairs = tuple((source, target) for source, target in arrays["links"][link : link + links].tolist())
+        weights_TS = arrays["weights"][weight : weight + rows * columns].reshape(rows, columns)
+        alignment = Alignment(sides[0], sides[1], pairs, weights_TS, level, sides[2], sides[3])
+        _check_read(alignment, sides[2], sides[3])
         yield alignment
         weight += rows * columns
         link += links

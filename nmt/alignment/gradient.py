@@ -24,16 +24,15 @@ vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.alignment import GradientMethod
 from nmt.alignment.forced import in_batches
 from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
@@ -41,14 +40,9 @@ from nmt.models.seq2seq import Seq2Seq
 
 
 def gradient_weights(
-    model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    compute: Compute,
-    *,
-    requests: Sequence[AlignmentRequest],
-    batch_tokens: int,
-) -> list[tuple[NDArray[np.float32], ...]]:
+    model: Seq2Seq[Any, Any], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], compute: Compute,
+    *, requests: Sequence[AlignmentRequest], batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of
     ``requests``, by its method and magnitude.
 
@@ -62,12 +56,9 @@ def gradient_weights(
     assert not model.training
 
     def saliency(source_BS: Tensor, target_BT: Tensor) -> tuple[Tensor, ...]:
-        with ExitStack() as stack:
-            stack.enter_context(torch.enable_grad())
-            stack.enter_context(compute.autocast())
-            stack.enter_context(_frozen(model))
-            # cuDNN has a backward pass for recurrent layers in training mode only
-            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        # cuDNN has a backward pass for recurrent layers in training mode only
+        without_cudnn = torch.backends.cudnn.flags(enabled=False)
+        with torch.enable_grad(), compute.autocast(), _frozen(model), without_cudnn:
             return _saliency(model, source_BS, target_BT, requests)
 
     return in_batches(saliency, sources, targets, compute.device, batch_tokens=batch_tokens)
@@ -94,8 +85,9 @@ def _saliency(
         score_B = log_odds(step.logits_NV, gold_B)
         (gradient_BSE,) = torch.autograd.grad(score_B.sum(), embedded_BSE, retain_graph=True)
         others_B1 = (-score_B.detach()).sigmoid()[:, None]  # 1 - p
+        effects_BS = _effects(embedded_BSE.detach(), gradient_BSE)
         for rows, request in zip(weights, requests, strict=True):
-            effect_BS = _EFFECT[cast(GradientMethod, request.method)](embedded_BSE.detach(), gradient_BSE)
+            effect_BS = effects_BS[request.method]
             size_BS = effect_BS if request.magnitude == "signed" else effect_BS.abs()
             if request.magnitude == "relative":
                 rows.append(_distribution(size_BS, is_pad_BS))
@@ -120,22 +112,13 @@ def log_odds(logits_BV: Tensor, gold_B: Tensor) -> Tensor:
     return log_odds_B
 
 
-def _norm(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
+def _effects(embedded_BSE: Tensor, gradient_BSE: Tensor) -> dict[str, Tensor]:
+    """Computes the effect of each source token, (B, S), by each method, in float32 or wider."""
     dtype = torch.promote_types(gradient_BSE.dtype, torch.float32)
-    norm_BS: Tensor = torch.linalg.vector_norm(gradient_BSE, dim=2, dtype=dtype)
-    return norm_BS
-
-
-def _input_x_gradient(embedded_BSE: Tensor, gradient_BSE: Tensor) -> Tensor:
-    dtype = torch.promote_types(gradient_BSE.dtype, torch.float32)
-    return (embedded_BSE.to(dtype) * gradient_BSE.to(dtype)).sum(dim=2)
-
-
-_EFFECT: dict[GradientMethod, Callable[[Tensor, Tensor], Tensor]] = {
-    "gradient": _norm,
-    "input-x-gradient": _input_x_gradient,
-}
-"""Functions that compute the effect of each source token, (B, S), from embeddings and gradients (B, S, E)."""
+    return {
+        "gradient": torch.linalg.vector_norm(gradient_BSE, dim=2, dtype=dtype),
+        "input-x-gradient": (embedded_BSE.to(dtype) * gradient_BSE.to(dtype)).sum(dim=2),
+    }
 
 
 def _distribution(size_BS: Tensor, is_pad_BS: Tensor) -> Tensor:

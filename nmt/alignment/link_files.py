@@ -17,31 +17,21 @@ quoted, because words contain no tabs and line ends, which are white space betwe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from nmt.alignment import Link, Links
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_json, read_npz, text_lines
 from nmt.core.errors import InputError
-from nmt.data.words import Span
 
 _COLUMNS = (
-    "pair",
-    "source",
-    "target",
-    "source_word",
-    "target_word",
-    "score",
-    "kind",
-    "source_begin",
-    "source_end",
-    "target_begin",
-    "target_end",
-)
+    "pair", "source", "target", "source_word", "target_word", "score", "kind",
+    "source_begin", "source_end", "target_begin", "target_end",
+)  # fmt: skip
 
 _HEADER = "\t".join(_COLUMNS)
 
@@ -61,35 +51,26 @@ class TsvWriter(AlignmentWriter):
 
     def write(self, alignment: Alignment) -> None:
         self._pair += 1
-        rows = self._rows(alignment) or [[""] * (len(_COLUMNS) - 1)]
-        self._stream.write("".join("\t".join((str(self._pair), *row)) + "\n" for row in rows))
-
-    def _rows(self, alignment: Alignment) -> list[list[str]]:
         sure = alignment.as_gold().sure
-        return [
-            [
-                str(source + self._base),
-                str(target + self._base),
-                alignment.source_words[source],
-                alignment.target_words[target],
-                "" if score is None else f"{score:.6f}",
-                "sure" if (source, target) in sure else "possible",
-                *_place(alignment.source_spans, source),
-                *_place(alignment.target_spans, target),
-            ]
+        rows: list[tuple[object, ...]] = [
+            (
+                source + self._base, target + self._base,
+                alignment.source_words[source], alignment.target_words[target],
+                "" if score is None else f"{score:.6f}", "sure" if (source, target) in sure else "possible",
+                *(alignment.source_spans[source] if alignment.source_spans is not None else ("", "")),
+                *(alignment.target_spans[target] if alignment.target_spans is not None else ("", "")),
+            )
             for (source, target), score in alignment.scored_links()
-        ]
+        ]  # fmt: skip
+        for row in rows or [("",) * (len(_COLUMNS) - 1)]:
+            self._stream.write("\t".join(map(str, (self._pair, *row))) + "\n")
 
 
-def _turned(link: Link) -> Link:
-    return link[1], link[0]
+T = TypeVar("T")
 
 
-def _place(spans: Sequence[Span] | None, word: int) -> tuple[str, str]:
-    if spans is None:
-        return "", ""
-    begin, end = spans[word]
-    return str(begin), str(end)
+def _turned(values: Mapping[Link, T]) -> dict[Link, T]:
+    return {(target, source): value for (source, target), value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -115,14 +96,9 @@ class PairLinks:
 
     def turned(self) -> PairLinks:
         """Returns the links with source and target exchanged."""
-        return PairLinks(
-            self.place,
-            Gold(frozenset(map(_turned, self.gold.sure)), frozenset(map(_turned, self.gold.possible))),
-            {_turned(link): score for link, score in self.scores.items()},
-            {_turned(link): (target, source) for link, (source, target) in self.words.items()},
-            {_turned(link): place for link, place in self.places.items()},
-            None if self.alignment is None else self.alignment.turned(),
-        )
+        words = _turned({link: (target, source) for link, (source, target) in self.words.items()})
+        alignment = None if self.alignment is None else self.alignment.turned()
+        return PairLinks(self.place, self.gold.turned(), _turned(self.scores), words, _turned(self.places), alignment)
 
 
 def read_links(path: Path, *, base: int | None = None) -> Iterator[PairLinks]:
@@ -173,8 +149,7 @@ def _of_alignment(place: str, alignment: Alignment) -> PairLinks:
 
 def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks]:
     """Yields the pairs of a table. Pairs without a row have no links."""
-    current = _PairRows(f"{path}:1")
-    pair = 0
+    pair, current, sure = 0, PairLinks(f"{path}:1", Gold()), set[Link]()
     for number, line in enumerate(lines, 2):
         place = f"{path}:{number}"
         cells = line.split("\t")
@@ -190,47 +165,36 @@ def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks
             )
         while pair < next_pair:
             if pair:
-                yield current.pair()
+                yield _with_gold(current, sure)
             pair += 1
-            current = _PairRows(place)
-        current.add(place, row, base)
+            current, sure = PairLinks(place, Gold()), set()
+        if row["source"] or row["target"]:
+            sure |= _add_row(current, place, row, base)
     if pair:
-        yield current.pair()
+        yield _with_gold(current, sure)
 
 
-class _PairRows:
-    """The rows of one pair."""
+def _with_gold(current: PairLinks, sure: set[Link]) -> PairLinks:
+    # every link has a row, and so a place
+    return replace(current, gold=Gold(frozenset(sure), frozenset(current.places)))
 
-    def __init__(self, place: str) -> None:
-        self._place = place
-        self._sure: set[Link] = set()
-        self._possible: set[Link] = set()
-        self._scores: dict[Link, float] = {}
-        self._words: dict[Link, tuple[str, str]] = {}
-        self._places: dict[Link, str] = {}
 
-    def add(self, place: str, row: dict[str, str], base: int) -> None:
-        if not (row["source"] or row["target"]):
-            return
-        source, target = _number(place, row, "source"), _number(place, row, "target")
-        kind = "p" if row["kind"] == "possible" else "-"
-        gold = parse_gold(f"{source}{kind}{target}", place=place, base=base)
-        (link,) = gold.possible
-        self._sure |= gold.sure
-        self._possible |= gold.possible
-        self._words[link] = (row["source_word"], row["target_word"])
-        self._places[link] = place
-        if row["score"]:
-            try:
-                self._scores[link] = score = float(row["score"])
-            except ValueError:
-                score = math.nan
-            if not math.isfinite(score):
-                raise InputError(f"{place}: score {row['score']!r} is not a number")
-
-    def pair(self) -> PairLinks:
-        gold = Gold(frozenset(self._sure), frozenset(self._possible))
-        return PairLinks(self._place, gold, self._scores, self._words, self._places)
+def _add_row(current: PairLinks, place: str, row: dict[str, str], base: int) -> frozenset[Link]:
+    """Adds the link of a row to those of its pair; returns the link if it is sure."""
+    source, target = _number(place, row, "source"), _number(place, row, "target")
+    kind = "p" if row["kind"] == "possible" else "-"
+    gold = parse_gold(f"{source}{kind}{target}", place=place, base=base)
+    (link,) = gold.possible
+    current.words[link] = (row["source_word"], row["target_word"])
+    current.places[link] = place
+    if row["score"]:
+        try:
+            current.scores[link] = score = float(row["score"])
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{place}: score {row['score']!r} is not a number")
+    return gold.sure
 
 
 def _number(place: str, row: dict[str, str], column: str) -> int:

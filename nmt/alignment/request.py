@@ -70,34 +70,25 @@ class PairAligner(Protocol):
 
 
 def align_both(
-    forward: PairAligner,
-    backward: PairAligner,
-    requests: Sequence[AlignmentRequest],
-    sources: Sequence[str],
-    targets: Sequence[str],
-    *,
-    first_line: int,
-) -> dict[AlignmentRequest, Sequence[Alignment]]:
+    forward: PairAligner, backward: PairAligner, requests: Sequence[AlignmentRequest],
+    sources: Sequence[str], targets: Sequence[str], *, first_line: int,
+) -> dict[AlignmentRequest, Sequence[Alignment]]:  # fmt: skip
     """Aligns pairs by two aligners, the second of which aligns target to source, or joins the alignments of both."""
     aligned: dict[AlignmentRequest, Sequence[Alignment]] = {}
-    sides: tuple[tuple[Direction, PairAligner, tuple[Sequence[str], Sequence[str]]], ...] = (
-        ("forward", forward, (sources, targets)),
-        ("backward", backward, (targets, sources)),
-    )
-    for direction, align, texts in sides:
+    texts_of_both = ((sources, targets), (targets, sources))
+    for direction, align, texts in zip(get_args(Direction), (forward, backward), texts_of_both, strict=True):
         own = dict.fromkeys(one_way(each, direction) for each in requests if each.direction in (None, direction))
         if own:
             aligned |= align(list(own), *texts, first_line=first_line)
     found: dict[AlignmentRequest, Sequence[Alignment]] = {}
     for request in requests:
-        if request.direction == "backward":
-            found[request] = [alignment.turned() for alignment in aligned[one_way(request, "backward")]]
-        elif request.direction == "forward":
-            found[request] = aligned[one_way(request, "forward")]
-        else:
+        if request.direction is None:
             assert request.symmetrization is not None
             both = (aligned[one_way(request, direction)] for direction in get_args(Direction))
             found[request] = [request.symmetrization(*pair) for pair in zip(*both, strict=True)]
+        else:
+            of_one = aligned[one_way(request, request.direction)]
+            found[request] = [each.turned() for each in of_one] if request.direction == "backward" else of_one
     return found
 
 
@@ -123,9 +114,8 @@ def parse_request(text: str) -> AlignmentRequest:
             raise InputError(f"--view {text}: name heads, such as each:layer3.* or each:*")
         return AlignmentRequest("attention", heads[0], each=True, direction=direction)
     if heads and method not in BY_ATTENTION:
-        raise InputError(
-            f"--view {text}: heads are those of attention, which {method} does not look at; leave them out"
-        )
+        why = f"heads are those of attention, which {method} does not look at; leave them out"
+        raise InputError(f"--view {text}: {why}")
     return AlignmentRequest(method, heads[0] if heads else None, direction=direction)
 
 

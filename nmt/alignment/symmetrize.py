@@ -59,6 +59,11 @@ def symmetrize(forward: Iterable[Link], backward: Iterable[Link], heuristic: Heu
     raise InputError(f"unknown symmetrization {heuristic!r}: choose one of {', '.join(HEURISTICS)}")
 
 
+def swapped(links: Iterable[Link]) -> Links:
+    """Returns links of the reverse direction with source and target exchanged, sorted."""
+    return tuple(sorted((source, target) for target, source in links))
+
+
 class _Growth:
     """A set of links that grows, with the words that it reaches."""
 
@@ -78,22 +83,19 @@ class _Growth:
             turn, target, source = heapq.heappop(queue)
             for source_step, target_step in _NEIGHBOURS:
                 link = (source + source_step, target + target_step)
-                if link in union and link not in self.links and not (self._has_source(link) and self._has_target(link)):
+                if link in union and link not in self.links and not all(self._reached(link)):
                     self._add(link)
                     ahead = (link[1], link[0]) > (target, source)
                     heapq.heappush(queue, (turn if ahead else turn + 1, link[1], link[0]))
 
     def final(self, direction: frozenset[Link], *, both: bool) -> None:
         for link in sorted(direction - self.links, key=lambda link: (link[1], link[0])):
-            has = (self._has_source(link), self._has_target(link))
-            if not (any(has) if both else all(has)):
+            reached = self._reached(link)
+            if not (any(reached) if both else all(reached)):
                 self._add(link)
 
-    def _has_source(self, link: Link) -> bool:
-        return link[0] in self.sources
-
-    def _has_target(self, link: Link) -> bool:
-        return link[1] in self.targets
+    def _reached(self, link: Link) -> tuple[bool, bool]:
+        return link[0] in self.sources, link[1] in self.targets
 
     def _add(self, link: Link) -> None:
         self.links.add(link)

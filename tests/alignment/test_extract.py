@@ -11,50 +11,37 @@ from nmt.alignment.symmetrize import symmetrize
 
 RULES = [BestSource(), Share(), Threshold(), Mutual(), Grow()]
 
-SEPARABLE = [  # "Er steht früh auf" - "He gets up early"
-    [0.90, 0.05, 0.03, 0.02],
-    [0.05, 0.55, 0.05, 0.35],
-    [0.02, 0.35, 0.03, 0.60],
-    [0.02, 0.03, 0.90, 0.05],
-]
+# "Er steht früh auf" - "He gets up early"
+SEPARABLE = [[0.9, 0.05, 0.03, 0.02], [0.05, 0.55, 0.05, 0.35], [0.02, 0.35, 0.03, 0.6], [0.02, 0.03, 0.9, 0.05]]
+THIN = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
 COMPOUND = [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]]  # "Jeanskleid ." - "jean dress ."
 
 
 def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
     """Each rule in plain loops over the matrix (grow is tested through its parts)."""
     links = []
-    target_words, source_words = weights.shape
-    for t in range(target_words):
-        row = list(weights[t])
-        if source_words > 1 and len(set(row)) == 1:
-            continue
-        for s in range(source_words):
-            column = list(weights[:, s])
-            keep = {
-                "argmax": s == row.index(max(row)) and row[s] >= rule.threshold,
-                "share": max(row) >= rule.threshold and row[s] >= getattr(rule, "share", 1) * max(row),
-                "threshold": row[s] >= rule.threshold,
-                "mutual": s == row.index(max(row))
-                and t == column.index(max(column))
-                and (target_words == 1 or len(set(column)) > 1)
-                and row[s] >= rule.threshold,
-            }[rule.kind]
-            if keep:
-                links.append((s, t))
+    for t, s in np.ndindex(weights.shape):
+        row, column = weights[t].tolist(), weights[:, s].tolist()
+        is_best, is_enough = s == row.index(max(row)), row[s] >= rule.threshold
+        is_best_target = t == column.index(max(column)) and (len(column) == 1 or len(set(column)) > 1)
+        keep = {
+            "argmax": is_best and is_enough,
+            "share": max(row) >= rule.threshold and row[s] >= getattr(rule, "share", 1) * max(row),
+            "threshold": is_enough,
+            "mutual": is_best and is_best_target and is_enough,
+        }
+        if keep[rule.kind] and (len(row) == 1 or len(set(row)) > 1):
+            links.append((s, t))
     return sorted(links)
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        BestSource(),
-        BestSource(threshold=0.4),
-        Share(),
-        Share(share=0.7, threshold=0.3),
-        Threshold(),
-        Mutual(threshold=0.2),
+        BestSource(), BestSource(threshold=0.4), Share(), Share(share=0.7, threshold=0.3), Mutual(threshold=0.2),
+        RULES[2],
     ],
-)
+)  # fmt: skip
 def test_equals_plain_loops(rule: Any) -> None:
     random = np.random.default_rng(3)
     for _ in range(60):
@@ -63,34 +50,37 @@ def test_equals_plain_loops(rule: Any) -> None:
         assert list(rule.links(weights)) == plain(rule, weights)
 
 
-def test_a_compound_answers_for_several_target_words() -> None:
-    assert BestSource().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
-    assert Mutual().links(COMPOUND) == ((0, 0), (1, 2))
-
-
-def test_share_links_both_parts_of_a_separable_verb() -> None:
-    assert Share().links(SEPARABLE) == ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))
-    assert BestSource().links(SEPARABLE) == ((0, 0), (1, 1), (2, 3), (3, 2))
-
-
-def test_grow_adds_to_mutual_what_one_direction_alone_knows() -> None:
-    assert Grow().links(COMPOUND) == ((0, 0), (0, 1), (1, 2))
-    assert Grow(threshold=0.85).links(COMPOUND) == ((0, 0),)
-
-
 @pytest.mark.parametrize(
     ("rule", "links"),
     [
-        (BestSource(threshold=0.5), ((0, 0),)),
-        (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
-        (Share(share=0.75, threshold=0.5), ((0, 0),)),
-        (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
-        (Mutual(threshold=0.5), ((0, 0),)),
-        (Grow(threshold=0.5), ((0, 0),)),
+        (BestSource(threshold=0.5), ((0, 0),)), (Share(share=0.5, threshold=0.5), ((0, 0), (1, 0), (2, 0))),
+        (Share(share=0.75, threshold=0.5), ((0, 0),)), (Threshold(threshold=0.25), ((0, 0), (1, 0), (2, 0))),
+        (Mutual(threshold=0.5), ((0, 0),)), (Grow(threshold=0.5), ((0, 0),)),
     ],
-)
+)  # fmt: skip
 def test_a_weight_at_the_threshold_is_enough(rule: Any, links: Any) -> None:
     assert rule.links([[0.5, 0.25, 0.25]]) == links
+
+
+@pytest.mark.parametrize(
+    ("rule", "weights", "links"),
+    [
+        # one word answers for several target words
+        (BestSource(), COMPOUND, ((0, 0), (0, 1), (1, 2))),
+        (Mutual(), COMPOUND, ((0, 0), (1, 2))),
+        # both parts of a separable verb are linked
+        (Share(), SEPARABLE, ((0, 0), (1, 1), (1, 2), (2, 3), (3, 1), (3, 2))),
+        (BestSource(), SEPARABLE, ((0, 0), (1, 1), (2, 3), (3, 2))),
+        # what one direction alone knows is added to mutual
+        (Grow(), COMPOUND, ((0, 0), (0, 1), (1, 2))),
+        (Grow(threshold=0.85), COMPOUND, ((0, 0),)),
+        # the weight is spread thin
+        (Share(), THIN, ()),
+        (Share(threshold=0), THIN, tuple((source, 0) for source in range(20))),
+    ],
+)
+def test_examples(rule: Any, weights: Any, links: Any) -> None:
+    assert rule.links(weights) == links
 
 
 def test_grow_joins_row_maxima_and_column_maxima() -> None:
@@ -106,32 +96,15 @@ def test_grow_joins_row_maxima_and_column_maxima() -> None:
     assert Grow(threshold=0.3).links_of(matrices) == expected
 
 
-def test_share_gives_no_link_where_the_weight_is_spread_thin() -> None:
-    thin = np.full((1, 20), 0.05) + np.linspace(0, 0.001, 20)
-    assert Share().links(thin) == ()
-    assert len(Share(threshold=0).links(thin)) == 20
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-def test_a_row_in_which_nothing_stands_out_gives_no_link(rule: Any) -> None:
-    assert rule.links(np.full((1, 2), 0.5)) == ()
-    assert rule.links([[0.5, 0.5], [0.9, 0.1]]) == ((0, 1),)
-    assert rule.links([[1.0]]) == ((0, 0),)
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
-def test_an_empty_side_gives_no_links(rule: Any, shape: tuple[int, int]) -> None:
-    assert rule.links(np.zeros(shape)) == ()
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
-def test_links_are_sorted_plain_integers_inside_the_matrix(rule: Any) -> None:
-    weights = np.random.default_rng(0).dirichlet(np.full(7, 0.2), size=9).astype(np.float32)
-    links = rule.links(weights)
+def test_what_all_rules_have_in_common(rule: Any) -> None:
+    for equal, expected in (([[0.5, 0.5]], ()), ([[0.5, 0.5], [0.9, 0.1]], ((0, 1),)), ([[1.0]], ((0, 0),))):
+        assert rule.links(equal) == expected
+    for shape in ((0, 0), (0, 3), (3, 0)):
+        assert rule.links(np.zeros(shape)) == ()
+    links = rule.links(np.random.default_rng(0).dirichlet(np.full(7, 0.2), size=9).astype(np.float32))
     assert links == tuple(sorted(set(links)))
-    assert all(type(index) is int for link in links for index in link)
-    assert links
+    assert {type(index) for link in links for index in link} == {int}
     assert all(0 <= source < 7 and 0 <= target < 9 for source, target in links)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,8 @@ from tests.models.variants import EMBEDDINGS, WIRINGS, make, tree
 
 METHODS = (AlignmentRequest("gradient"), AlignmentRequest("input-x-gradient"))
 AS_THEY_ARE = (
-    AlignmentRequest("gradient", magnitude="raw"),
-    AlignmentRequest("input-x-gradient", magnitude="raw"),
-    AlignmentRequest("input-x-gradient", magnitude="signed"),
-)
+    replace(METHODS[0], magnitude="raw"), replace(METHODS[1], magnitude="raw"), replace(METHODS[1], magnitude="signed"),
+)  # fmt: skip
 CPU = Compute(torch.device("cpu"), "float32")
 EOS = 3
 SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4]]
@@ -34,10 +33,8 @@ PARTS: dict[str, dict[str, Any]] = {
     **{score: tree(score=score) for score in ("dot", "cosine", "location")},
     **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "argmax", "glimpse")},
     "embeddings": tree(encoder={**EMBEDDINGS, "positions": "learned"}, key_size=3),
-    **{
-        f"none, {kind}": tree(score="none", context={"kind": kind})
-        for kind in ("every_step", "projected_initial_state")
-    },
+    "none, every_step": tree(score="none", context={"kind": "every_step"}),
+    "none, projected_initial_state": tree(score="none", context={"kind": "projected_initial_state"}),
 }
 
 every_part = pytest.mark.parametrize("config", PARTS.values(), ids=PARTS)
@@ -83,18 +80,12 @@ def test_equals_finite_differences(config: dict[str, Any]) -> None:
         # each token's embedding multiplied by 1 + h
         scaled_SSE = torch.eye(len(base_SE), dtype=torch.float64)[:, :, None] * base_SE
         scaled_TS = differences(model, base_SE, scaled_SSE, target_T, 2e-3).T
-        ((gradient, input_x_gradient, *as_they_are),) = weights(
-            model, [source], [target], requests=METHODS + AS_THEY_ARE
-        )
-        for found_TS, size_TS in ((gradient, jacobian_TSE.norm(dim=2)), (input_x_gradient, scaled_TS.abs())):
-            expected_TS = size_TS / size_TS.sum(dim=1, keepdim=True)
-            np.testing.assert_allclose(found_TS, expected_TS.numpy(), atol=2e-3)
-        for found_TS, expected_TS in zip(
-            as_they_are, (jacobian_TSE.norm(dim=2), scaled_TS.abs(), scaled_TS), strict=True
-        ):
-            np.testing.assert_allclose(
-                found_TS, expected_TS.numpy(), atol=2e-3 * max(1, float(expected_TS.abs().max()))
-            )
+        raw = (jacobian_TSE.norm(dim=2), scaled_TS.abs(), scaled_TS)
+        expected = [*(size_TS / size_TS.sum(dim=1, keepdim=True) for size_TS in raw[:2]), *raw]
+        (found,) = weights(model, [source], [target], requests=METHODS + AS_THEY_ARE)
+        for found_TS, expected_TS in zip(found, expected, strict=True):
+            tolerance = 2e-3 * max(1, float(expected_TS.abs().max()))
+            np.testing.assert_allclose(found_TS, expected_TS.numpy(), atol=tolerance)
 
 
 @some_parts
@@ -106,14 +97,8 @@ def test_a_pair_does_not_depend_on_its_batch_and_keeps_its_place(name: str) -> N
             assert one_TS.shape == (len(target) + 1, len(source) + 1)
             np.testing.assert_allclose(one_TS, other_TS, atol=1e-4)
             np.testing.assert_allclose(one_TS.sum(axis=1), 1, atol=1e-6)
-
-
-@some_parts
-def test_one_method_alone_gives_what_it_gives_beside_another(name: str) -> None:
-    model = make(PARTS[name])
-    both = weights(model, SOURCES, TARGETS)
-    for place, method in enumerate(METHODS):
-        for pair, (alone_TS,) in zip(both, weights(model, SOURCES, TARGETS, requests=(method,)), strict=True):
+    for place, method in enumerate(METHODS):  # nor on the methods beside it
+        for pair, (alone_TS,) in zip(together, weights(model, SOURCES, TARGETS, requests=(method,)), strict=True):
             np.testing.assert_array_equal(pair[place], alone_TS)
 
 
@@ -149,14 +134,21 @@ def test_the_model_stays_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) ->
     check()
 
 
+@pytest.mark.parametrize(
+    ("device", "precision", "atol"),
+    [
+        ("cpu", "bfloat16", 0.05),
+        pytest.param("cuda", "float32", 1e-3, marks=pytest.mark.cuda),
+        pytest.param("cuda", "bfloat16", 0.05, marks=pytest.mark.cuda),
+    ],
+)
 @pytest.mark.parametrize("name", ["feeding", "parallel", "none, every_step"])
-def test_bfloat16_is_close_to_float32(name: str) -> None:
+def test_other_precisions_and_devices_are_close(name: str, device: str, precision: Any, atol: float) -> None:
     exact = weights(make(PARTS[name], scale=1.0), SOURCES, TARGETS)
-    rough = weights(
-        make(PARTS[name], scale=1.0).bfloat16(), SOURCES, TARGETS, compute=Compute(torch.device("cpu"), "bfloat16")
-    )
+    model = make(PARTS[name], scale=1.0).to(device, getattr(torch, precision))
+    rough = weights(model, SOURCES, TARGETS, compute=Compute(torch.device(device), precision))
     for (one_TS, _), (other_TS, _) in zip(exact, rough, strict=True):
-        np.testing.assert_allclose(other_TS, one_TS, atol=0.05)
+        np.testing.assert_allclose(other_TS, one_TS, atol=atol)
         np.testing.assert_allclose(other_TS.sum(axis=1), 1, atol=1e-6)
 
 
@@ -178,15 +170,3 @@ def test_padding_is_exactly_0_and_a_row_without_gradient_uniform() -> None:
     is_pad_BS = torch.tensor([[False, False, True], [False, False, True], [False, False, False]])
     expected_BS = torch.tensor([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
     assert torch.equal(_distribution(size_BS, is_pad_BS), expected_BS)
-
-
-@pytest.mark.cuda
-@some_parts
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_on_cuda_as_on_the_cpu(name: str, precision: str) -> None:
-    on_cpu = weights(make(PARTS[name], scale=1.0), SOURCES, TARGETS)
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    compute = Compute(torch.device("cuda"), "bfloat16" if precision == "bfloat16" else "float32")
-    on_cuda = weights(make(PARTS[name], scale=1.0).to("cuda", dtype), SOURCES, TARGETS, compute=compute)
-    for one, other in zip(on_cpu, on_cuda, strict=True):
-        np.testing.assert_allclose(other[0], one[0], atol=0.05 if precision == "bfloat16" else 1e-3)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,28 +44,25 @@ def test_permuted_values_are_permuted_weights(config: dict[str, Any], monkeypatc
     found = model.step(token_B, permute_values(order_BS, memory), state).logits_NV
 
     def permuted_weights(weights_BHTS: Tensor) -> Tensor:
+        if weights_BHTS.shape[-1] != 5:  # attention of the target to itself
+            return weights_BHTS
         index_BHTS = order_BS[:, None, None].expand_as(weights_BHTS)
         return torch.zeros_like(weights_BHTS).scatter(-1, index_BHTS, weights_BHTS)
 
+    def permuting(weighting: Any, *inputs: Any) -> Any:
+        weighted = weighting(*inputs)
+        return weighted._replace(weights_BHTS=permuted_weights(weighted.weights_BHTS))
+
     for module in model.decoder.modules():
         if isinstance(module, Attention):
-            weighting = module.weighting
-
-            def permuting(*inputs: Any, weighting: Any = weighting) -> Any:
-                weighted = weighting(*inputs)
-                is_source = weighted.weights_BHTS.shape[-1] == 5
-                return (
-                    weighted._replace(weights_BHTS=permuted_weights(weighted.weights_BHTS)) if is_source else weighted
-                )
-
-            monkeypatch.setattr(module, "weighting", permuting)
+            monkeypatch.setattr(module, "weighting", partial(permuting, module.weighting))
 
     def attend(query: Tensor, keys: Tensor, values: Tensor, is_hidden: Tensor | None, scale: float, _: Any) -> Any:
         scores_BHTS = scale * query @ keys.mT
         weights_BHTS = (scores_BHTS if is_hidden is None else scores_BHTS.masked_fill(is_hidden, -torch.inf)).softmax(
             -1
         )
-        return (permuted_weights(weights_BHTS) if keys.shape[2] == 5 else weights_BHTS) @ values, lambda: weights_BHTS
+        return permuted_weights(weights_BHTS) @ values, lambda: weights_BHTS
 
     monkeypatch.setattr(multihead, "attend", attend)
     expected = model.step(token_B, memory, state).logits_NV
@@ -82,9 +80,8 @@ def test_the_identity_and_uniform_weights_make_no_distance(
     assert len(ordinary) == sum(map(len, TARGETS))
     assert max(ordinary) > 0.01
     with monkeypatch.context() as patched:
-        patched.setattr(
-            permuted, "random_orders", lambda is_pad_NS, _: torch.arange(is_pad_NS.shape[1]).expand_as(is_pad_NS)
-        )
+        identity = lambda is_pad_NS, _: torch.arange(is_pad_NS.shape[1]).expand_as(is_pad_NS)  # noqa: E731
+        patched.setattr(permuted, "random_orders", identity)
         assert max(distances(model)) < 1e-6
     if config["attention"]["weights"] != "glimpse":  # whose windows are not uniform
         for name, parameter in model.decoder.named_parameters():
@@ -111,10 +108,9 @@ def test_a_median_is_that_of_plain_loops_and_orders_leave_padding() -> None:
             step = model.step(token, memory, state)
             p = step.logits_NV.softmax(-1)[0]
             each = []
-            for draw in range(4):
-                moved = permute_values(order[time].view(3, 4, 6)[row, draw : draw + 1], memory)
-                q = model.step(token, moved, state).logits_NV.softmax(-1)[0]
-                each.append(sum(abs(float(a) - float(b)) for a, b in zip(p, q, strict=True)) / 2)
+            for order_S in order[time].view(3, 4, 6)[row]:
+                q = model.step(token, permute_values(order_S[None], memory), state).logits_NV.softmax(-1)[0]
+                each.append((p - q).abs().sum().item() / 2)
             if time < len(target):
                 assert next(found) == pytest.approx(np.median(each), abs=1e-5)
             state, token = step.state, torch.tensor([gold])

@@ -24,6 +24,7 @@ def test_a_view_is_read_and_named_as_it_is_written(text: str, parsed: AlignmentR
 
 
 CHOICES = "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS"
+HEADS = "heads are those of attention, which gradient does not look at; leave them out"
 WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
 
 
@@ -37,10 +38,7 @@ WRITE = "write METHOD or METHOD:HEADS, such as attention:layer3.*"
         ("attention:", f"--view attention:: {WRITE}"),
         ("attention:layer1:head2", f"--view attention:layer1:head2: {WRITE}"),
         ("each", "--view each: name heads, such as each:layer3.* or each:*"),
-        (
-            "gradient:layer1.*",
-            "--view gradient:layer1.*: heads are those of attention, which gradient does not look at; leave them out",
-        ),
+        ("gradient:layer1.*", f"--view gradient:layer1.*: {HEADS}"),
     ],
 )
 def test_what_is_no_view_is_said(text: str, message: str) -> None:

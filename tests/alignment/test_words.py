@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,19 +15,12 @@ from nmt.data.tokenizer import EncodedWords
 
 def oracle(weights, target_of, source_of, target_words, source_words):  # type: ignore[no-untyped-def]
     """The definition in plain loops: sum over source pieces, mean over target pieces, rows rescaled."""
-    rows = []
-    for i in range(target_words):
-        row = []
-        for j in range(source_words):
-            sums = [
-                sum(weights[t][s] for s in range(len(source_of)) if source_of[s] == j)
-                for t in range(len(target_of))
-                if target_of[t] == i
-            ]
-            row.append(sum(sums) / len(sums) if sums else 0.0)
-        total = sum(row)
-        rows.append([each / total for each in row] if total > 0 else [1 / source_words] * source_words)
-    return rows
+    rows = np.zeros((target_words, source_words))
+    for i, j in np.ndindex(rows.shape):
+        pieces = [t for t, word in enumerate(target_of) if word == i]
+        sums = [sum(weights[t][s] for s, word in enumerate(source_of) if word == j) for t in pieces]
+        rows[i, j] = sum(sums) / len(sums) if sums else 0.0
+    return [row / row.sum() if row.sum() > 0 else np.full(source_words, 1 / source_words) for row in rows]
 
 
 @st.composite
@@ -48,14 +43,6 @@ def test_equals_plain_loops_and_rows_sum_to_one(case) -> None:  # type: ignore[n
     np.testing.assert_allclose(words.sum(axis=1), 1, atol=1e-12)
 
 
-def test_a_case_by_hand() -> None:
-    # Source: "Schwebe" "balken" </s>; target: "balance" "be" "am" </s>.
-    weights = [[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.6, 0.0, 0.4], [0.0, 0.0, 1.0]]
-    words = to_words(weights, [0, 1, 1, NO_WORD], [0, 1, NO_WORD], 2, 2)
-    # Second row: means (0.35, 0.4), rescaled by 0.75.
-    np.testing.assert_allclose(words, [[0.625, 0.375], [0.35 / 0.75, 0.4 / 0.75]])
-
-
 @pytest.mark.parametrize(
     ("line", "pieces", "words"),
     [
@@ -75,26 +62,29 @@ def test_punctuation_speaks_for_no_word_with_letters(line: str, pieces: str, wor
     assert word_indices(encoded) == words
 
 
-def test_a_row_that_looks_only_at_the_end_is_uniform() -> None:
-    words = to_words([[0.0, 0.0, 1.0], [0.25, 0.75, 0.0]], [0, 1], [0, 1, NO_WORD], 2, 2)
-    np.testing.assert_array_equal(words, [[0.5, 0.5], [0.25, 0.75]])
-
-
-def test_words_without_pieces() -> None:
-    words = to_words([[0.25, 0.75]], [1], [0, 2], 2, 3)
-    np.testing.assert_allclose(words, [[1 / 3, 1 / 3, 1 / 3], [0.25, 0, 0.75]])
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
-def test_an_empty_side(shape: tuple[int, int]) -> None:
-    weights = np.ones((shape[0] + 1, shape[1] + 1)) / (shape[1] + 1)
-    words = to_words(weights, [*range(shape[0]), NO_WORD], [*range(shape[1]), NO_WORD], *shape)
-    assert words.shape == shape
-
-
-def test_float32_rows_sum_to_one_in_float64() -> None:
-    weights = np.full((1, 3000), 1 / 3000, dtype=np.float32)
-    assert math.isclose(to_words(weights, [0], range(3000), 1, 3000).sum(), 1, abs_tol=1e-12)
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        # Source: "Schwebe" "balken" </s>; target: "balance" "be" "am" </s>. Second row: (0.35, 0.4), rescaled by 0.75.
+        (
+            ([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.6, 0.0, 0.4], [0, 0, 1]], [0, 1, 1, -1], [0, 1, -1], 2, 2),
+            [[0.625, 0.375], [0.35 / 0.75, 0.4 / 0.75]],
+        ),
+        # a row that has its weight on the end of the sentence is uniform
+        (([[0, 0, 1], [0.25, 0.75, 0]], [0, 1], [0, 1, -1], 2, 2), [[0.5, 0.5], [0.25, 0.75]]),
+        # words without pieces
+        (([[0.25, 0.75]], [1], [0, 2], 2, 3), [[1 / 3, 1 / 3, 1 / 3], [0.25, 0, 0.75]]),
+        # empty sides
+        ((np.full((1, 4), 0.25), [-1], [0, 1, 2, -1], 0, 3), np.zeros((0, 3))),
+        ((np.ones((4, 1)), [0, 1, 2, -1], [-1], 3, 0), np.zeros((3, 0))),
+        # float32 weights sum to 1 in float64
+        ((np.full((1, 3000), 1 / 3000, np.float32), [0], range(3000), 1, 3000), np.full((1, 3000), 1 / 3000)),
+    ],
+)
+def test_cases_by_hand(arguments: Any, expected: Any) -> None:
+    found = to_words(*arguments)
+    assert found.shape == np.shape(expected)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +113,9 @@ def encoded(spans: list[tuple[int, int]], pieces: list[tuple[int, int]], of_piec
 @st.composite
 def sentences(draw: st.DrawFn) -> EncodedWords:
     """Words of up to three characters, and pieces that are cut anywhere, or hold nothing."""
-    word_of_character = [word for word, length in enumerate(draw(LENGTHS)) for _ in range(length)]
-    size = len(word_of_character)
-    spans = [
-        (word_of_character.index(word), size - word_of_character[::-1].index(word))
-        for word in sorted(set(word_of_character))
-    ]
+    lengths = draw(LENGTHS)
+    word_of_character = [word for word, length in enumerate(lengths) for _ in range(length)]
+    spans, size = list(pairwise([0, *accumulate(lengths)])), sum(lengths)
     cuts = sorted(draw(st.lists(st.integers(0, size - 1), max_size=4)))
     pieces = list(zip([0, *cuts], [*cuts, size], strict=True))
     return encoded(spans, pieces, [word_of_character[begin] for begin, _ in pieces])
@@ -160,36 +147,6 @@ def test_pieces_of_several_words_equal_plain_loops(target: EncodedWords, source:
     for i, row in enumerate(mass):
         mass[i] = row / row.sum() if row.sum() else 1 / len(row)
     np.testing.assert_allclose(to_words_of_parts(weights, parts(target), parts(source)), mass, atol=1e-12)
-
-
-@settings(max_examples=20)
-@given(LENGTHS, LENGTHS, st.integers(0, 9))
-def test_where_no_piece_has_two_words_it_is_the_usual_way(target: list[int], source: list[int], seed: int) -> None:
-    sides = []
-    for lengths in (target, source):
-        ends = np.cumsum(lengths).tolist()
-        spans = list(zip([0, *ends[:-1]], ends, strict=True))
-        pieces = [(place, place + 1) for place in range(ends[-1])]
-        of_piece = [word for word, length in enumerate(lengths) for _ in range(length)]
-        sides.append(encoded(spans, pieces, of_piece))
-    one, other = sides
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(other.ids) + 1), len(one.ids) + 1)
-    of_one, of_other = [*one.word_of_piece, NO_WORD], [*other.word_of_piece, NO_WORD]
-    np.testing.assert_allclose(
-        to_words_of_parts(weights, parts(one), parts(other)),
-        to_words(weights, of_one, of_other, len(one.words), len(other.words)),
-        atol=1e-12,
-    )
-
-
-def test_a_piece_over_three_words_by_hand() -> None:
-    # Target: one piece of the words "日", "本", "語"; source: "日本" in one, "語" in one, and end-of-sentence.
-    target = encoded([(0, 1), (1, 2), (2, 3)], [(0, 3)], [0])
-    source = encoded([(0, 1), (1, 2), (2, 3)], [(0, 2), (2, 3)], [0, 2])
-    words = to_words_of_parts([[0.5, 0.25, 0.25], [0, 0, 1]], parts(target), parts(source))
-    # Walking through both pieces at one pace, 日 and half of 本 meet 日, the other half of 本 and 語 meet 本.
-    expected = [[0.5 / 3, 0, 0.25 / 3], [0.5 / 6, 0.5 / 6, 0.25 / 3], [0, 0.5 / 3, 0.25 / 3]]
-    np.testing.assert_allclose(words, np.array(expected) / (0.25), atol=1e-12)
 
 
 def test_a_sentence_without_words_has_no_parts() -> None:

@@ -30,15 +30,8 @@ from nmt.extras.aligner.aligner import (
     load_aligner,
     save_aligner,
 )
-from nmt.workflows.align import (
-    AlignmentInputs,
-    AlignmentOutputs,
-    check_files,
-    gold_of,
-    pairs,
-    windows,
-    write_alignments,
-)
+from nmt.workflows import align as workflow
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs
 
 WINDOW_PAIRS = 2500
 """Number of pairs that are aligned together: a batch has about a hundred pairs of similar lengths."""
@@ -71,7 +64,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
 def learn_from_files(source: Path, target: Path, before: WordAligner | None = None) -> WordAligner:
     """Learns an aligner from two parallel files in bounded memory, or continues from an earlier one. Raises InputError,
     before it learns, for files with different numbers of lines and for a file without words."""
-    return _learn(pairs(source, target), _count(source, target), before)
+    return _learn(workflow.pairs(source, target), _count(source, target), before)
 
 
 def learn_word_aligner(sources: Sequence[str], targets: Sequence[str]) -> WordAligner:
@@ -90,9 +83,9 @@ def _learn(lines: Iterable[tuple[str, str]], count: int, aligner: WordAligner | 
                 learnt = True
     if aligner is None or not learnt:
         raise InputError("there is nothing to learn from: one side holds no words")
-    if counts_pairs and len(aligner.learnt_P) < FEW_PAIRS:
-        few = f"only {len(aligner.learnt_P):,} different pairs"
-        log.warning(f"the aligner has learnt from {few}, so many links will be wrong; give it some thousand pairs")
+    if counts_pairs and (few := len(aligner.learnt_P)) < FEW_PAIRS:
+        many = f"only {few:,} different pairs, so many links will be wrong"
+        log.warning(f"the aligner has learnt from {many}; give it some thousand pairs")
     return aligner
 
 
@@ -115,13 +108,13 @@ def _blocks(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[IndexedSentences
 def lines_of(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """Yields the lines of two parallel files. Raises InputError, also if a file has no word."""
     _count(source, target)
-    lines = list(pairs(source, target))
+    lines = list(workflow.pairs(source, target))
     return [one for one, _ in lines], [other for _, other in lines]
 
 
 def _count(source: Path, target: Path) -> int:
     count, long, has_words = 0, 0, [False, False]
-    for pair in pairs(source, target):
+    for pair in workflow.pairs(source, target):
         count += 1
         long += max(map(len, pair)) > LONGEST and max(len(line.split()) for line in pair) > LONGEST
         has_words = [known or bool(line.strip()) for known, line in zip(has_words, pair, strict=True)]
@@ -161,9 +154,9 @@ def align_learned(
     these pairs. Links have at least the probability ``min_probability``. Raises InputError like ``write_alignments``,
     and for a file that is not an aligner."""
     assert inputs.target is not None
-    check_files(inputs, outputs, aligner)
+    workflow.check_files(inputs, outputs, aligner)
     if aligner is None:
-        gold_of(inputs)  # raises for faults of files before minutes of work
+        workflow.gold_of(inputs)  # raises for faults of files before minutes of work
         for option, path in outputs.files.items():
             if not (outputs.pictures and path == outputs.path):
                 refuse_unwritable(path, option=option)
@@ -173,14 +166,11 @@ def align_learned(
     rule = RULE if min_probability is None else Grow(threshold=min_probability)
     text_aligner = TextAligner(word_aligner, inputs.text, rule)
     request = AlignmentRequest("learned" if aligner is None else aligner.name)
-    return write_alignments(
+    return workflow.write_alignments(
         lambda _, sources, targets, first_line: {request: text_aligner.align(sources, targets, first_line=first_line)},
-        [request],
-        inputs,
-        outputs,
-        pairs_in_windows=windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-        explanations={request.name: rule.explanation()},
-    )
+        [request], inputs, outputs, explanations={request.name: rule.explanation()},
+        pairs_in_windows=workflow.windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
+    )  # fmt: skip
 
 
 def align_pairs(

@@ -17,7 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -34,7 +34,7 @@ from nmt.core.files import refuse_special, whole_file
 from nmt.core.memory import malloc_trim
 from nmt.data.segments import left_blank
 from nmt.data.words import Run, Span
-from nmt.extras.aligner.hmm import MOST_PAIRS, Floats, Hmm, HmmPair, Tokens, in_order, learn
+from nmt.extras.aligner.hmm import MOST_PAIRS, Bools, Floats, Hmm, HmmPair, Tokens, in_order, learn
 from nmt.extras.aligner.word_units import Beginnings, Subwords, WordUnits
 
 Hashes: TypeAlias = NDArray[np.uint32]
@@ -148,7 +148,8 @@ def _of_sentences(value_V: Tokens, count_M: Tokens, sentences: IndexedSentences)
     end_N = np.cumsum(count_N, dtype=np.int32)
     place_N = np.repeat(first_N - end_N + count_N, count_N) + np.arange(count_N.sum(), dtype=np.int32)
     end_R = np.append(np.int32(0), end_N)[np.cumsum(length_R)]
-    return _parted(value_V[place_N], np.diff(end_R, prepend=0))
+    values = value_V[place_N]
+    return [values[begin:end] for begin, end in pairwise([0, *end_R.tolist()])]
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,7 @@ class Member:
         pair = ((self.source, source), (self.target, target))
         return all(len(side.word_units.tokens(words)[0]) <= LONGEST for side, words in pair)
 
-    def cells(
-        self, sources: IndexedSentences, targets: IndexedSentences, is_learnt_R: NDArray[np.bool_]
-    ) -> tuple[Floats, NDArray[np.bool_]]:
+    def cells(self, sources: IndexedSentences, targets: IndexedSentences, is_learnt_R: Bools) -> tuple[Floats, Bools]:
         """Computes the cells of the forward and of the backward matrices, (2, N), pair after pair, which are 0 for a
         pair that does not fit; also returns which pairs fit. See ``HmmPair.in_batches``."""
         source, target = self.source.numbered(sources), self.target.numbered(targets)
@@ -176,21 +175,20 @@ class Member:
         length_R2 = np.array([list(map(len, side.counts_B)) for side in (target, source)]).T
         first_R = np.cumsum([0, *length_R2.prod(axis=1)])
         cells_2N = np.zeros((2, int(first_R[-1])), np.float32)
-        for rows, forward_BTS, backward_BTS in self.models.in_batches(
-            source_tokens, target_tokens, spelt_alike_X, is_learnt_R
-        ):
+        batches = self.models.in_batches(source_tokens, target_tokens, spelt_alike_X, is_learnt_R)
+        for rows, forward_BTS, backward_BTS in batches:
             source_counts, target_counts = ([side.counts_B[row] for row in rows] for side in (source, target))
             cells_2BIJ = between_words(forward_BTS, backward_BTS, target_counts, source_counts)
             _, _, widest_I, widest_J = cells_2BIJ.shape
             I_B11, J_B11 = length_R2[list(rows)].T[:, :, None, None]
             row_I1, column_J = np.arange(widest_I)[:, None], np.arange(widest_J)
             is_cell_BIJ = (row_I1 < I_B11) & (column_J < J_B11)
-            index_BIJ = first_R[list(rows)][:, None, None] + row_I1 * J_B11 + column_J
+            index_BIJ = first_R[list(rows), None, None] + row_I1 * J_B11 + column_J
             cells_2N[:, index_BIJ[is_cell_BIJ]] = cells_2BIJ[:, is_cell_BIJ]
         return cells_2N, fits_R
 
 
-def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Tokens], list[Tokens], NDArray[np.bool_]]:
+def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Tokens], list[Tokens], Bools]:
     """Returns the tokens of sentence pairs, without those of pairs with more than `LONGEST` on a side, and which pairs
     fit."""
     fits_R = np.array([max(map(len, pair)) <= LONGEST for pair in zip(source_R, target_R, strict=True)], np.bool_)
@@ -252,24 +250,11 @@ def _size(word: str | Run) -> int:
     return len(word) if isinstance(word, tuple) else 1
 
 
-def _parted(array: Tokens, lengths: Iterable[int]) -> list[Tokens]:
-    """Divides an array into parts of these lengths."""
-    begin, parts = 0, []
-    for length in lengths:
-        parts.append(array[begin : begin + length])
-        begin += length
-    return parts
-
-
 def learn_aligner(
-    sources: IndexedSentences,
-    targets: IndexedSentences,
-    *,
-    shares: Sequence[float] | None = None,
-    iterations: tuple[int, int] | None = None,
-    before: WordAligner | None = None,
-    after_iteration: Callable[[], object] = lambda: None,
-) -> WordAligner:
+    sources: IndexedSentences, targets: IndexedSentences,
+    *, shares: Sequence[float] | None = None, iterations: tuple[int, int] | None = None,
+    before: WordAligner | None = None, after_iteration: Callable[[], object] = lambda: None,
+) -> WordAligner:  # fmt: skip
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner ``before``,
     these are further pairs: its word units stay, and the links that it has learnt from also count. It is changed in
     place, so that memory holds the models only once. ``shares`` are sizes of vocabularies, by default `SHARES`, and
@@ -286,14 +271,10 @@ def learn_aligner(
         both = (each.numbered(side)[::2] for each, side in ((member.source, sources), (member.target, targets)))
         (source_B, target_B), numbers = zip(*both, strict=True)
         models = learn(
-            *_fitting(source_B, target_B)[:2],
-            source_tokens=len(numbers[0]),
-            target_tokens=len(numbers[1]),
-            flat_iterations=flat_iterations,
-            iterations=jump_iterations,
-            before=member.models if before else None,
+            *_fitting(source_B, target_B)[:2], source_tokens=len(numbers[0]), target_tokens=len(numbers[1]),
+            flat_iterations=flat_iterations, iterations=jump_iterations, before=member.models if before else None,
             after_iteration=after_iteration,
-        )
+        )  # fmt: skip
         if len(models.pair_E) >= MOST_PAIRS:
             models, *kept = models.of_linked_tokens()
             tokens = [list(map(list(number).__getitem__, kept_X)) for number, kept_X in zip(numbers, kept, strict=True)]
@@ -301,7 +282,7 @@ def learn_aligner(
         source, target = map(TokenIndex, (member.source.word_units, member.target.word_units), numbers)
         members[place] = Member(source, target, models)
     hash_P = pair_hashes(sources, targets)[(sources.length_R > 0) & (targets.length_R > 0)]
-    return WordAligner(members, np.unique(hash_P if before is None else np.append(hash_P, before.learnt_P)))
+    return WordAligner(members, np.union1d(hash_P, before.learnt_P if before else np.zeros(0, np.uint32)))
 
 
 def _untaught(sources: IndexedSentences, targets: IndexedSentences, shares: Sequence[float]) -> list[Member]:
@@ -343,21 +324,16 @@ def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
 
 
 def learnt_alignments(
-    sources: Sequence[Words],
-    targets: Sequence[Words],
-    matrices: Sequence[tuple[Weights, Weights]],
-    source_spans: Sequence[Sequence[Span]],
-    target_spans: Sequence[Sequence[Span]],
-    rule: Grow = RULE,
-) -> list[Alignment]:
+    sources: Sequence[Words], targets: Sequence[Words], matrices: Sequence[tuple[Weights, Weights]],
+    source_spans: Sequence[Sequence[Span]], target_spans: Sequence[Sequence[Span]], rule: Grow = RULE,
+) -> list[Alignment]:  # fmt: skip
     """Builds the alignment of each pair from matrices of both directions. The soft alignment is their geometric mean,
     which is high only if both are high, and the rule extracts the links from it. The spans are those of the words in
     their lines. A pair with empty matrices, which was too long, is blank."""
     weights = [np.sqrt(forward_IJ * backward_IJ, dtype=np.float64) for forward_IJ, backward_IJ in matrices]
     alignments = []
-    for links, weights_IJ, *sides in zip(
-        rule.links_of(weights), weights, sources, targets, source_spans, target_spans, strict=True
-    ):
+    pairs = zip(rule.links_of(weights), weights, sources, targets, source_spans, target_spans, strict=True)
+    for links, weights_IJ, *sides in pairs:
         is_blank = weights_IJ.shape != (len(sides[1]), len(sides[0]))
         source, target, here, there = ((),) * 4 if is_blank else map(tuple, sides)
         alignments.append(Alignment(source, target, links, weights_IJ, source_spans=here, target_spans=there))
@@ -372,13 +348,14 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {"learnt": aligner.learnt_P}
     for number, member in enumerate(aligner.members):
         for side, index in (("source", member.source), ("target", member.target)):
-            arrays[f"{number}.{side}.tokens"] = _bytes("\n".join(index.number).encode())
+            texts = {"tokens": "\n".join(index.number).encode()}
             if isinstance(index.word_units, Subwords):
-                arrays[f"{number}.{side}.subwords"] = _bytes(index.word_units.tokenizer.model)
+                texts["subwords"] = index.word_units.tokenizer.model
             elif isinstance(index.word_units, Beginnings):
                 arrays[f"{number}.{side}.letters"] = np.array([index.word_units.letters or 0])
             if index.word_units.runs is not None:
-                arrays[f"{number}.{side}.runs"] = _bytes(index.word_units.runs.tokenizer.model)
+                texts["runs"] = index.word_units.runs.tokenizer.model
+            arrays |= {f"{number}.{side}.{name}": np.frombuffer(data, np.uint8) for name, data in texts.items()}
         arrays[f"{number}.pairs"] = member.models.pair_E
         for name, direction in (("forward", member.models.forward), ("backward", member.models.backward)):
             for field in fields(Hmm):
@@ -424,14 +401,12 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
     sides = (len(source.number), len(target.number))
     for direction, (known, tokens) in ((forward, sides), (backward, sides[::-1])):
         reach = len(direction.first_W1) - 1
-        shapes = [np.shape(getattr(direction, field.name)) for field in fields(Hmm)]
-        if shapes != [pair_E.shape, (known + 1,), (known + 1,), (tokens + 1,), (2 * reach + 1,), (reach + 1,), ()]:
-            raise ValueError("shapes")
-        for field in fields(Hmm):
-            values = getattr(direction, field.name)
-            # smoothed counts may give a little more than 1; NaN fails every comparison
-            if values.dtype != np.float32 or not ((values >= 0) & (values < 1.01)).all():
-                raise ValueError("values")
+        values = [getattr(direction, field.name) for field in fields(Hmm)]
+        shapes = [pair_E.shape, (known + 1,), (known + 1,), (tokens + 1,), (2 * reach + 1,), (reach + 1,), ()]
+        # smoothed counts may give a little more than 1; NaN fails every comparison
+        ranges = all(each.dtype == np.float32 and ((each >= 0) & (each < 1.01)).all() for each in values)
+        if not ranges or list(map(np.shape, values)) != shapes:
+            raise ValueError("shapes or values")
         if not (direction.jump_J > 0).all() or not (direction.first_W1 > 0).all():
             raise ValueError("jumps")
     if pair_E.dtype != np.int64 or pair_E.ndim != 1 or (np.diff(pair_E) <= 0).any():
@@ -460,7 +435,3 @@ def _side(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> TokenInd
     if runs is not None:
         units.runs = Subwords(runs.tobytes(), name=str(path))
     return TokenIndex(units, number)
-
-
-def _bytes(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data, np.uint8)

@@ -72,10 +72,9 @@ def aligner(given: AlignerOptions) -> Callable[[], object]:
         from nmt.extras.aligner.model_aligner import learn_for_model
 
         nmt.accelerate()
-    seed = 1 if given.seed is None else given.seed
     return partial(
         learn_for_model, given.model, changes, given.source, given.target,
-        seed=seed, device=given.device, precision=given.precision,
+        seed=1 if given.seed is None else given.seed, device=given.device, precision=given.precision,
     )  # fmt: skip
 
 

@@ -133,12 +133,7 @@ class Hmm:
         )  # fmt: skip
 
     def probabilities(
-        self,
-        batch: _Batch,
-        index_D: npt.NDArray[np.int32],
-        local_BST: Indices,
-        is_unseen_BST: npt.NDArray[np.bool_],
-        is_alike_BST: npt.NDArray[np.bool_],
+        self, batch: _Batch, index_D: Indices, local_BST: Indices, is_unseen_BST: Bools, is_alike_BST: Bools
     ) -> Floats:
         """Computes p(t | s) of all cells of a batch, (B, S, T)."""
         source_BS1 = batch.source_BS.clip(max=len(self.unseen_U1) - 1)[:, :, None]
@@ -279,7 +274,7 @@ class HmmPair:
 
     def of_linked_tokens(self) -> tuple[HmmPair, Tokens, Tokens]:
         """Removes tokens that have no pair from the models, and returns them with the old numbers of the others."""
-        source_E, target_E = np.divmod(self.pair_E, self.target_tokens)
+        source_E, target_E = _sides(self.pair_E, self.target_tokens)
         source_U, target_V = np.unique(source_E), np.unique(target_E)
         forward = self.forward.only(source_U, target_V, source_E)
         backward = self.backward.only(target_V, source_U, target_E)
@@ -306,36 +301,22 @@ class HmmPair:
             link_BST = self.forward.probabilities(batch, index_D, local_BST, is_unseen_BST, is_alike_BST)
             turned: list[Any] = [each.swapaxes(1, 2) for each in (local_BST, is_unseen_BST, is_alike_BST)]
             back_BTS = self.backward.probabilities(batch.turned, index_D, *turned)
-            one, other = self._posteriors(batch, link_BST, back_BTS)
+            one, other = batch.posteriors(self.forward, self.backward, link_BST, back_BTS)
             own_BST, is_learnt_B11 = np.zeros_like(one.link_BST), is_learnt_R[list(batch.rows), None, None]
             for damping in _OWN_DAMPING if is_learnt_B11.any() else ():
                 product_BST = one.link_BST * other.link_BST.swapaxes(1, 2) * is_learnt_B11
                 own_BST += np.float32(damping) * (product_BST - own_BST)
-                one, other = self._posteriors(
-                    batch,
-                    self.forward.without(batch.source_BS, own_BST, link_BST),
-                    self.backward.without(batch.target_BT, own_BST.swapaxes(1, 2), back_BTS),
-                )
+                less_BST = self.forward.without(batch.source_BS, own_BST, link_BST)
+                less_BTS = self.backward.without(batch.target_BT, own_BST.swapaxes(1, 2), back_BTS)
+                one, other = batch.posteriors(self.forward, self.backward, less_BST, less_BTS)
             yield batch.rows, one.link_BST.swapaxes(1, 2), other.link_BST
-
-    def _posteriors(self, batch: _Batch, link_BST: Floats, back_BTS: Floats) -> tuple[Posterior, Posterior]:
-        return (
-            posterior(*batch.seen_by(self.forward, link_BST)),
-            posterior(*batch.turned.seen_by(self.backward, back_BTS)),
-        )
 
 
 def learn(
-    sources: Sequence[Tokens],
-    targets: Sequence[Tokens],
-    *,
-    source_tokens: int,
-    target_tokens: int,
-    flat_iterations: int = 3,
-    iterations: int = 5,
-    before: HmmPair | None = None,
-    after_iteration: Callable[[], object] = lambda: None,
-) -> HmmPair:
+    sources: Sequence[Tokens], targets: Sequence[Tokens],
+    *, source_tokens: int, target_tokens: int, flat_iterations: int = 3, iterations: int = 5,
+    before: HmmPair | None = None, after_iteration: Callable[[], object] = lambda: None,
+) -> HmmPair:  # fmt: skip
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
     With ``before``, models of other sentence pairs whose tokens have the lowest numbers, learning continues from these,
@@ -348,20 +329,16 @@ def learn(
     pair_E = _distinct([pair_D for pair_D, _ in cells])
     old, pair_E = _counted(before, pair_E, source_tokens, target_tokens)
     known = []
-    while batches:
-        pair_D, local_BST = cells.pop()
-        index_D = _indices(pair_E, pair_D)
-        known.append(_KnownBatch(batches.pop(), index_D, local_BST, np.zeros(local_BST.shape, np.uint16)))
-    known.reverse()
+    for batch in batches:
+        pair_D, local_BST = cells.pop(0)  # so that memory does not hold the pairs of tokens of all batches
+        known.append(_KnownBatch(batch, _indices(pair_E, pair_D), local_BST, np.zeros(local_BST.shape, np.uint16)))
     malloc_trim(0)
     links, first = old, (_equal(target_tokens), _equal(source_tokens))
     if before is None:
         # equal probabilities at first; cells of padding count 0
-        links = _Links(
-            np.append(np.ones(len(pair_E), np.float32), np.float32(0)),
-            np.full(source_tokens + 1, target_tokens, np.float32),
-            np.full(target_tokens + 1, source_tokens, np.float32),
-        )
+        pair_E1 = np.append(np.ones(len(pair_E), np.float32), np.float32(0))
+        source_U1 = np.full(source_tokens + 1, target_tokens, np.float32)
+        links = _Links(pair_E1, source_U1, np.full(target_tokens + 1, source_tokens, np.float32))
     else:
         first = before.forward.widened(target_tokens), before.backward.widened(source_tokens)
     forward, backward = first
@@ -370,10 +347,10 @@ def learn(
         expect = partial(_expected, links, forward, backward, flat=flat)
         sums = _Sums(target_tokens), _Sums(source_tokens)
         pair_E1 = np.zeros(len(pair_E) + 1, np.float32)
-        for batch, (count_D, one, other) in zip(known, in_order(expect, known), strict=True):
-            pair_E1[batch.index_D] += count_D  # the pairs of a batch are distinct
-            sums[0].add(one, batch.sentences.target_BT)
-            sums[1].add(other, batch.sentences.source_BS)
+        for known_batch, (count_D, one, other) in zip(known, in_order(expect, known), strict=True):
+            pair_E1[known_batch.index_D] += count_D  # the pairs of a batch are distinct
+            sums[0].add(one, known_batch.sentences.target_BT)
+            sums[1].add(other, known_batch.sentences.source_BS)
         links = old.plus(pair_E1, pair_E)
         share = float(old.source_U1.sum() / max(links.source_U1.sum(), _TINY))
         forward, backward = (
@@ -389,7 +366,7 @@ def _counted(before: HmmPair | None, pair_E: Tokens, source_tokens: int, target_
     source_U1, target_V1 = np.zeros(source_tokens + 1, np.float32), np.zeros(target_tokens + 1, np.float32)
     if before is None:
         return _Links(np.zeros(len(pair_E) + 1, np.float32), source_U1, target_V1), pair_E
-    source_E, target_E = np.divmod(before.pair_E, max(before.target_tokens, 1))
+    source_E, target_E = _sides(before.pair_E, before.target_tokens)
     old_E = source_E * target_tokens + target_E
     pair_E = _distinct([old_E, pair_E])
     for direction, total_U1 in ((before.forward, source_U1), (before.backward, target_V1)):
@@ -418,10 +395,8 @@ def _expected(
 ) -> tuple[Floats, Posterior, Posterior]:
     """Computes the expected number of links of each distinct pair of tokens, and the posterior of both directions;
     stores the contribution of each cell."""
-    find = _flat_posterior if flat else posterior
     link_BST, back_BST = links.probabilities(batch)
-    one = find(*batch.sentences.seen_by(forward, link_BST))
-    other = find(*batch.sentences.turned.seen_by(backward, back_BST.swapaxes(1, 2)))
+    one, other = batch.sentences.posteriors(forward, backward, link_BST, back_BST.swapaxes(1, 2), flat=flat)
     other_BST = other.link_BST.swapaxes(1, 2)
     expected_BST = (one.link_BST + other_BST) / 2 if flat else one.link_BST * other_BST
     np.rint(expected_BST * _STEPS, out=batch.contribution_BST, casting="unsafe")
@@ -439,17 +414,14 @@ class _Links:
 
     def plus(self, pair_E1: Floats, pair_E: Tokens) -> _Links:
         """Adds further numbers."""
-        sums = []
-        for side_E, total_U1 in zip(
-            np.divmod(pair_E, max(len(self.target_V1) - 1, 1)), (self.source_U1, self.target_V1), strict=True
-        ):
-            sums.append(total_U1 + np.bincount(side_E, pair_E1[:-1], len(total_U1)).astype(np.float32))
+        sides = zip(_sides(pair_E, len(self.target_V1) - 1), (self.source_U1, self.target_V1), strict=True)
+        sums = (each + np.bincount(side_E, pair_E1[:-1], len(each)).astype(np.float32) for side_E, each in sides)
         return _Links(self.pair_E1 + pair_E1, *sums)
 
     def _priors(self) -> tuple[np.float32, np.float32]:
         """Computes a V_t and a V_s."""
-        known = len(self.target_V1) - 1, len(self.source_U1) - 1
-        return np.float32(PRIOR * max(known[0], 1)), np.float32(PRIOR * max(known[1], 1))
+        prior_t, prior_s = (np.float32(PRIOR * max(len(each) - 1, 1)) for each in (self.target_V1, self.source_U1))
+        return prior_t, prior_s
 
     def probabilities(self, batch: _KnownBatch) -> tuple[Floats, Floats]:
         """Computes p(t | s) and p(s | t) from the contributions of the other links, both (B, S, T)."""
@@ -473,7 +445,7 @@ class _Links:
             least = max(least, np.partition(self.pair_E1[:-1], -MOST_PAIRS)[-MOST_PAIRS])
         keeps_E = self.pair_E1[:-1] >= least
         count_E, pair_E = self.pair_E1[:-1][keeps_E] + np.float32(PRIOR), pair_E[keeps_E]
-        sides_E = np.divmod(pair_E, max(len(self.target_V1) - 1, 1))
+        sides_E = _sides(pair_E, len(self.target_V1) - 1)
         directions = []
         sides = zip((forward, backward), sides_E, (self.source_U1, self.target_V1), self._priors(), strict=True)
         for direction, side_E, total_U1, prior in sides:
@@ -496,9 +468,8 @@ def _flat_posterior(
     emptied_BT = empty_BT * np.float32(p0)
     share_BT = is_target_BT / np.maximum(linked_BST.sum(axis=1) + emptied_BT, np.float32(_TINY))
     linked_BST *= share_BT[:, None]
-    return Posterior(
-        linked_BST, emptied_BT * share_BT, np.zeros_like(direction.jump_J), np.zeros_like(direction.first_W1)
-    )
+    no_jumps, no_first = np.zeros(len(direction.jump_J)), np.zeros(len(direction.first_W1))
+    return Posterior(linked_BST, emptied_BT * share_BT, no_jumps, no_first)
 
 
 def _equal(target_tokens: int) -> Hmm:
@@ -555,10 +526,15 @@ class _Batch:
         """Returns the pairs with source and target exchanged."""
         return _Batch(self.rows, self.target_BT, self.source_BS, self.target_length_B, self.source_length_B)
 
-    def seen_by(self, direction: Hmm, link_BST: Floats) -> tuple[Hmm, Floats, Floats, Tokens, Tokens]:
-        """Returns the arguments of ``posterior``."""
-        empty_BT = direction.empty_V1[self.target_BT.clip(max=len(direction.empty_V1) - 1)]
-        return direction, link_BST, empty_BT, self.source_length_B, self.target_length_B
+    def posteriors(
+        self, forward: Hmm, backward: Hmm, link_BST: Floats, back_BTS: Floats, *, flat: bool = False
+    ) -> list[Posterior]:
+        """Computes the posterior of each direction from its emission probabilities; if ``flat``, with equal jumps."""
+        compute, found = _flat_posterior if flat else posterior, []
+        for batch, direction, emission_BST in ((self, forward, link_BST), (self.turned, backward, back_BTS)):
+            empty_BT = direction.empty_V1[batch.target_BT.clip(max=len(direction.empty_V1) - 1)]
+            found.append(compute(direction, emission_BST, empty_BT, batch.source_length_B, batch.target_length_B))
+        return found
 
     def token_pairs(self, source_tokens: int, target_tokens: int) -> tuple[Tokens, Indices]:
         """Finds the distinct pairs of tokens, numbered as in ``HmmPair``, with -1 if one of the two is unknown, and the
@@ -582,41 +558,32 @@ def _batches(
     sources: Sequence[Tokens], targets: Sequence[Tokens], source_tokens: int, target_tokens: int
 ) -> Iterator[_Batch]:
     """Yields all pairs with tokens on both sides in batches, the shortest first."""
-    length_R2 = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)])
-    order: list[int] = np.lexsort((length_R2[:, 1], length_R2[:, 0])).tolist() if len(length_R2) else []
-    rows: list[int] = []
-    widest, longest = 0, 0
-    for row in order:
-        S, T = length_R2[row].tolist()
+    lengths = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    groups: list[list[int]] = [[]]
+    longest = 0
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        S, T = lengths[row]
         if not S or not T:
             continue
-        if rows and (len(rows) + 1) * max(widest, S) * max(longest, T) > _CELLS:
-            yield _batch(rows, sources, targets, source_tokens, target_tokens)
-            rows, widest, longest = [], 0, 0
-        rows.append(row)
-        widest, longest = max(widest, S), max(longest, T)
-    if rows:
-        yield _batch(rows, sources, targets, source_tokens, target_tokens)
-
-
-def _batch(
-    rows: Sequence[int], sources: Sequence[Tokens], targets: Sequence[Tokens], source_tokens: int, target_tokens: int
-) -> _Batch:
-    return _Batch(
-        tuple(rows),
-        *(
+        longest = max(longest, T)
+        if groups[-1] and (len(groups[-1]) + 1) * S * longest > _CELLS:  # sorted, so no source is longer than S
+            groups.append([])
+            longest = T
+        groups[-1].append(row)
+    for rows in groups if groups[0] else ():
+        (source_BS, source_length_B), (target_BT, target_length_B) = (
             _padded([side[row] for row in rows], tokens)
             for side, tokens in ((sources, source_tokens), (targets, target_tokens))
-        ),
-        *(np.array([len(side[row]) for row in rows]) for side in (sources, targets)),
-    )
+        )
+        yield _Batch(tuple(rows), source_BS, target_BT, source_length_B, target_length_B)
 
 
-def _padded(sentences: Sequence[Tokens], padding: int) -> Tokens:
-    padded = np.full((len(sentences), max(map(len, sentences))), padding, np.int32)
-    for row, sentence in enumerate(sentences):
-        padded[row, : len(sentence)] = sentence
-    return padded
+def _padded(sentences: Sequence[Tokens], padding: int) -> tuple[Tokens, Tokens]:
+    """Returns the sentences in one array, and their lengths."""
+    length_B = np.array(list(map(len, sentences)))
+    padded = np.full((len(sentences), length_B.max()), padding, np.int32)
+    padded[_within(length_B, padded.shape[1])] = np.concatenate(sentences)
+    return padded, length_B
 
 
 def _small(index_BST: Indices, count: int) -> Indices:
@@ -625,13 +592,13 @@ def _small(index_BST: Indices, count: int) -> Indices:
 
 def _distinct(parts: Sequence[Tokens]) -> Tokens:
     """Finds the distinct numbers from 0 on in all parts, sorted."""
-    seen, new, count = np.zeros(0, np.int64), [np.zeros(0, np.int64)], 0
+    seen, count = [np.zeros(0, np.int64)], 0
     for part in parts:
-        new.append(part[part >= 0])
-        count += new[-1].size
+        seen.append(part[part >= 0])
+        count += seen[-1].size
         if count > _NEW_PAIRS:
-            seen, new, count = _sorted_distinct([seen, *new]), [], 0
-    return _sorted_distinct([seen, *new])
+            seen, count = [_sorted_distinct(seen)], 0
+    return _sorted_distinct(seen)
 
 
 def _sorted_distinct(parts: Sequence[Tokens]) -> Tokens:
@@ -646,6 +613,11 @@ def _indices(pair_E: Tokens, pair_D: Tokens) -> npt.NDArray[np.int32]:
     index_D = np.searchsorted(pair_E, pair_D)
     known_E1 = np.append(pair_E, -2)
     return np.where(known_E1[index_D] == pair_D, index_D, len(pair_E)).astype(np.int32)
+
+
+def _sides(pair_E: Tokens, target_tokens: int) -> tuple[Tokens, Tokens]:
+    """Returns the source and the target tokens of pairs."""
+    return np.divmod(pair_E, max(target_tokens, 1))
 
 
 def _within(length_B: Tokens, width: int) -> npt.NDArray[np.bool_]:

@@ -26,7 +26,10 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.alignment import Weights
 from nmt.alignment.forced import in_batches
@@ -86,14 +89,12 @@ class _SideContext(nn.Module):
 
     def forward(self, states_BSX: Tensor, length_B: Tensor) -> Tensor:
         narrow_BSW = self.narrow(self.dropout(states_BSX))
-        packed = nn.utils.rnn.pack_padded_sequence(
-            narrow_BSW, length_B.cpu().clamp(min=1), batch_first=True, enforce_sorted=False
-        )
-        context_BSW, _ = nn.utils.rnn.pad_packed_sequence(
-            self.context(packed)[0], batch_first=True, total_length=states_BSX.shape[1]
-        )
-        summed: Tensor = narrow_BSW + context_BSW
-        return summed
+        lengths = length_B.cpu().clamp(min=1)
+        packed = pack_padded_sequence(narrow_BSW, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = self.context(packed)
+        context_BSW, _ = pad_packed_sequence(states, batch_first=True, total_length=states_BSX.shape[1])
+        summed_BSW: Tensor = narrow_BSW + context_BSW
+        return summed_BSW
 
 
 def _log_probabilities(score_BTS: Tensor, source_length_B: Tensor, empty: Tensor) -> Tensor:
@@ -118,24 +119,16 @@ def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compu
     with torch.no_grad(), compute.autocast():
         encoded = model.encoder(model.encoder.embed(source_BS), is_pad_BS)
         readout_BTY = model.teacher_forced(target_BT, model.decoder.memory(encoded)).readout_BTR
+    source_length_B, target_length_B = ((~is_pad).sum(dim=1) - 1 for is_pad in (is_pad_BS, is_pad_BT))
     # a readout has read the pieces before its position
-    return States(
-        encoded.states_BSD[:, :-1].float(),
-        readout_BTY[:, 1:].float(),
-        (~is_pad_BS).sum(dim=1) - 1,
-        (~is_pad_BT).sum(dim=1) - 1,
-    )
+    return States(encoded.states_BSD[:, :-1].float(), readout_BTY[:, 1:].float(), source_length_B, target_length_B)
 
 
 def weights(
-    layer: AlignmentLayer,
-    model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    layer: AlignmentLayer, model: Seq2Seq[Any, Any], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]],
     compute: Compute,
-    *,
-    batch_tokens: int,
-) -> list[tuple[Weights, Weights]]:
+    *, batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the forward and the backward matrix (T, S) of each pair of piece ids, whose sides are not empty."""
     assert not layer.training
     assert not model.training
@@ -145,8 +138,7 @@ def weights(
             log_probs = layer(states(model, source_BS, target_BT, compute))
         return log_probs.forward_BTS1.exp()[:, :, :-1], log_probs.backward_BST1.exp()[:, :, :-1].mT
 
-    matrices = in_batches(weigh, sources, targets, compute.device, batch_tokens=batch_tokens, with_end=False)
-    return [(forward_TS, backward_TS) for forward_TS, backward_TS in matrices]
+    return in_batches(weigh, sources, targets, compute.device, batch_tokens=batch_tokens, with_end=False)
 
 
 class LinkedPair(NamedTuple):
@@ -159,40 +151,27 @@ class LinkedPair(NamedTuple):
 
 
 def train_layer(
-    layer: AlignmentLayer,
-    model: Seq2Seq[Any, Any],
-    linked_pairs: Sequence[LinkedPair],
-    compute: Compute,
-    *,
-    updates: int,
-    batch_tokens: int,
-    seed: int,
-    rate: float = 1e-3,
-    after_update: Callable[[float], object] = lambda loss: None,
-) -> None:
+    layer: AlignmentLayer, model: Seq2Seq[Any, Any], linked_pairs: Sequence[LinkedPair], compute: Compute,
+    *, updates: int, batch_tokens: int, seed: int, rate: float = 1e-3,
+    after_update: Callable[[], object] = lambda: None,
+) -> list[float]:  # fmt: skip
     """Trains the layer, not the model: AdamW with a rate that rises over the first 100 updates and then falls to 0, and
-    batches of similar lengths in random order."""
+    batches of similar lengths in random order. Returns the loss of each update."""
     layer.train()
     optimizer = torch.optim.AdamW(layer.parameters(), lr=rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: min(1.0, (update + 1) / 100) * (1 - update / updates)
-    )
+    schedule = LambdaLR(optimizer, lambda update: min(1.0, (update + 1) / 100) * (1 - update / updates))
     random = np.random.default_rng(seed)
     lengths = [max(len(pair.source), len(pair.target)) + 1 for pair in linked_pairs]
     batches: list[list[int]] = []
+    losses: list[float] = []
     for _ in range(updates):
         if not batches:
             batches = [list(rows) for rows in length_batches(lengths, batch_tokens)]
             random.shuffle(batches)
         batch = [linked_pairs[row] for row in batches.pop()]
-        source_BS, _ = pad([pair.source for pair in batch])
-        target_BT, _ = pad([pair.target for pair in batch])
-        seen = states(
-            model,
-            torch.from_numpy(source_BS).to(compute.device),
-            torch.from_numpy(target_BT).to(compute.device),
-            compute,
-        )
+        sides = ([pair.source for pair in batch], [pair.target for pair in batch])
+        source_BS, target_BT = (torch.from_numpy(pad(side)[0]).to(compute.device) for side in sides)
+        seen = states(model, source_BS, target_BT, compute)
         link_BTS = torch.zeros(len(batch), seen.target_BTY.shape[1], seen.source_BSX.shape[1])
         for index, pair in enumerate(batch):
             T, S = pair.link_TS.shape
@@ -203,8 +182,10 @@ def train_layer(
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        after_update(loss.item())
+        losses.append(loss.item())
+        after_update()
     layer.eval()
+    return losses
 
 
 def guided_loss(log_probs: Piecewise, link_BTS: Tensor, states: States) -> Tensor:

@@ -47,14 +47,9 @@ class ModelAligner:
     layer: AlignmentLayer
 
     def align(
-        self,
-        sources: Sequence[EncodedWords],
-        targets: Sequence[EncodedWords],
-        attention: Mapping[int, Weights],
-        *,
-        share: float,
-        first_line: int,
-    ) -> list[Alignment]:
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], attention: Mapping[int, Weights],
+        *, share: float, first_line: int,
+    ) -> list[Alignment]:  # fmt: skip
         """Aligns by a mean of the word aligner's matrices, weighted by ``share``, and the model's. The model's matrices
         are those of its layer or, if it has attention, the mean of these and the attention. A word without subwords of
         its own is unknown to the model, and is aligned by the word aligner only."""
@@ -62,14 +57,12 @@ class ModelAligner:
         runs = ([words_and_runs(each.text, each.word_spans) for each in side] for side in (sources, targets))
         matrices = self.aligner.matrices(*runs, first_line=first_line)
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids and matrices[row][0].size]
+        trained = self.trained
+        source_ids = trained.prefixed((sources[row].ids for row in rows), (sources[row].text for row in rows))
         between_pieces = weights(
-            self.layer,
-            self.trained.model,
-            self.trained.prefixed((sources[row].ids for row in rows), (sources[row].text for row in rows)),
-            [targets[row].ids for row in rows],
-            self.trained.compute,
-            batch_tokens=self.trained.experiment.search.batch_tokens,
-        )
+            self.layer, trained.model, source_ids, [targets[row].ids for row in rows], trained.compute,
+            batch_tokens=trained.experiment.search.batch_tokens,
+        )  # fmt: skip
         for row, both_TS in zip(rows, between_pieces, strict=True):
             forward_TS, backward_TS = (weights_TS[:, -len(sources[row].ids) :] for weights_TS in both_TS)
             word_T, word_S = (np.array(word_indices(side[row]), dtype=np.int64) for side in (targets, sources))
@@ -84,29 +77,20 @@ class ModelAligner:
                 by_model = (by_model + attention[row]) / 2
             has_pieces_IJ = (count_I > 0)[:, None] & (count_J > 0)
             share_IJ = (1 - share) * has_pieces_IJ.astype(np.float32)
-            forward_IJ, backward_IJ = (
-                learnt + share_IJ * (other - learnt) for learnt, other in zip(matrices[row], by_model, strict=True)
-            )
+            both = zip(matrices[row], by_model, strict=True)
+            forward_IJ, backward_IJ = (learnt + share_IJ * (other - learnt) for learnt, other in both)
             matrices[row] = forward_IJ, backward_IJ
         source_spans, target_spans = ([encoded.word_spans for encoded in side] for side in (sources, targets))
         return learnt_alignments(source_words, target_words, matrices, source_spans, target_spans)
-
-
-def save_model_aligner(trained: TrainedModel, aligner: WordAligner, layer: AlignmentLayer) -> tuple[Path, Path]:
-    """Writes both into the run of a model; returns the files. Raises OSError."""
-    run = run_of(trained.checkpoint)
-    save_aligner(aligner, run / ALIGNER)
-    save_layer(layer, run / LAYER, model=_weights_name(trained))
-    return run / ALIGNER, run / LAYER
 
 
 def load_model_aligner(trained: TrainedModel) -> ModelAligner:
     """Reads both from the run of a model. Raises InputError if one is missing, damaged or belongs to another model."""
     run = run_of(trained.checkpoint)
     remedy = f"make it with: nmt aligner {trained.checkpoint}"
-    for name in (ALIGNER, LAYER):
-        if not (run / name).exists():
-            raise InputError(f"--method trained: {run / name} is not there; {remedy}")
+    for path in (run / ALIGNER, run / LAYER):
+        if not path.exists():
+            raise InputError(f"--method trained: {path} is not there; {remedy}")
     aligner = load_aligner(run / ALIGNER)
     layer = load_layer(run / LAYER, model=_weights_name(trained), remedy=remedy)
     sizes = (trained.model.encoder.size, trained.model.decoder.readout_size)
@@ -121,15 +105,9 @@ def _weights_name(trained: TrainedModel) -> str:
 
 
 def learn_for_model(
-    model: str | None,
-    overrides: Sequence[str],
-    source: Path | None,
-    target: Path | None,
-    *,
-    seed: int,
-    device: str,
-    precision: str,
-) -> Path:
+    model: str | None, overrides: Sequence[str], source: Path | None, target: Path | None,
+    *, seed: int, device: str, precision: str,
+) -> Path:  # fmt: skip
     """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
     the model with its links. Writes both into the run, and returns the run."""
     trained = load_trained(model, overrides, device=device, precision=precision)
@@ -142,22 +120,19 @@ def learn_for_model(
     aligner = learn_word_aligner(sources, targets)
     layer = learn_layer(trained, aligner, sources, targets, prefixes, seed=seed)
     try:
-        aligner_file, layer_file = save_model_aligner(trained, aligner, layer)
+        save_aligner(aligner, run / ALIGNER)
+        save_layer(layer, run / LAYER, model=_weights_name(trained))
     except OSError as error:
         raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
-    log.info(f"wrote {aligner_file} and {layer_file}; use them with nmt align {run} --method trained")
+    log.info(f"wrote {run / ALIGNER} and {run / LAYER}; use them with nmt align {run} --method trained")
     return run
 
 
 def learn_layer(
-    trained: TrainedModel,
-    aligner: WordAligner,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str],
     prefixes: Sequence[tuple[int, ...]],
-    *,
-    seed: int,
-) -> AlignmentLayer:
+    *, seed: int,
+) -> AlignmentLayer:  # fmt: skip
     """Trains a layer with the links that the aligner finds in lines; the model reads the prefix before each source."""
     rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
     sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
@@ -167,23 +142,11 @@ def learn_layer(
     torch.manual_seed(seed)
     encoder, decoder = trained.model.encoder, trained.model.decoder
     layer = AlignmentLayer(encoder.size, decoder.readout_size).to(trained.compute.device)
-    losses: list[float] = []
     with log.progress(description="layer", total=UPDATES, unit="update") as bar:
-
-        def after_update(loss: float) -> None:
-            losses.append(loss)
-            bar.update(1)
-
-        train_layer(
-            layer,
-            trained.model,
-            linked,
-            trained.compute,
-            updates=UPDATES,
-            batch_tokens=BATCH_TOKENS,
-            seed=seed,
-            after_update=after_update,
-        )
+        losses = train_layer(
+            layer, trained.model, linked, trained.compute, updates=UPDATES, batch_tokens=BATCH_TOKENS, seed=seed,
+            after_update=lambda: bar.update(1),
+        )  # fmt: skip
     log.info(
         f"layer  taught with {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
     )
@@ -191,32 +154,24 @@ def learn_layer(
 
 
 def _linked_pairs(
-    trained: TrainedModel,
-    aligner: WordAligner,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    prefixes: Sequence[tuple[int, ...]],
-) -> list[LinkedPair]:
+    trained: TrainedModel, aligner: WordAligner,
+    sources: Sequence[str], targets: Sequence[str], prefixes: Sequence[tuple[int, ...]],
+) -> list[LinkedPair]:  # fmt: skip
     """Encodes each pair, with links between the pieces that follow the links of their words; a prefix has no links."""
-    words = [words_and_runs(line, text_words(line)) for line in (*sources, *targets)]
-    pairs_of_words = list(zip(words[: len(sources)], words[len(sources) :], strict=True))
-    rows = [row for row, pair in enumerate(pairs_of_words) if aligner.fits(*pair)]
-    sides = ([pairs_of_words[row][side] for row in rows] for side in (0, 1))
-    matrices = aligner.matrices(*sides) if rows else []
+    words = [[words_and_runs(line, text_words(line)) for line in side] for side in (sources, targets)]
+    rows = [row for row, pair in enumerate(zip(*words, strict=True)) if aligner.fits(*pair)]
+    matrices = aligner.matrices(*([side[row] for row in rows] for side in words)) if rows else []
     limit = trained.experiment.search.max_source_tokens
     linked_pairs = []
     for row, (forward_IJ, backward_IJ) in zip(rows, matrices, strict=True):
-        source, target = sources[row], targets[row]
-        source_pieces = trained.tokenizers.source.encode_words(source, text_words(source))
-        target_pieces = trained.tokenizers.target.encode_words(target, text_words(target))
-        lengths = (len(source_pieces.ids), len(target_pieces.ids))
-        if min(lengths) == 0 or max(lengths) > limit:
+        source_pieces = trained.tokenizers.source.encode_words(sources[row], text_words(sources[row]))
+        target_pieces = trained.tokenizers.target.encode_words(targets[row], text_words(targets[row]))
+        if not all(0 < len(pieces.ids) <= limit for pieces in (source_pieces, target_pieces)):
             continue
         link_IJ = (np.sqrt(forward_IJ * backward_IJ) >= MIN_LINK).astype(np.float32)
         link_TS = link_IJ[np.ix_(target_pieces.word_of_piece, source_pieces.word_of_piece)]
-        prefix = prefixes[row]
-        link_TS = np.pad(link_TS, ((0, 0), (len(prefix), 0)))
-        linked_pairs.append(LinkedPair([*prefix, *source_pieces.ids], target_pieces.ids, link_TS))
+        link_TS = np.pad(link_TS, ((0, 0), (len(prefixes[row]), 0)))
+        linked_pairs.append(LinkedPair([*prefixes[row], *source_pieces.ids], target_pieces.ids, link_TS))
     return linked_pairs
 
 
@@ -224,9 +179,7 @@ def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[st
     data = opened(trained.experiment.data, run=run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
-    rows = range(len(data.train))
-    return (
-        [trained.tokenizers.source.detokenize(data.train.source(row)) for row in rows],
-        [trained.tokenizers.target.detokenize(data.train.target(row)) for row in rows],
-        [data.train.prefix(row) for row in rows],
-    )
+    rows, tokenizers = range(len(data.train)), trained.tokenizers
+    sources = [tokenizers.source.detokenize(data.train.source(row)) for row in rows]
+    targets = [tokenizers.target.detokenize(data.train.target(row)) for row in rows]
+    return sources, targets, [data.train.prefix(row) for row in rows]

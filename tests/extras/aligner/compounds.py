@@ -37,3 +37,9 @@ def pairs(count: int, seed: int) -> list[Pair]:
         pair.links.add((len(pair.source), len(pair.target)))
         found.append(Pair([*pair.source, "."], [*pair.target, "."], pair.links))
     return found
+
+
+ODD = [("", ""), ("roter", "red"), ("", "red"), ("... !", "..."), ("Xaver\u2028Y\0 👩\u200d🚒", "Xaver Y\0 👩\u200d🚒")]
+LINES = [(" ".join(each.source), " ".join(each.target)) for each in pairs(120, seed=1)] + ODD
+LINKS = [" ".join(f"{s}-{t}" for s, t in sorted(each.links)) for each in pairs(120, seed=1)] + [""] * len(ODD)
+"""Pairs of lines, the last ones without links, and the links of each."""

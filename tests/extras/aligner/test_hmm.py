@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,10 @@ from nmt.extras.aligner import hmm
 from nmt.extras.aligner.hmm import EMPTY_PROBABILITY, PRIOR, Hmm, HmmPair, learn, posterior
 
 REACH = 2
+
+
+Sides = tuple[list[np.ndarray], list[np.ndarray]]
+TOKENS: dict[str, Any] = {"source_tokens": 30, "target_tokens": 30}
 
 
 def _direction(seed: int) -> Hmm:
@@ -73,14 +78,11 @@ def test_posterior_is_the_sum_over_all_alignments(shape: tuple[int, int]) -> Non
     direction = _direction(S + 10 * T)
     random = np.random.default_rng(S * T)
     link_ST, empty_T = random.random((S, T)) + 0.01, random.random(T) + 0.01
-    found = posterior(
-        direction, link_ST[None].astype(np.float32), empty_T[None].astype(np.float32), np.array([S]), np.array([T])
-    )
-    links, empties, jumps, firsts = _by_enumeration(direction, link_ST.tolist(), empty_T.tolist())
-    np.testing.assert_allclose(found.link_BST[0], links, atol=1e-5)
-    np.testing.assert_allclose(found.empty_BT[0], empties, atol=1e-5)
-    np.testing.assert_allclose(found.jump_J, jumps, atol=1e-5)
-    np.testing.assert_allclose(found.first_W1, firsts, atol=1e-5)
+    batch = link_ST[None].astype(np.float32), empty_T[None].astype(np.float32)
+    found = posterior(direction, *batch, np.array([S]), np.array([T]))
+    expected = _by_enumeration(direction, link_ST.tolist(), empty_T.tolist())
+    for one, other in zip((found.link_BST[0], found.empty_BT[0], found.jump_J, found.first_W1), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 @pytest.mark.usefixtures("way")
@@ -98,83 +100,54 @@ def test_padding_changes_nothing() -> None:
     link_BST, empty_BT = random.random((3, 5, 6), np.float32), random.random((3, 6), np.float32)
     lengths = np.array([5, 2, 1]), np.array([2, 6, 1])
     together = posterior(direction, link_BST, empty_BT, *lengths)
-    jumps, firsts = np.zeros(2 * REACH + 1), np.zeros(REACH + 1)
+    counts = np.zeros(2 * REACH + 1), np.zeros(REACH + 1)
     for row, (S, T) in enumerate(zip(*(each.tolist() for each in lengths), strict=True)):
-        alone = posterior(
-            direction,
-            link_BST[row : row + 1, :S, :T],
-            empty_BT[row : row + 1, :T],
-            lengths[0][[row]],
-            lengths[1][[row]],
-        )
-        np.testing.assert_allclose(together.link_BST[row, :S, :T], alone.link_BST[0], atol=1e-5)
+        one = np.s_[row : row + 1]
+        of_one = (each[one] for each in lengths)
+        alone = posterior(direction, link_BST[one, :S, :T], empty_BT[one, :T], *of_one)
+        np.testing.assert_allclose(together.link_BST[one, :S, :T], alone.link_BST, atol=1e-5)
         assert together.link_BST[row].sum().item() == pytest.approx(alone.link_BST.sum().item(), abs=1e-5)
-        np.testing.assert_allclose(together.empty_BT[row, :T], alone.empty_BT[0], atol=1e-5)
+        np.testing.assert_allclose(together.empty_BT[one, :T], alone.empty_BT, atol=1e-5)
         assert not together.empty_BT[row, T:].any()
-        jumps += alone.jump_J
-        firsts += alone.first_W1
-    np.testing.assert_allclose(together.jump_J, jumps, atol=1e-5)
-    np.testing.assert_allclose(together.first_W1, firsts, atol=1e-5)
+        for count, other in zip(counts, alone[2:], strict=True):
+            count += other
+    for count, other in zip(counts, together[2:], strict=True):
+        np.testing.assert_allclose(count, other, atol=1e-5)
 
 
-def _flat_by_loops(sources: list[list[int]], targets: list[list[int]], iterations: int) -> tuple[dict, dict]:
-    """IBM model 1 of both directions with the empty word and a Dirichlet prior, each link without its own contribution,
-    in plain loops: p(t | s) and p(s | t)."""
-    source_words = sorted({s for source in sources for s in source})
-    target_words = sorted({t for target in targets for t in target})
-    prior_t, prior_s = PRIOR * len(target_words), PRIOR * len(source_words)
-    count = {(s, t): 1.0 for s in source_words for t in target_words}
-    of_s, of_t = dict.fromkeys(source_words, len(target_words)), dict.fromkeys(target_words, len(source_words))
-    p0, q0 = ({w: 1 / (len(words) + 1) for w in words} for words in (target_words, source_words))
-    own = {(n, i, j): 0.0 for n, s in enumerate(sources) for i in range(len(s)) for j in range(len(targets[n]))}
+def _flat(sources: list[list[int]], targets: list[list[int]], iterations: int) -> list[np.ndarray]:
+    """p(t | s) and p(s | t) of four tokens on each side by IBM model 1 of both directions with the empty word and a
+    Dirichlet prior, each link without its own contribution. Axis 0 is the source: the forward direction sums over it,
+    and the backward one over axis 1."""
+    own = [np.zeros((len(source), len(target))) for source, target in zip(sources, targets, strict=True)]
+    count, totals, empties = np.ones((4, 4)), [np.full(4, 4.0)] * 2, [np.full(4, 1 / 5)] * 2
     for _ in range(iterations):
-        counts, before = dict.fromkeys(count, 0.0), dict(own)
-        empty_t, empty_s = dict.fromkeys(p0, 0.01), dict.fromkeys(q0, 0.01)
+        new_count, new_empties = np.zeros((4, 4)), [np.full(4, 0.01), np.full(4, 0.01)]
         for n, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            forward, backward = np.zeros((2, len(source), len(target)))
-            for i, s in enumerate(source):
-                for j, t in enumerate(target):
-                    q = before[n, i, j]
-                    rest = max(count[s, t] - q, 0) + PRIOR
-                    forward[i, j] = (1 - EMPTY_PROBABILITY) / len(source) * rest / (of_s[s] - q + prior_t)
-                    backward[i, j] = (1 - EMPTY_PROBABILITY) / len(target) * rest / (of_t[t] - q + prior_s)
-            nothing_t = np.array([EMPTY_PROBABILITY * p0[t] for t in target])
-            nothing_s = np.array([EMPTY_PROBABILITY * q0[s] for s in source])
-            total_t, total_s = forward.sum(axis=0) + nothing_t, backward.sum(axis=1) + nothing_s
-            for i, s in enumerate(source):
-                for j, t in enumerate(target):
-                    own[n, i, j] = (forward[i, j] / total_t[j] + backward[i, j] / total_s[i]) / 2
-                    counts[s, t] += own[n, i, j]
-                empty_s[s] += nothing_s[i] / total_s[i]
-            for j, t in enumerate(target):
-                empty_t[t] += nothing_t[j] / total_t[j]
-        count = counts
-        of_s = {s: sum(count[s, t] for t in target_words) for s in source_words}
-        of_t = {t: sum(count[s, t] for s in source_words) for t in target_words}
-        p0 = {t: each / (sum(empty_t.values()) + 0.01) for t, each in empty_t.items()}
-        q0 = {s: each / (sum(empty_s.values()) + 0.01) for s, each in empty_s.items()}
-    p = {(s, t): (c + PRIOR) / (of_s[s] + prior_t) for (s, t), c in count.items()}
-    q = {(s, t): (c + PRIOR) / (of_t[t] + prior_s) for (s, t), c in count.items()}
-    return p, q
+            links, rest = [], np.maximum(count[np.ix_(source, target)] - own[n], 0) + PRIOR
+            for axis, (condition, generated) in enumerate(((source, target), (target, source))):
+                total = np.expand_dims(totals[axis][condition], 1 - axis) - own[n] + 4 * PRIOR
+                link = (1 - EMPTY_PROBABILITY) / len(condition) * rest / total
+                empty = EMPTY_PROBABILITY * empties[axis][generated]
+                scale = link.sum(axis=axis) + empty
+                links.append(link / np.expand_dims(scale, axis))
+                np.add.at(new_empties[axis], generated, empty / scale)
+            own[n] = sum(links) / 2
+            np.add.at(new_count, np.ix_(source, target), own[n])
+        count, totals = new_count, [new_count.sum(axis=1), new_count.sum(axis=0)]
+        empties = [each / (each.sum() + 0.01) for each in new_empties]
+    return [(count + PRIOR) / (np.expand_dims(total, 1 - axis) + 4 * PRIOR) for axis, total in enumerate(totals)]
 
 
 @pytest.mark.usefixtures("way")
 def test_flat_iterations_are_ibm_model_1_with_a_prior() -> None:
     sources, targets = [[0, 1], [0, 2, 3], [1, 3], [2]], [[0, 1, 1], [2, 0], [3, 1], [2, 2]]
-    models = learn(
-        [np.array(each) for each in sources],
-        [np.array(each) for each in targets],
-        source_tokens=4,
-        target_tokens=4,
-        flat_iterations=3,
-        iterations=0,
-    )
-    p, q = _flat_by_loops(sources, targets, 3)
+    sides = ([np.array(each) for each in side] for side in (sources, targets))
+    models = learn(*sides, source_tokens=4, target_tokens=4, flat_iterations=3, iterations=0)
+    p, q = _flat(sources, targets, 3)
     assert len(models.pair_E) > 4
-    for place, pair in enumerate(models.pair_E.tolist()):
-        source, target = divmod(pair, 4)
-        assert models.forward.link_E[place].item() == pytest.approx(p[source, target], rel=5e-3)
-        assert models.backward.link_E[place].item() == pytest.approx(q[source, target], rel=5e-3)
+    for direction, expected in ((models.forward, p), (models.backward, q)):
+        np.testing.assert_allclose(direction.link_E, expected.ravel()[models.pair_E], rtol=5e-3)
 
 
 def posteriors(
@@ -182,9 +155,8 @@ def posteriors(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """The forward and the backward matrix (T, S) of each pair of sentences."""
     found = [(np.zeros((len(target), len(source))),) * 2 for source, target in zip(sources, targets, strict=True)]
-    for rows, one_BTS, other_BTS in models.in_batches(
-        sources, targets, spelt_alike_X, np.zeros(len(sources), np.bool_)
-    ):
+    not_learnt = np.zeros(len(sources), np.bool_)
+    for rows, one_BTS, other_BTS in models.in_batches(sources, targets, spelt_alike_X, not_learnt):
         for row, one_TS, other_TS in zip(rows, one_BTS, other_BTS, strict=True):
             T, S = found[row][0].shape
             found[row] = (one_TS[:T, :S], other_TS[:T, :S])
@@ -192,16 +164,16 @@ def posteriors(
 
 
 @pytest.fixture(scope="module")
-def reversal() -> tuple[list[np.ndarray], list[np.ndarray]]:
+def reversal() -> Sides:
     """The target is the source turned round, each word another one."""
     random = np.random.default_rng(1)
     sources = [random.integers(0, 30, size=random.integers(1, 9)) for _ in range(400)]
     return sources, [(source[::-1] * 7 + 3) % 30 for source in sources]
 
 
-def test_learns_which_words_belong_together(reversal: tuple[list[np.ndarray], list[np.ndarray]]) -> None:
+def test_learns_which_words_belong_together(reversal: Sides) -> None:
     sources, targets = reversal
-    models = learn(sources, targets, source_tokens=30, target_tokens=30)
+    models = learn(sources, targets, **TOKENS)
     source = np.array([4, 9, 9, 20])
     ((forward_TS, backward_TS),) = posteriors(models, [source], [(source[::-1] * 7 + 3) % 30], np.full(30, -1))
     for matrix_TS in (forward_TS, backward_TS):
@@ -210,16 +182,16 @@ def test_learns_which_words_belong_together(reversal: tuple[list[np.ndarray], li
 
 
 def test_further_pairs_are_learnt_from_as_if_all_had_been_together(
-    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+    reversal: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources, targets = reversal
-    whole = learn(sources, targets, source_tokens=30, target_tokens=30)
+    whole = learn(sources, targets, **TOKENS)
     # A token is numbered when it comes first, so the first half has 20 of each side.
     few = [all((source < 20) & (target < 20)) for source, target in zip(sources, targets, strict=True)]
-    first = [[each for each, is_one in zip(side, few, strict=True) if is_one] for side in reversal]
-    rest = [[each for each, is_one in zip(side, few, strict=True) if not is_one] for side in reversal]
+    first, rest = ([[side[row] for row, is_few in enumerate(few) if is_few == wanted] for side in reversal]
+                   for wanted in (True, False))  # fmt: skip
     before = learn(*first, source_tokens=20, target_tokens=20)
-    both = learn(*rest, source_tokens=30, target_tokens=30, before=before, flat_iterations=0)
+    both = learn(*rest, **TOKENS, before=before, flat_iterations=0)
     for one, other in ((both.forward, whole.forward), (both.backward, whole.backward)):
         # a / (n + aV): the expected numbers of links of each token, those of the first half too
         np.testing.assert_allclose(PRIOR / one.unseen_U1[:-1], PRIOR / other.unseen_U1[:-1], rtol=0.05)
@@ -228,15 +200,13 @@ def test_further_pairs_are_learnt_from_as_if_all_had_been_together(
     assert [(s * 7 + 3) % 30 for s in likely // 30] == (likely % 30).tolist()
     assert len(likely) == 30
     monkeypatch.setattr(hmm, "MOST_PAIRS", 30)
-    bounded = learn(*rest, source_tokens=30, target_tokens=30, before=before, flat_iterations=0)
+    bounded = learn(*rest, **TOKENS, before=before, flat_iterations=0)
     assert np.array_equal(bounded.pair_E, likely)
 
 
-def test_tokens_without_pairs_are_forgotten_as_if_never_seen(
-    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_without_pairs_are_forgotten_as_if_never_seen(reversal: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hmm, "MOST_PAIRS", 20)
-    whole = learn(*reversal, source_tokens=30, target_tokens=30)
+    whole = learn(*reversal, **TOKENS)
     known, source_U, target_V = whole.of_linked_tokens()
     assert (known.source_tokens, known.target_tokens) == (len(source_U), len(target_V)) == (20, 20)
     pairs = list(zip(source_U[known.pair_E // 20], target_V[known.pair_E % 20], strict=True))
@@ -252,10 +222,8 @@ def test_tokens_without_pairs_are_forgotten_as_if_never_seen(
         assert np.array_equal(now.empty_V1[:-1], before.empty_V1[target_V if now is known.forward else source_U])
 
 
-def test_unknown_words_go_where_their_neighbours_leave_room(
-    reversal: tuple[list[np.ndarray], list[np.ndarray]],
-) -> None:
-    models = learn(*reversal, source_tokens=30, target_tokens=30)
+def test_unknown_words_go_where_their_neighbours_leave_room(reversal: Sides) -> None:
+    models = learn(*reversal, **TOKENS)
     known = np.array([4, 99, 20])
     target = np.array([(20 * 7 + 3) % 30, 77, (4 * 7 + 3) % 30])
     ((forward_TS, _),) = posteriors(models, [known], [target], np.full(100, -1))
@@ -267,31 +235,25 @@ def test_unknown_words_go_where_their_neighbours_leave_room(
     assert forward_TS[0].argmax() == 0
 
 
-def test_pairs_of_tokens_may_be_gathered_in_parts(
-    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_of_tokens_may_be_gathered_in_parts(reversal: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [side[:20] for side in reversal]
-    whole = learn(*sides, source_tokens=30, target_tokens=30)
+    whole = learn(*sides, **TOKENS)
     monkeypatch.setattr(hmm, "_NEW_PAIRS", 40)
-    parts = learn(*sides, source_tokens=30, target_tokens=30)
+    parts = learn(*sides, **TOKENS)
     assert np.array_equal(parts.pair_E, whole.pair_E)
 
 
-def test_empty_sides_and_batches(
-    reversal: tuple[list[np.ndarray], list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_sides_and_batches(reversal: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     sources, targets = reversal
     nothing = np.zeros(0, np.int64)
-    models = learn([*sources, nothing], [*targets, targets[0]], source_tokens=30, target_tokens=30)
-    together = posteriors(
-        models, [*sources[:20], nothing, sources[0]], [*targets[:20], targets[0], nothing], np.arange(30)
-    )
+    models = learn([*sources, nothing], [*targets, targets[0]], **TOKENS)
+    sides = [*sources[:20], nothing, sources[0]], [*targets[:20], targets[0], nothing]
+    together = posteriors(models, *sides, np.arange(30))
     assert [each[0].shape for each in together[20:]] == [(len(targets[0]), 0), (0, len(sources[0]))]
     monkeypatch.setattr(hmm, "_CELLS", 1)
     for row in range(20):
-        ((forward_TS, backward_TS),) = posteriors(models, [sources[row]], [targets[row]], np.arange(30))
-        np.testing.assert_allclose(forward_TS, together[row][0], atol=1e-5)
-        np.testing.assert_allclose(backward_TS, together[row][1], atol=1e-5)
+        (alone,) = posteriors(models, [sources[row]], [targets[row]], np.arange(30))
+        np.testing.assert_allclose(np.stack(alone), np.stack(together[row]), atol=1e-5)
     assert (together[3][0].sum(axis=1) <= 1 + 1e-5).all()
     assert (together[3][1].sum(axis=0) <= 1 + 1e-5).all()
 
