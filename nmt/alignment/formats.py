@@ -118,11 +118,19 @@ class Alignment:
         scores = {(target, source): score for (source, target), score in self.scored_links() if score is not None}
         links = swapped(set(self.links))
         return Alignment(
-            self.target_words, self.source_words, links, np.asarray(self.weights_TS).T,
-            self.level, self.target_tokens, self.source_tokens, self.target_spans, self.source_spans,
+            self.target_words,
+            self.source_words,
+            links,
+            np.asarray(self.weights_TS).T,
+            self.level,
+            self.target_tokens,
+            self.source_tokens,
+            self.target_spans,
+            self.source_spans,
             tuple(scores[link] for link in links) if len(scores) == len(links) else None,
-            None if self.sure is None else frozenset(swapped(self.sure)), self.magnitude,
-        )  # fmt: skip
+            None if self.sure is None else frozenset(swapped(self.sure)),
+            self.magnitude,
+        )
 
     def as_gold(self) -> Gold:
         """Returns the links as gold links."""
@@ -179,9 +187,13 @@ def gold_line(gold: Gold, base: int = 0) -> str:
 
 
 def parse_gold(
-    line: str, *, place: str = "gold line",
-    source_length: int | None = None, target_length: int | None = None, base: int = 0,
-) -> Gold:  # fmt: skip
+    line: str,
+    *,
+    place: str = "gold line",
+    source_length: int | None = None,
+    target_length: int | None = None,
+    base: int = 0,
+) -> Gold:
     """Parses the links of one gold line. `place` ("dev.align:17") names the line in errors; the lengths of the
     sentences, in words, bound the indices. `base` is the index of the first word.
 
@@ -326,13 +338,18 @@ def parse_json(line: str, *, place: str) -> Alignment:
         source_tokens, target_tokens = _texts(record["source_tokens"]), _texts(record["target_tokens"])
         scores, sure = record.get("scores"), record.get("sure")
         alignment = Alignment(
-            _texts(record["source_words"]), _texts(record["target_words"]), _pairs(record["links"]),
+            _texts(record["source_words"]),
+            _texts(record["target_words"]),
+            _pairs(record["links"]),
             np.array(record["weights"], np.float64).reshape(len(target_tokens), len(source_tokens)),
-            record["level"], source_tokens, target_tokens,
-            _spans(record.get("source_spans")), _spans(record.get("target_spans")),
+            record["level"],
+            source_tokens,
+            target_tokens,
+            _spans(record.get("source_spans")),
+            _spans(record.get("target_spans")),
             None if scores is None or None in scores else tuple(map(float, scores)),
             None if sure is None else frozenset(_pairs(sure)),
-        )  # fmt: skip
+        )
         _check_read(alignment, source_tokens, target_tokens)
         return alignment
     except RecursionError:
@@ -507,9 +524,17 @@ def read_npz(path: Path) -> Iterator[Alignment]:
 
 # zipfile raises the last three for encrypted members, unknown compression, and damage that it does not see.
 _UNREADABLE = (
-    OSError, EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError,
-    NotImplementedError, struct.error,
-)  # fmt: skip
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    OverflowError,
+    zlib.error,
+    zipfile.BadZipFile,
+    RuntimeError,
+    NotImplementedError,
+    struct.error,
+)
 
 _MOST_DEFLATED = 1032
 """Maximum number of bytes that one byte of deflated data can encode."""

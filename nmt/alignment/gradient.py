@@ -40,9 +40,14 @@ from nmt.models.seq2seq import Seq2Seq
 
 
 def gradient_weights(
-    model: Seq2Seq[Any, Any], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], compute: Compute,
-    *, requests: Sequence[AlignmentRequest], batch_tokens: int,
-) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    compute: Compute,
+    *,
+    requests: Sequence[AlignmentRequest],
+    batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:
     """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of
     ``requests``, by its method and magnitude.
 

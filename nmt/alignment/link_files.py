@@ -29,9 +29,18 @@ from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_
 from nmt.core.errors import InputError
 
 _COLUMNS = (
-    "pair", "source", "target", "source_word", "target_word", "score", "kind",
-    "source_begin", "source_end", "target_begin", "target_end",
-)  # fmt: skip
+    "pair",
+    "source",
+    "target",
+    "source_word",
+    "target_word",
+    "score",
+    "kind",
+    "source_begin",
+    "source_end",
+    "target_begin",
+    "target_end",
+)
 
 _HEADER = "\t".join(_COLUMNS)
 
@@ -54,14 +63,17 @@ class TsvWriter(AlignmentWriter):
         sure = alignment.as_gold().sure
         rows: list[tuple[object, ...]] = [
             (
-                source + self._base, target + self._base,
-                alignment.source_words[source], alignment.target_words[target],
-                "" if score is None else f"{score:.6f}", "sure" if (source, target) in sure else "possible",
+                source + self._base,
+                target + self._base,
+                alignment.source_words[source],
+                alignment.target_words[target],
+                "" if score is None else f"{score:.6f}",
+                "sure" if (source, target) in sure else "possible",
                 *(alignment.source_spans[source] if alignment.source_spans is not None else ("", "")),
                 *(alignment.target_spans[target] if alignment.target_spans is not None else ("", "")),
             )
             for (source, target), score in alignment.scored_links()
-        ]  # fmt: skip
+        ]
         for row in rows or [("",) * (len(_COLUMNS) - 1)]:
             self._stream.write("\t".join(map(str, (self._pair, *row))) + "\n")
 

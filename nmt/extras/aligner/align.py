@@ -168,9 +168,12 @@ def align_learned(
     request = AlignmentRequest("learned" if aligner is None else aligner.name)
     return workflow.write_alignments(
         lambda _, sources, targets, first_line: {request: text_aligner.align(sources, targets, first_line=first_line)},
-        [request], inputs, outputs, explanations={request.name: rule.explanation()},
+        [request],
+        inputs,
+        outputs,
+        explanations={request.name: rule.explanation()},
         pairs_in_windows=workflow.windows(None, inputs.source, inputs.target, size=WINDOW_PAIRS),
-    )  # fmt: skip
+    )
 
 
 def align_pairs(

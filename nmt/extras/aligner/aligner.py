@@ -251,10 +251,14 @@ def _size(word: str | Run) -> int:
 
 
 def learn_aligner(
-    sources: IndexedSentences, targets: IndexedSentences,
-    *, shares: Sequence[float] | None = None, iterations: tuple[int, int] | None = None,
-    before: WordAligner | None = None, after_iteration: Callable[[], object] = lambda: None,
-) -> WordAligner:  # fmt: skip
+    sources: IndexedSentences,
+    targets: IndexedSentences,
+    *,
+    shares: Sequence[float] | None = None,
+    iterations: tuple[int, int] | None = None,
+    before: WordAligner | None = None,
+    after_iteration: Callable[[], object] = lambda: None,
+) -> WordAligner:
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner ``before``,
     these are further pairs: its word units stay, and the links that it has learnt from also count. It is changed in
     place, so that memory holds the models only once. ``shares`` are sizes of vocabularies, by default `SHARES`, and
@@ -271,10 +275,14 @@ def learn_aligner(
         both = (each.numbered(side)[::2] for each, side in ((member.source, sources), (member.target, targets)))
         (source_B, target_B), numbers = zip(*both, strict=True)
         models = learn(
-            *_fitting(source_B, target_B)[:2], source_tokens=len(numbers[0]), target_tokens=len(numbers[1]),
-            flat_iterations=flat_iterations, iterations=jump_iterations, before=member.models if before else None,
+            *_fitting(source_B, target_B)[:2],
+            source_tokens=len(numbers[0]),
+            target_tokens=len(numbers[1]),
+            flat_iterations=flat_iterations,
+            iterations=jump_iterations,
+            before=member.models if before else None,
             after_iteration=after_iteration,
-        )  # fmt: skip
+        )
         if len(models.pair_E) >= MOST_PAIRS:
             models, *kept = models.of_linked_tokens()
             tokens = [list(map(list(number).__getitem__, kept_X)) for number, kept_X in zip(numbers, kept, strict=True)]
@@ -324,9 +332,13 @@ def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
 
 
 def learnt_alignments(
-    sources: Sequence[Words], targets: Sequence[Words], matrices: Sequence[tuple[Weights, Weights]],
-    source_spans: Sequence[Sequence[Span]], target_spans: Sequence[Sequence[Span]], rule: Grow = RULE,
-) -> list[Alignment]:  # fmt: skip
+    sources: Sequence[Words],
+    targets: Sequence[Words],
+    matrices: Sequence[tuple[Weights, Weights]],
+    source_spans: Sequence[Sequence[Span]],
+    target_spans: Sequence[Sequence[Span]],
+    rule: Grow = RULE,
+) -> list[Alignment]:
     """Builds the alignment of each pair from matrices of both directions. The soft alignment is their geometric mean,
     which is high only if both are high, and the rule extracts the links from it. The spans are those of the words in
     their lines. A pair with empty matrices, which was too long, is blank."""

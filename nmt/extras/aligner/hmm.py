@@ -128,9 +128,12 @@ class Hmm:
         factor_U1: Floats = np.append(1 / (1 - forgotten * self.unseen_U1[:-1]), np.float32(1))  # a V_t shrinks
         unseen_U1 = (self.unseen_U1 * factor_U1)[np.append(source_U, -1)]
         return replace(
-            self, link_E=self.link_E * factor_U1[source_E], unseen_U1=unseen_U1,
-            unknown_U1=np.minimum(unseen_U1, np.float32(UNKNOWN)), empty_V1=self.empty_V1[np.append(target_V, -1)],
-        )  # fmt: skip
+            self,
+            link_E=self.link_E * factor_U1[source_E],
+            unseen_U1=unseen_U1,
+            unknown_U1=np.minimum(unseen_U1, np.float32(UNKNOWN)),
+            empty_V1=self.empty_V1[np.append(target_V, -1)],
+        )
 
     def probabilities(
         self, batch: _Batch, index_D: Indices, local_BST: Indices, is_unseen_BST: Bools, is_alike_BST: Bools
@@ -313,10 +316,16 @@ class HmmPair:
 
 
 def learn(
-    sources: Sequence[Tokens], targets: Sequence[Tokens],
-    *, source_tokens: int, target_tokens: int, flat_iterations: int = 3, iterations: int = 5,
-    before: HmmPair | None = None, after_iteration: Callable[[], object] = lambda: None,
-) -> HmmPair:  # fmt: skip
+    sources: Sequence[Tokens],
+    targets: Sequence[Tokens],
+    *,
+    source_tokens: int,
+    target_tokens: int,
+    flat_iterations: int = 3,
+    iterations: int = 5,
+    before: HmmPair | None = None,
+    after_iteration: Callable[[], object] = lambda: None,
+) -> HmmPair:
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
     With ``before``, models of other sentence pairs whose tokens have the lowest numbers, learning continues from these,

@@ -125,10 +125,14 @@ def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compu
 
 
 def weights(
-    layer: AlignmentLayer, model: Seq2Seq[Any, Any], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]],
+    layer: AlignmentLayer,
+    model: Seq2Seq[Any, Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
     compute: Compute,
-    *, batch_tokens: int,
-) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
+    *,
+    batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:
     """Computes the forward and the backward matrix (T, S) of each pair of piece ids, whose sides are not empty."""
     assert not layer.training
     assert not model.training
@@ -151,10 +155,17 @@ class LinkedPair(NamedTuple):
 
 
 def train_layer(
-    layer: AlignmentLayer, model: Seq2Seq[Any, Any], linked_pairs: Sequence[LinkedPair], compute: Compute,
-    *, updates: int, batch_tokens: int, seed: int, rate: float = 1e-3,
+    layer: AlignmentLayer,
+    model: Seq2Seq[Any, Any],
+    linked_pairs: Sequence[LinkedPair],
+    compute: Compute,
+    *,
+    updates: int,
+    batch_tokens: int,
+    seed: int,
+    rate: float = 1e-3,
     after_update: Callable[[], object] = lambda: None,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """Trains the layer, not the model: AdamW with a rate that rises over the first 100 updates and then falls to 0, and
     batches of similar lengths in random order. Returns the loss of each update."""
     layer.train()

@@ -47,9 +47,14 @@ class ModelAligner:
     layer: AlignmentLayer
 
     def align(
-        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], attention: Mapping[int, Weights],
-        *, share: float, first_line: int,
-    ) -> list[Alignment]:  # fmt: skip
+        self,
+        sources: Sequence[EncodedWords],
+        targets: Sequence[EncodedWords],
+        attention: Mapping[int, Weights],
+        *,
+        share: float,
+        first_line: int,
+    ) -> list[Alignment]:
         """Aligns by a mean of the word aligner's matrices, weighted by ``share``, and the model's. The model's matrices
         are those of its layer or, if it has attention, the mean of these and the attention. A word without subwords of
         its own is unknown to the model, and is aligned by the word aligner only."""
@@ -60,9 +65,13 @@ class ModelAligner:
         trained = self.trained
         source_ids = trained.prefixed((sources[row].ids for row in rows), (sources[row].text for row in rows))
         between_pieces = weights(
-            self.layer, trained.model, source_ids, [targets[row].ids for row in rows], trained.compute,
+            self.layer,
+            trained.model,
+            source_ids,
+            [targets[row].ids for row in rows],
+            trained.compute,
             batch_tokens=trained.experiment.search.batch_tokens,
-        )  # fmt: skip
+        )
         for row, both_TS in zip(rows, between_pieces, strict=True):
             forward_TS, backward_TS = (weights_TS[:, -len(sources[row].ids) :] for weights_TS in both_TS)
             word_T, word_S = (np.array(word_indices(side[row]), dtype=np.int64) for side in (targets, sources))
@@ -105,9 +114,15 @@ def _weights_name(trained: TrainedModel) -> str:
 
 
 def learn_for_model(
-    model: str | None, overrides: Sequence[str], source: Path | None, target: Path | None,
-    *, seed: int, device: str, precision: str,
-) -> Path:  # fmt: skip
+    model: str | None,
+    overrides: Sequence[str],
+    source: Path | None,
+    target: Path | None,
+    *,
+    seed: int,
+    device: str,
+    precision: str,
+) -> Path:
     """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
     the model with its links. Writes both into the run, and returns the run."""
     trained = load_trained(model, overrides, device=device, precision=precision)
@@ -129,10 +144,14 @@ def learn_for_model(
 
 
 def learn_layer(
-    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str],
+    trained: TrainedModel,
+    aligner: WordAligner,
+    sources: Sequence[str],
+    targets: Sequence[str],
     prefixes: Sequence[tuple[int, ...]],
-    *, seed: int,
-) -> AlignmentLayer:  # fmt: skip
+    *,
+    seed: int,
+) -> AlignmentLayer:
     """Trains a layer with the links that the aligner finds in lines; the model reads the prefix before each source."""
     rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
     sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
@@ -144,9 +163,15 @@ def learn_layer(
     layer = AlignmentLayer(encoder.size, decoder.readout_size).to(trained.compute.device)
     with log.progress(description="layer", total=UPDATES, unit="update") as bar:
         losses = train_layer(
-            layer, trained.model, linked, trained.compute, updates=UPDATES, batch_tokens=BATCH_TOKENS, seed=seed,
+            layer,
+            trained.model,
+            linked,
+            trained.compute,
+            updates=UPDATES,
+            batch_tokens=BATCH_TOKENS,
+            seed=seed,
             after_update=lambda: bar.update(1),
-        )  # fmt: skip
+        )
     log.info(
         f"layer  taught with {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
     )
@@ -154,9 +179,12 @@ def learn_layer(
 
 
 def _linked_pairs(
-    trained: TrainedModel, aligner: WordAligner,
-    sources: Sequence[str], targets: Sequence[str], prefixes: Sequence[tuple[int, ...]],
-) -> list[LinkedPair]:  # fmt: skip
+    trained: TrainedModel,
+    aligner: WordAligner,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    prefixes: Sequence[tuple[int, ...]],
+) -> list[LinkedPair]:
     """Encodes each pair, with links between the pieces that follow the links of their words; a prefix has no links."""
     words = [[words_and_runs(line, text_words(line)) for line in side] for side in (sources, targets)]
     rows = [row for row, pair in enumerate(zip(*words, strict=True)) if aligner.fits(*pair)]
