@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.extras.decoding import phrases as phrases_module
 from nmt.extras.decoding.constrained_search import ConstrainedBeamSearch, allocated
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
-from nmt.search.hypothesis import Constraint
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.logits_processors import LogitsProcessors, Suppress
 from nmt.search.scoring import Ranking
 from tests.extras.decoding.phrase_cases import (
@@ -35,6 +36,22 @@ SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 
 
 FOLLOWS_V = torch.tensor([token in FOLLOWING for token in range(6)])
+
+
+def search(
+    model: Any,
+    phrases: Sequence[tuple[Constraint, ...]],
+    limits: Sequence[int],
+    beam: int = 4,
+    *,
+    n_best: int = 1,
+    source_BS: Tensor = SOURCE_BS,
+    **processors: Any,
+) -> list[tuple[Hypothesis, ...]]:
+    found = ConstrainedBeamSearch(
+        EOS, Ranking(1.0), beam, n_best=n_best, phrases=tuple(phrases), follows_word_V=FOLLOWS_V
+    )
+    return found(model, source_BS, LogitsProcessors(torch.tensor(limits), eos=EOS, **processors))
 
 
 WORDS = (0, 1, 2, 4, 5)
@@ -65,19 +82,11 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
     rows = [phrases for phrases in orders((*ENTANGLED, *CHOICES, *AT_ENDS)) if least_missing((), phrases) < limit]
     model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
-    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 650, n_best=3, phrases=tuple(rows), follows_word_V=FOLLOWS_V)
-    found = search(
-        model, torch.tensor([source] * len(rows)), LogitsProcessors(torch.full((len(rows),), limit), eos=EOS)
-    )
+    found = search(model, rows, [limit] * len(rows), 650, n_best=3, source_BS=torch.tensor([source] * len(rows)))
+    scores = {tokens: log_prob / ((5 + len(tokens) + 1) / 6) for tokens, log_prob in log_probs.items()}
     for phrases, hypotheses in zip(rows, found, strict=True):
-        scored = sorted(
-            (
-                (log_prob / ((5 + len(tokens) + 1) / 6), tokens)
-                for tokens, log_prob in log_probs.items()
-                if contains(tokens, phrases)
-            ),
-            reverse=True,
-        )[:3]
+        containing = ((value, tokens) for tokens, value in scores.items() if contains(tokens, phrases))
+        scored = sorted(containing, reverse=True)[:3]
         assert [each.tokens for each in hypotheses] == [tokens for _, tokens in scored], phrases
         assert [each.score for each in hypotheses] == pytest.approx([value for value, _ in scored], abs=1e-4)
 
@@ -88,14 +97,11 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
 def test_whatever_the_beam_every_translation_contains_its_phrases(
     name: str, beam: int, phrases_of: tuple[tuple[Constraint, ...], ...]
 ) -> None:
-    limits = torch.tensor([4, 4, 9])  # the first has room for its three tokens and no more
+    limits = [4, 4, 9]  # the first has room for its three tokens and no more
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
-        search = ConstrainedBeamSearch(
-            EOS, Ranking(1.0), beam, n_best=beam, phrases=phrases_of, follows_word_V=FOLLOWS_V
-        )
-        found = search(model, SOURCE_BS, LogitsProcessors(limits, eos=EOS, processors=[Suppress(EOS, before=2)]))
-        for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits.tolist(), found, strict=True):
+        found = search(model, phrases_of, limits, beam, n_best=beam, processors=[Suppress(EOS, before=2)])
+        for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits, found, strict=True):
             assert hypotheses
             for each in hypotheses:
                 assert contains(each.tokens, phrases)
@@ -106,19 +112,16 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
 def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
     """The second of two tokens is the last chance: both beams continue translations that contain the phrase."""
     table = [[0.01, 0.06, 0.01, 0.02, 0.3, 0.6], [0.01, 0.1, 0.01, 0.03, 0.35, 0.5], [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]]
-    search = ConstrainedBeamSearch(EOS, Ranking(0.0), 2, n_best=2, phrases=(single((4,)),))
-    (found,) = search(scripted(table), SOURCE_BS[:1], LogitsProcessors(torch.tensor([3]), eos=EOS))
+    (found,) = search(scripted(table), [single((4,))], [3], 2, n_best=2, source_BS=SOURCE_BS[:1])
     assert [each.tokens for each in found] == [(5, 4), (4, 5)]
 
 
 @each_model
 def test_a_prefix_comes_first(name: str) -> None:
     model = make(MODELS[name])
-    search = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, n_best=2, phrases=PHRASES)
-    processors = LogitsProcessors(torch.tensor([8, 8, 8]), eos=EOS, prefixes=[[5, 5], [4], [5]])
-    for prefix, phrases, hypotheses in zip(
-        [(5, 5), (4,), (5,)], PHRASES, search(model, SOURCE_BS, processors), strict=True
-    ):
+    prefixes = [(5, 5), (4,), (5,)]
+    found = search(model, PHRASES, [8] * 3, n_best=2, prefixes=prefixes)
+    for prefix, phrases, hypotheses in zip(prefixes, PHRASES, found, strict=True):
         for each in hypotheses:
             assert each.tokens[: len(prefix)] == prefix
             assert contains(each.tokens, phrases)
@@ -127,12 +130,10 @@ def test_a_prefix_comes_first(name: str) -> None:
 @each_model
 def test_a_sentence_does_not_depend_on_its_company(name: str) -> None:
     model = make(MODELS[name])
-    together = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=PHRASES)
-    found = together(model, SOURCE_BS, LogitsProcessors(torch.tensor([8, 8, 8]), eos=EOS))
+    found = search(model, PHRASES, [8] * 3)
     for row, phrases in enumerate(PHRASES):
-        alone = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=(phrases,))
         source_1S = SOURCE_BS[row : row + 1, : len(SOURCES[row])]
-        ((best, *_),) = alone(model, source_1S, LogitsProcessors(torch.tensor([8]), eos=EOS))
+        ((best, *_),) = search(model, [phrases], [8], source_BS=source_1S)
         assert best.tokens == found[row][0].tokens
 
 
@@ -142,8 +143,7 @@ def test_what_appears_anyway_costs_nothing(name: str) -> None:
     for seed in range(4):
         model, processors = make(MODELS[name], seed=seed), LogitsProcessors(torch.tensor([5, 5, 5]), eos=EOS)
         free = BeamSearch(EOS, Ranking(1.0), 800)(model, SOURCE_BS, processors)
-        phrases = tuple(single(best.tokens[:2]) if best.tokens else () for (best,) in free)
-        told = ConstrainedBeamSearch(EOS, Ranking(1.0), 800, phrases=phrases)(model, SOURCE_BS, processors)
+        told = search(model, [single(best.tokens[:2]) if best.tokens else () for (best,) in free], [5] * 3, 800)
         assert [best.tokens for (best,) in told] == [best.tokens for (best,) in free]
 
 
