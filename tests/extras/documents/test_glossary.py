@@ -66,7 +66,9 @@ def test_a_glossary_without_terms_is_warned_about(tmp_path: Path, capsys: pytest
 
 
 BOUNDARIES = glossary(Hund="dog", eau="water", Mail="mail", Dr="doctor")
-LONGEST = glossary(rotes_kreuz="red cross", kreuz="cross", das_rote="the red", rote_kreuz_hilft="x", hilft="helps")
+LONGEST = glossary(
+    rotes="red", rotes_kreuz="red cross", kreuz="cross", das_rote="the red", rote_kreuz_hilft="x", hilft="helps"
+)
 CAPITALS = glossary(US="U.S.", us="uns", Bär="bear")
 
 
