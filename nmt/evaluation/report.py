@@ -79,12 +79,8 @@ class Evaluation:
     def tree(self) -> dict[str, Any]:
         """Returns the figures for JSON, not rounded, with stable keys."""
         tree: dict[str, Any] = dict(translation.as_tree(self.scores))
-        for name, prediction in self.predictions.items():
-            tree[name] = {
-                "perplexity": prediction.perplexity,
-                "token_accuracy": prediction.accuracy,
-                "tokens": prediction.tokens,
-            }
+        for name, of in self.predictions.items():
+            tree[name] = {"perplexity": of.perplexity, "token_accuracy": of.accuracy, "tokens": of.tokens}
         if self.exposure_bias is not None:
             tree["exposure_bias"] = self.exposure_bias
         if self.lengths is not None:

@@ -49,6 +49,9 @@ class MetricScore:
 Score: TypeAlias = MetricScore
 """The name that plug-ins may import."""
 
+ScoreFunction: TypeAlias = Callable[[Sequence[str], Sequence[Sequence[str]]], MetricScore]
+"""A function of hypotheses and sets of references."""
+
 
 def scores(
     hypotheses: Sequence[str],
@@ -127,15 +130,11 @@ def warn_of_bleu(references: Sequence[str], *, tokenize: str | None = None) -> N
         log.warning(f"BLEU counts runs of four words, and {lines}: rely on chrF2, or try --tokenize {other}")
 
 
-def metric(
-    name: str, *, lowercase: bool = False, tokenize: str = "13a"
-) -> Callable[[Sequence[str], Sequence[Sequence[str]]], MetricScore]:
+def metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> ScoreFunction:
     """The function of hypotheses and sets of references that is one of `METRICS`, with the options of `scores`, or the
     metric of a plug-in. Raises InputError for a metric or tokenizer that is unknown or cannot be used here."""
     if name not in METRICS and plugins.has("metrics", name):
-        score: Callable[[Sequence[str], Sequence[Sequence[str]]], MetricScore] = plugins.find(
-            "metrics", name, "--metric"
-        )
+        score: ScoreFunction = plugins.find("metrics", name, "--metric")
         return score
     return partial(_score, sacrebleu_metric(name, lowercase=lowercase, tokenize=tokenize))
 

@@ -117,12 +117,9 @@ class Aligner:
         needs_attention = bool(learnt) and "attention" in self.methods
         attention = AlignmentRequest("attention")
         relative = {request: replace(request, magnitude="relative") for request in requests}  # for the links
-        matrices = self.matrices(
-            list(dict.fromkeys([*requests, *relative.values(), *([attention] if needs_attention else [])])),
-            [pairs[row][0].ids for row in rows],
-            [pairs[row][1].ids for row in rows],
-            [sources[row] for row in rows],
-        )
+        needed = dict.fromkeys([*requests, *relative.values(), *[attention] * needs_attention])
+        source_ids, target_ids = ([pairs[row][side].ids for row in rows] for side in (0, 1))
+        matrices = self.matrices(list(needed), source_ids, target_ids, [sources[row] for row in rows])
         alignments: dict[AlignmentRequest, list[Alignment]] = {}
         for request in requests:
             if request.method in learnt:
@@ -174,14 +171,9 @@ class Aligner:
         matrices: dict[AlignmentRequest, list[NDArray[np.float32]]] = {}
         for method in BY_ATTENTION:
             if chosen := [request for request in requests if request.method == method]:
+                heads, shifted = [each.heads or self.extraction.heads for each in chosen], method == "shifted-attention"
                 weights = forced_weights(
-                    model,
-                    sources,
-                    targets,
-                    compute,
-                    batch_tokens=batch_tokens,
-                    heads=[request.heads or self.extraction.heads for request in chosen],
-                    shifted=method == "shifted-attention",
+                    model, sources, targets, compute, batch_tokens=batch_tokens, heads=heads, shifted=shifted
                 )
                 matrices |= {request: [of_pair[index] for of_pair in weights] for index, request in enumerate(chosen)}
         if by_gradient := [request for request in requests if request.method in get_args(GradientMethod)]:
@@ -271,11 +263,5 @@ def word_weights(
 
     if text:
         return to_words_of_parts(weights_TS, parts(target), parts(source), magnitude=magnitude)
-    return to_words(
-        weights_TS,
-        [*word_indices(target), NO_WORD],
-        [*word_indices(source), NO_WORD],
-        len(target.words),
-        len(source.words),
-        magnitude=magnitude,
-    )
+    indices = [*word_indices(target), NO_WORD], [*word_indices(source), NO_WORD]  # the last is end-of-sentence
+    return to_words(weights_TS, *indices, len(target.words), len(source.words), magnitude=magnitude)

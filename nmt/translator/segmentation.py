@@ -145,12 +145,8 @@ class Segmentation:
 
     def per_segment(self, values: Sequence[T]) -> list[T]:
         """Returns for each of ``texts`` the value of its line."""
-        return [
-            value
-            for value, line in zip(values, self._lines, strict=True)
-            for segment in line.segments
-            if segment.is_translated
-        ]
+        pairs = zip(values, self._lines, strict=True)
+        return [value for value, line in pairs for segment in line.segments if segment.is_translated]
 
     def join(
         self, translations: Sequence[Sequence[Translation]], aligner: Callable[[], Aligner]
@@ -247,18 +243,11 @@ class Segmentation:
         from nmt.data.sentences import LINE_ENDS
 
         pairs = list(zip(line.segments, translations, strict=True))
-        text, begins = self._together(
-            line, [put_back(translation.text, segment.case) for segment, translation in pairs]
-        )
+        text, begins = self._together(line, [put_back(each.text, segment.case) for segment, each in pairs])
+        found = [weights.get((id(segment), translation.text)) for segment, translation in pairs]
         segments = [
-            SegmentTranslation(
-                segment.span,
-                begin,
-                translation.text,
-                segment.is_translated,
-                weights.get((id(segment), translation.text)),
-            )
-            for (segment, translation), begin in zip(pairs, begins, strict=True)
+            SegmentTranslation(segment.span, begin, translation.text, segment.is_translated, weights_TS)
+            for (segment, translation), begin, weights_TS in zip(pairs, begins, found, strict=True)
         ]
         translated = [(segment, translation) for segment, translation in pairs if segment.is_translated]
         return Translation(

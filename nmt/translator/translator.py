@@ -142,9 +142,7 @@ class Translator:
         precision, or into another target language of the model, or both; None means no change. This translator does not
         change. Raises InputError for a device or a language that does not exist, and for an engine that cannot be
         moved."""
-        translator = self
-        if device is not None:
-            translator = self._on_device(str(device))
+        translator = self if device is None else self._on_device(str(device))
         if target_language is None:
             return translator
         trained = translator.trained.to(target_language)
@@ -311,11 +309,8 @@ class Translator:
         """Returns the hypotheses of each sentence with their texts, in which ``search.replace_unknown`` copies source
         words."""
         tokenizers = self.trained.tokenizers
-        pairs = [
-            (source, hypothesis.tokens)
-            for source, ranked in zip(sentences.texts, hypotheses, strict=True)
-            for hypothesis in ranked
-        ]
+        of_sentences = zip(sentences.texts, hypotheses, strict=True)
+        pairs = [(source, hypothesis.tokens) for source, ranked in of_sentences for hypothesis in ranked]
         texts = tokenizers.target.detokenize_batch([tokens for _, tokens in pairs])
         unknown = [index for index, (_, tokens) in enumerate(pairs) if UNK in tokens]
         if self.search.replace_unknown and unknown:
@@ -356,10 +351,8 @@ class Translator:
         """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.request import AlignmentRequest
 
-        pairs = check_pairs(sources, targets)
-        (found,) = self.aligner.align(
-            [AlignmentRequest(method)], *pairs, level=level, first_line=first_line, text=text
-        ).values()
+        request, pairs = AlignmentRequest(method), check_pairs(sources, targets)
+        found = self.aligner.align([request], *pairs, level=level, first_line=first_line, text=text)[request]
         return found[0] if isinstance(sources, str) else Results(found)
 
     @overload
@@ -415,17 +408,10 @@ class Translator:
 
     def _translations(self, source: str, cut: int, ranked: Sequence[Candidate]) -> tuple[Translation, ...]:
         """Builds the translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
+        pieces = [tuple(self.trained.tokenizers.target.pieces(hypothesis.tokens)) for _, hypothesis in ranked]
         candidates = [
-            Translation(
-                text,
-                hypothesis.score,
-                hypothesis.log_prob,
-                cut,
-                tuple(self.trained.tokenizers.target.pieces(hypothesis.tokens)),
-                ((source, text),),
-                len(hypothesis.tokens),
-            )
-            for text, hypothesis in ranked
+            Translation(text, one.score, one.log_prob, cut, tokens, ((source, text),), len(tokens))
+            for (text, one), tokens in zip(ranked, pieces, strict=True)
         ]
         if self.search.consensus is not None:
             from nmt.evaluation.consensus import consensus

@@ -51,9 +51,8 @@ class Validation:
         if snapshot is not None and self.experiment.training.snapshots:
             snapshot.parent.mkdir(exist_ok=True)  # now, before another run may take its place
         used = for_inference(model, self.compute)
-        trained = TrainedModel(
-            self.experiment.folder, self.experiment, self.tokenizers, used, self.compute, self.lengths
-        )
+        run = self.experiment.folder
+        trained = TrainedModel(run, self.experiment, self.tokenizers, used, self.compute, self.lengths)
         sources = self.valid.source_texts()
         references = [self.valid.text(index).target for index in range(len(self.valid))]
         rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))

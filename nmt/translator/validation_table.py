@@ -31,17 +31,14 @@ class Table:
 
     def __call__(self, validated: Validated) -> str:
         """Returns a row, with the head before it and the example after it, if they are due."""
-        parts = [] if self._begun else [_head(validated)]
+        head = f"{'update':>8} {'epoch':>6} {'min':>7}" + "".join(f" {name:>11}" for name in validated.figures)
+        row = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
+        row += "".join(f" {figure:>{max(11, len(name))}.2f}" for name, figure in validated.figures.items())
+        if validated.is_best:
+            row = f"{self._painted(row, BOLD)}  {self._painted('best', GREEN)}"
+        lines = [row] if self._begun else [head, row]
         self._begun = True
-        parts.append(self._row(validated))
-        if self.example is not None:
-            parts += self._sentences(self.example)
-        return "\n".join(parts)
-
-    def _row(self, validated: Validated) -> str:
-        numbers = f"{validated.update:>8,} {validated.epoch:>6} {validated.minutes:>7.1f}"
-        numbers += "".join(f" {figure:>{max(11, len(name))}.2f}" for name, figure in validated.figures.items())
-        return f"{self._painted(numbers, BOLD)}  {self._painted('best', GREEN)}" if validated.is_best else numbers
+        return "\n".join(lines if self.example is None else [*lines, *self._sentences(self.example)])
 
     def _sentences(self, example: Example) -> list[str]:
         """Returns a sentence, its reference and its translation; words of the translation that are in the reference,
@@ -61,7 +58,3 @@ class Table:
 
     def _painted(self, text: str, code: int) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
-
-
-def _head(validated: Validated) -> str:
-    return f"{'update':>8} {'epoch':>6} {'min':>7}" + "".join(f" {name:>11}" for name in validated.figures)

@@ -87,22 +87,16 @@ class OutputOptions:
             ]
         else:
             texts = [f"{best.text}\n" for best, *_ in candidates]
-        return WindowTranslation(
-            "".join(texts), warnings_of(translator, window.lines, candidates), count_subwords(candidates)
-        )
+        return WindowTranslation("".join(texts), *warnings_and_subwords(translator, window.lines, candidates))
 
 
-def warnings_of(
+def warnings_and_subwords(
     translator: Translator, lines: Sequence[Line], candidates: Sequence[Sequence[Translation]]
-) -> tuple[str, ...]:
-    """Collects the warnings about lines and their translations."""
+) -> tuple[tuple[str, ...], int]:
+    """Collects the warnings about lines and their translations, and counts the subwords in all translations."""
     of_lines = [line.warning for line in lines if line.warning is not None]
-    return (*of_lines, *translator.cut_warnings([best for best, *_ in candidates], first_line=lines[0].number))
-
-
-def count_subwords(candidates: Sequence[Sequence[Translation]]) -> int:
-    """Counts the subwords in all translations."""
-    return sum(len(one.tokens) for of_line in candidates for one in of_line)
+    cut = translator.cut_warnings([best for best, *_ in candidates], first_line=lines[0].number)
+    return (*of_lines, *cut), sum(len(one.tokens) for of_line in candidates for one in of_line)
 
 
 def json_results(
@@ -112,25 +106,19 @@ def json_results(
     of each, which is null if a side has too many subwords."""
     from nmt.alignment.formats import json_tree
 
-    alignments: list[list[Alignment | None]] = [[None] * len(each) for each in candidates]
+    figures = ("score", "log_prob")
+    objects: list[list[dict[str, Any]]] = [
+        [
+            {"text": one.text, **{key: round(getattr(one, key), 6) for key in figures}, "tokens": one.tokens}
+            for one in of_source
+        ]
+        for of_source in candidates
+    ]
     if alignment:
-        alignments = _aligned(translator, candidates)
-    results = []
-    for source, of_source, theirs in zip(sources, candidates, alignments, strict=True):
-        objects: list[dict[str, Any]] = []
-        for translation, aligned in zip(of_source, theirs, strict=True):
-            objects.append(
-                {
-                    "text": translation.text,
-                    "score": round(translation.score, 6),
-                    "log_prob": round(translation.log_prob, 6),
-                    "tokens": translation.tokens,
-                }
-            )
-            if alignment:
-                objects[-1]["alignment"] = None if aligned is None else json_tree(aligned)
-        results.append({"source": source, "translations": objects})
-    return results
+        for of_source, alignments in zip(objects, _aligned(translator, candidates), strict=True):
+            for one, aligned in zip(of_source, alignments, strict=True):
+                one["alignment"] = None if aligned is None else json_tree(aligned)
+    return [{"source": source, "translations": each} for source, each in zip(sources, objects, strict=True)]
 
 
 def _aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
@@ -138,14 +126,12 @@ def _aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]
     from nmt.alignment.formats import side_by_side
 
     limit = translator.search.max_source_tokens
-    fits = [[not one.cut and one.longest <= limit for one in of_line] for of_line in candidates]
-    parts = [
-        one.parts
-        for of_line, flags in zip(candidates, fits, strict=True)
-        for one, is_short in zip(of_line, flags, strict=True)
-        if is_short
-    ]
+
+    def is_short(one: Translation) -> bool:
+        return not one.cut and one.longest <= limit
+
+    parts = [one.parts for of_line in candidates for one in of_line if is_short(one)]
     pairs = [pair for of_translation in parts for pair in of_translation]
     pieces = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
     alignments = iter([side_by_side([next(pieces) for _ in of_translation]) for of_translation in parts])
-    return [[next(alignments) if is_short else None for is_short in flags] for flags in fits]
+    return [[next(alignments) if is_short(one) else None for one in of_line] for of_line in candidates]

@@ -4,7 +4,6 @@ what is kept must not depend on what it says."""
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -15,19 +14,22 @@ from typing import cast
 import pytest
 
 import nmt as package
+from nmt.data.config import SubwordsConfig
 from nmt.data.context import Sentence
 from nmt.data.segments import SourceLengths
 from nmt.data.sentences import sentence_spans
+from nmt.data.train_tokenizers import train_tokenizers
 from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
 from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
 from nmt.translator.aligner import Aligner
 from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
+from nmt.translator.source_language import write_counts
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from tests.workflows.runs import nmt
-from tests.workflows.test_translate_options import records, refused, translated
+from tests.workflows.test_translate_options import records, translated
 
 MARKED = """\
 Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
@@ -113,8 +115,9 @@ def test_lines_with_a_prefix_keep_their_case_and_are_whole(trained: Path) -> Non
 
 
 def test_formats_with_markup(trained: Path) -> None:
-    objects = records(trained, "--markup", "--n-best", "3", "--alignment", text=MARKED.encode())
-    rows = translated(trained, "--markup", "--n-best", "3", "--format", "tsv", text=MARKED.encode()).decode()
+    options, text = ("--markup", "--n-best", "3"), MARKED.encode()
+    objects = records(trained, *options, "--alignment", text=text)
+    rows = translated(trained, *options, "--format", "tsv", text=text).decode()
     texts = [found["text"] for each in objects for found in each["translations"]]
     assert [row.split("\t")[3] for row in rows.splitlines()] == texts
     assert [len(each["translations"]) for each in objects] == [3, 3, 1, 3, 1]
@@ -146,14 +149,12 @@ DOCUMENT = "  Eins zwei.  Drei (z. B. Hund)!\t\r\n\r\n \u00a0\n\tHund. Katze?\u2
 
 def test_documents_keep_white_space_and_line_endings(trained: Path) -> None:
     translator = loaded(trained)
-    expected, place = "", 0
+    lines = []
     for line in DOCUMENT.split("\n"):
-        last = 0
-        for begin, end in sentence_spans(line):
-            expected += line[last:begin] + text_of(translator, line[begin:end])
-            last = end
-        place += len(line) + 1
-        expected += line[last:] + ("\n" if place <= len(DOCUMENT) else "")
+        for begin, end in reversed(sentence_spans(line)):
+            line = line[:begin] + text_of(translator, line[begin:end]) + line[end:]
+        lines.append(line)
+    expected = "\n".join(lines)
     assert translated(trained, "--document", text=DOCUMENT.encode()).decode() == expected.replace("\u2028", " ")
     assert translated(trained, "--document", text=b"\r\n\n \r") == b"\r\n\n \r"
 
@@ -223,21 +224,10 @@ def test_n_best_lists_of_pieces_are_joined_rank_by_rank(trained: Path) -> None:
 
 
 def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
-    long = "eins " * 40 + "\n" + "eins" * 20 + " eins\n"
-    done = nmt(
-        "translate", "run", "--set", "search.split_longer_than=10", "--set", "search.max_source_tokens=10",
-        folder=trained, stdin=long.encode(),
-    )  # fmt: skip
-    assert done.returncode == 0
-    warnings = [line for line in done.stderr.decode().splitlines() if line.startswith("warning")]
-    assert warnings == []
-    done = nmt(
-        "translate", "run", "--set", "search.split_longer_than=null", "--set", "search.max_source_tokens=10",
-        folder=trained, stdin=long.encode(),
-    )  # fmt: skip
-    assert [line.partition(": its last")[0] for line in done.stderr.decode().splitlines()[1:]] == [
-        "warning: line 1", "warning: line 2"
-    ]  # fmt: skip
+    for longer, cut in (("10", []), ("null", ["line 1", "line 2"])):
+        translator = loaded(trained, f"search.split_longer_than={longer}", "search.max_source_tokens=10")
+        found = translator.translate(["eins " * 40, "eins" * 20 + " eins"])
+        assert [warning.partition(": its last")[0] for warning in translator.cut_warnings(found)] == cut
 
 
 @pytest.mark.parametrize(
@@ -312,16 +302,13 @@ def test_a_line_feed_ends_a_line_whatever_the_model_has_learnt(trained: Path) ->
     assert text == f"{text_of(translator, 'eins zwei')}\n\r\n{text_of(translator, 'Hund und Katze')}"
 
 
-def test_a_line_that_must_be_whole_is_warned_of(trained: Path, tmp_path: Path) -> None:
-    (tmp_path / "prefix").write_text("the\n\none\n")
-    text = f"{TWO}\n{TWO}\n{TWO}\n".encode()
-    done = nmt("translate", "run", "--prefix", tmp_path / "prefix", folder=trained, stdin=text)
-    (warning,) = [line for line in done.stderr.decode().splitlines() if line.startswith("warning")]
-    assert warning.startswith("warning: line 1 and 1 others: translated as a whole though")
-    done = nmt("translate", "run", "--wait", "2", folder=trained, stdin=text)
-    assert "warning: line 1 and 2 others: translated as a whole" in done.stderr.decode()
-    done = nmt("translate", "run", folder=trained, stdin=text)
-    assert b"warning" not in done.stderr
+def test_a_line_that_must_be_whole_is_warned_of(trained: Path) -> None:
+    translator, waits = loaded(trained), package.load(trained / "run", precision="float32", wait=2)
+    assert translator.cut_warnings(translator.translate([TWO] * 3)) == []
+    (warning,) = translator.cut_warnings(translator.translate([TWO] * 3, prefixes=["the", "", "one"]))
+    assert warning.startswith("line 1 and 1 others: translated as a whole though")
+    (warning,) = waits.cut_warnings(waits.translate([TWO] * 3))
+    assert warning.startswith("line 1 and 2 others: translated as a whole")
 
 
 def test_abbreviations_are_those_of_the_source_language(trained: Path) -> None:
@@ -369,36 +356,24 @@ def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
 
 def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
     """Such a model is recognised by the share of its training lines or, if an earlier version has not counted it, by
-    its corpus or its vocabulary."""
+    the tokens of its corpus or its vocabulary."""
     lengths = SourceLengths(99, 99, several=0.0, letterless=0.3)
     assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
-    for name, words in (("source", "1 2 3 4 5 6 7"), ("target", "one two three four five six seven")):
-        for part, count in (("train", 40), ("valid", 5)):
-            draw = random.Random(part)
-            lines = [" ".join(words.split()[draw.randrange(7)] for _ in range(3)) for _ in range(count)]
-            (tmp_path / f"{part}.{name}").write_text("".join(f"{line}\n" for line in lines))
-    config = (trained / "config.yaml").read_text().replace(".de", ".source").replace(".en", ".target")
-    (tmp_path / "config.yaml").write_text(
-        config.replace("kind: bpe, size: 60, joint: true", "kind: word, joint: false")
-    )
-    done = nmt("train", "config.yaml", "--precision", "float32", folder=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
-    assert read_lengths(tmp_path / "run") == replace(loaded(tmp_path).trained.lengths, letterless=1.0)
-    forget_lengths(tmp_path / "run")
-    for missing in (None, "source-counts.json", "prepared/train/store.json"):
-        if missing is not None:
-            (tmp_path / "run" / missing).unlink()
-        assert loaded(tmp_path).translate(["1 2 3"])[0].parts[0][0] == "1 2 3"
+    numbers = train_tokenizers([("1 2 3 eins", "one")], SubwordsConfig(kind="word", joint=False))
+    run = tmp_path / "run"
+    run.mkdir()
+    model = replace(loaded(trained).trained, checkpoint=run / "checkpoints" / "any", tokenizers=numbers)
+    uncounted = replace(lengths, letterless=None)
+    assert not replace(model, lengths=uncounted).copies
+    is_letter = [any(map(str.isalpha, piece)) for piece in numbers.source.pieces(range(numbers.source.size))]
+    for often, copies in ((True, True), (False, False)):
+        write_counts(run, {"": [9 if each == often else 1 for each in is_letter]})
+        assert replace(model, lengths=uncounted).copies == copies
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--set", "search.split_longer_than=0"], "search.split_longer_than"),
-        (["--set", "search.split_longer_than=often"], "search.split_longer_than"),
-        (["--set", "search.stand_in=two words"], "search.stand_in"),
-        (["--set", "search.markup=maybe"], "search.markup: "),
-    ],
+    "setting", ["split_longer_than=0", "split_longer_than=often", "stand_in=two words", "markup=maybe"]
 )
-def test_what_makes_no_sense_is_refused(trained: Path, arguments: list[str], message: str) -> None:
-    assert message in refused(trained, *arguments)
+def test_what_makes_no_sense_is_refused(trained: Path, setting: str) -> None:
+    with pytest.raises(package.InputError, match=f"search.{setting.partition('=')[0]}"):
+        loaded(trained, f"search.{setting}")

@@ -21,7 +21,7 @@ from nmt.core.memory import malloc_trim
 from nmt.data.context import DocumentContext
 from nmt.extras.cluster.shards import Kind, Shard
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputOptions, Window, count_subwords, json_results, warnings_of
+from nmt.translator.windows import OutputOptions, Window, json_results, warnings_and_subwords
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
@@ -75,7 +75,7 @@ def translate_records(translator: Translator, lines: Sequence[Line], options: Ou
     if is_json:
         objects = json_results(translator, sources, candidates, alignment=options.alignment)
         values = [result["translations"] for result in objects]
-    return RecordTranslations(tuple(values), warnings_of(translator, lines, candidates), count_subwords(candidates))
+    return RecordTranslations(tuple(values), *warnings_and_subwords(translator, lines, candidates))
 
 
 @dataclass(frozen=True)

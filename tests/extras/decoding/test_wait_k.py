@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.evaluation.latency import average_lagging
 from nmt.extras.decoding.wait_k import WaitKModel, wait_scores, waiting, word_starts
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq
@@ -29,9 +27,6 @@ from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import kinds, make
 from tests.search.plain_search import MODELS, forced, padded
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
-from tests.workflows.test_translate_options import TEXT, records, refused, translated
 
 VOCABULARY = 14
 
@@ -167,35 +162,6 @@ def test_who_waits_for_the_whole_sentence_is_greedy(name: str) -> None:
     assert waited == greedy
 
 
-# ---------------------------------------------------------------------------------------------------- average lagging
-
-
-def plain_lagging(g: list[int], x: int) -> float:
-    """Equations 8 and 9 of the paper."""
-    tau = 1
-    while tau < len(g) and g[tau - 1] != x:
-        tau += 1
-    r = len(g) / x
-    return sum(g[t - 1] - (t - 1) / r for t in range(1, tau + 1)) / tau
-
-
-def test_average_lagging_is_that_of_the_paper() -> None:
-    draw = random.Random(2)
-    for _ in range(200):
-        x, y = draw.randint(1, 12), draw.randint(1, 12)
-        g = sorted(draw.randint(1, x) for _ in range(y))
-        assert average_lagging(g, x) == pytest.approx(plain_lagging(g, x))
-    for length in range(1, 9):
-        for k in range(1, 12):
-            g = [min(k + t, length) for t in range(length)]
-            assert average_lagging(g, length) == pytest.approx(min(k, length))
-    # corrected for a translation 1.5 times as long as its source
-    assert average_lagging([1, 2, 3, 4, 4, 4], 4) == pytest.approx((1 + 4 / 3 + 5 / 3 + 2) / 4)
-
-
-# ------------------------------------------------------------------------------------------------------- the commands
-
-
 def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
     translator = package.load(trained / "run")
     tokenizer = translator.trained.tokenizers.target
@@ -208,50 +174,6 @@ def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
     model = cast(WaitKModel, cast(TorchEngine, waiting(of_words, 1).engine).model)
     assert model.begins_source_V.tolist() == [False, True, True, False, True, True, True, True]
     assert model.begins_target_V.tolist() == [True] * 8
-
-
-def test_translate_waits(trained: Path) -> None:
-    whole = ("--format", "jsonl", "--wait", "50", "--set", "search.split_longer_than=3")
-    assert translated(trained, *whole) == translated(
-        trained, "--format", "jsonl", "--beam", "1", "--set", "search.split_longer_than=null"
-    )
-    assert [bool(each["translations"][0]["text"]) for each in records(trained, "--wait", "1")] == [
-        bool(line.strip()) for line in TEXT.decode().splitlines()
-    ]
-    assert refused(trained, "--wait", "2", "--beam", "3", "--prefix", "x") == (
-        "--wait: is greedy search for one sentence in each line; leave out --beam, --prefix"
-    )
-    assert refused(trained, "--wait", "2", "--set", "search.markup=true") == (
-        "search.markup: cannot be had together with --wait; leave it at its default"
-    )
-
-
-def test_evaluate_scores_each_wait(trained: Path) -> None:
-    files = ("--source", "test.de", "--reference", "test.en", "--precision", "float32", "--beam", "1")
-    done = nmt("evaluate", "run", *files, "--wait", "1,3,50", "--json", folder=trained)
-    assert done.returncode == 0, done.stderr.decode()
-    tree = json.loads(done.stdout)
-    assert [each["wait"] for each in tree["wait"]] == [1, 3, 50]
-    assert tree["wait"][2]["bleu"] == tree["BLEU"]["value"]
-    sources = (trained / "test.de").read_text(encoding="utf-8").splitlines()
-    assert tree["wait"][2]["average_lagging"] == sum(len(line.split()) for line in sources) / len(sources)
-    translator = package.load(trained / "run", precision="float32")
-    for each in tree["wait"]:
-        k, begins = each["wait"], word_starts(translator.trained.tokenizers.target)
-        laggings = []
-        for line, translation in zip(sources, waiting(translator, k).translate(sources), strict=True):
-            x, y = len(line.split()), 1 + sum(begins[piece] for piece in translation.tokens[1:])
-            laggings.append(plain_lagging([min(k + t - 1, x) for t in range(1, y + 1)], x))
-        assert each["average_lagging"] == pytest.approx(sum(laggings) / len(laggings))
-    done = nmt("evaluate", "run", *files, "--wait", "1,50", folder=trained)
-    assert done.stdout.decode().splitlines()[-3:] == [
-        "wait  average lagging, words  BLEU",
-        f"   1  {tree['wait'][0]['average_lagging']:22.2f}  {tree['wait'][0]['bleu']:4.1f}",
-        f"  50  {tree['wait'][2]['average_lagging']:22.2f}  {tree['wait'][2]['bleu']:4.1f}",
-    ]
-    assert error(nmt("evaluate", "run", *files, "--wait", "3,1", folder=trained)) == (
-        "--wait 3,1: give rising whole numbers of at least 1, such as 5,10,20"
-    )
 
 
 def test_blank_lines_do_not_lag(trained: Path) -> None:

@@ -23,14 +23,10 @@ def found(terms: Glossary, text: str) -> list[tuple[str, str]]:
 
 def test_a_file_has_a_term_a_line(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
-    path.write_bytes(
-        "\ufeff# animals\r\nHund\tdog | hound|dog\r\n\n  \nRotes Kreuz\t Red Cross\nHund\thound|dog\nhund\tx".encode()
-    )
-    assert read_glossary(path).terms == (
-        Term("Hund", ("dog", "hound")),
-        Term("Rotes Kreuz", ("Red Cross",)),
-        Term("hund", ("x",)),
-    )
+    lines = "# animals\r\nHund\tdog | hound|dog\r\n\n  \nRotes Kreuz\t Red Cross\nHund\thound|dog\nhund\tx"
+    path.write_bytes(f"\ufeff{lines}".encode())
+    expected = Term("Hund", ("dog", "hound")), Term("Rotes Kreuz", ("Red Cross",)), Term("hund", ("x",))
+    assert read_glossary(path).terms == expected
 
 
 @pytest.mark.parametrize(
@@ -69,24 +65,31 @@ def test_a_glossary_without_terms_is_warned_about(tmp_path: Path, capsys: pytest
     assert "terms.tsv: has no terms" in capsys.readouterr().err
 
 
-def test_terms_occur_at_word_boundaries() -> None:
-    terms = glossary(Hund="dog", eau="water", Mail="mail", Dr="doctor")
-    assert found(terms, "Hunde, Hund! Schoßhund Hund.") == [("Hund", "Hund"), ("Hund", "Hund")]
-    assert found(terms, "l'eau, l’eau") == [("eau", "eau"), ("eau", "eau")]
-    assert found(terms, "E-Mail Mails Dr.") == [("Dr", "Dr")]
-    assert found(terms, "") == []
+BOUNDARIES = glossary(Hund="dog", eau="water", Mail="mail", Dr="doctor")
+LONGEST = glossary(
+    rotes="red", rotes_kreuz="red cross", kreuz="cross", das_rote="the red", rote_kreuz_hilft="x", hilft="helps"
+)
+CAPITALS = glossary(US="U.S.", us="uns", Bär="bear")
 
 
-def test_the_longest_term_from_the_left_counts() -> None:
-    terms = glossary(rotes_kreuz="red cross", kreuz="cross", das_rote="the red", rote_kreuz_hilft="x", hilft="helps")
-    assert found(terms, "rotes \u00a0Kreuz, Kreuz") == [("rotes kreuz", "rotes \u00a0Kreuz"), ("kreuz", "Kreuz")]
-    assert found(terms, "das rote Kreuz hilft") == [("das rote", "das rote"), ("kreuz", "Kreuz"), ("hilft", "hilft")]
-
-
-def test_a_term_with_a_capital_stands_for_itself_and_one_without_for_any_case() -> None:
-    terms = glossary(US="U.S.", us="uns", Bär="bear")
-    assert found(terms, "US us Us") == [("US", "US"), ("us", "us"), ("us", "Us")]
-    assert found(terms, "BÄR bär Bär Ba\u0308r") == [("Bär", "Bär"), ("Bär", "Ba\u0308r")]
+@pytest.mark.parametrize(
+    ("terms", "text", "expected"),
+    [
+        # at word boundaries
+        (BOUNDARIES, "Hunde, Hund! Schoßhund Hund.", ["Hund", "Hund"]),
+        (BOUNDARIES, "l'eau, l’eau", ["eau", "eau"]),
+        (BOUNDARIES, "E-Mail Mails Dr.", ["Dr"]),
+        (BOUNDARIES, "", []),
+        # the longest from the left
+        (LONGEST, "rotes \u00a0Kreuz, Kreuz", [("rotes kreuz", "rotes \u00a0Kreuz"), ("kreuz", "Kreuz")]),
+        (LONGEST, "das rote Kreuz hilft", ["das rote", ("kreuz", "Kreuz"), "hilft"]),
+        # a term with a capital stands for itself, and one without for any case
+        (CAPITALS, "US us Us", ["US", "us", ("us", "Us")]),
+        (CAPITALS, "BÄR bär Bär Ba\u0308r", ["Bär", ("Bär", "Ba\u0308r")]),
+    ],
+)
+def test_where_terms_occur(terms: Glossary, text: str, expected: list[str | tuple[str, str]]) -> None:
+    assert found(terms, text) == [(each, each) if isinstance(each, str) else each for each in expected]
 
 
 @pytest.mark.parametrize(

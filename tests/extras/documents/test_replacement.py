@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,24 +19,12 @@ GLOSSARY = Glossary(
 
 def aligned(source: str, target: str, weights: dict[tuple[str, str], float]) -> Alignment:
     """An alignment with weights of pairs of words; those of 0.3 and more are links."""
-    source_spans, target_spans = text_words(source), text_words(target)
-    source_words, target_words = (
-        [text[slice(*span)] for span in spans] for text, spans in ((source, source_spans), (target, target_spans))
-    )
-    weights_JI = np.array([[weights.get((i, j), 0.0) for i in source_words] for j in target_words])
+    spans = {text: tuple(text_words(text)) for text in (source, target)}
+    sources, targets = (tuple(text[slice(*span)] for span in spans[text]) for text in (source, target))
+    weights_JI = np.array([[weights.get((i, j), 0.0) for i in sources] for j in targets])
     links = tuple((i, j) for j, i in np.argwhere(weights_JI >= 0.3).tolist())
-    return Alignment(
-        tuple(source_words),
-        tuple(target_words),
-        links,
-        weights_JI.reshape(len(target_words), len(source_words)),
-        source_spans=tuple(source_spans),
-        target_spans=tuple(target_spans),
-    )
-
-
-def replaced(source: str, target: str, weights: dict[tuple[str, str], float]) -> str | None:
-    return with_terms(target, GLOSSARY.find(source), aligned(source, target, weights))
+    weights_JI = weights_JI.reshape(len(targets), len(sources))
+    return Alignment(sources, targets, links, weights_JI, source_spans=spans[source], target_spans=spans[target])
 
 
 @pytest.mark.parametrize(
@@ -56,14 +46,10 @@ def replaced(source: str, target: str, weights: dict[tuple[str, str], float]) ->
 def test_aligned_words_are_replaced(
     source: str, target: str, weights: dict[tuple[str, str], float], expected: str | None
 ) -> None:
-    assert replaced(source, target, weights) == expected
+    assert with_terms(target, GLOSSARY.find(source), aligned(source, target, weights)) == expected
 
 
 def test_of_several_occurrences_those_without_a_term_get_one() -> None:
     source, target = "Hund Katze Hund", "dog cat hounds"
-    spans = [text_words(source), text_words(target)]
-    alignment = Alignment(
-        ("Hund", "Katze", "Hund"), ("dog", "cat", "hounds"), ((0, 0), (1, 1), (2, 2)), np.eye(3),
-        source_spans=tuple(spans[0]), target_spans=tuple(spans[1]),
-    )  # fmt: skip
+    alignment = replace(aligned(source, target, {}), links=((0, 0), (1, 1), (2, 2)), weights_TS=np.eye(3))
     assert with_terms(target, GLOSSARY.find(source), alignment) == "hound kitten hounds"

@@ -3,32 +3,18 @@ says."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
-import nmt as package
-from nmt.core.errors import InputError
-from nmt.extras.documents import terminology
 from nmt.extras.documents.glossary import Glossary, Term, find_variants
-from nmt.extras.documents.terminology import with_glossary
+from nmt.extras.documents.terminology import GlossaryTerminology, with_glossary
 from tests.translator.test_segmentation import MARKED, loaded
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
-from tests.workflows.test_translate_options import records, refused, translated
+from tests.workflows.test_translate_options import records, translated
 
-TERMS = "Hund\tdog|hound\nkatze\tgreen cat\nzwei drei\ttwo\n"
 TEXT = b"ein Hund und eine Katze\n\nzwei drei Hund Hund\ndrei\nHunde\n"
-
-
-@pytest.fixture(scope="module")
-def folder(trained: Path) -> Path:
-    (trained / "terms.tsv").write_text(TERMS, encoding="utf-8")
-    return trained
 
 
 def holds(text: str, *terms: Sequence[str]) -> bool:
@@ -101,28 +87,16 @@ def test_what_the_vocabulary_cannot_spell_is_put_in_by_alignment(folder: Path) -
     assert "⁇" not in found[0].text
 
 
-def constrained_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of sentences of each constrained search."""
-    counts: list[int] = []
-    search = terminology.GlossaryTerminology._constrained
-
-    def counted(self, translator, sentences, occurrences):  # type: ignore[no-untyped-def]
-        counts.append(len(occurrences))
-        return search(self, translator, sentences, occurrences)
-
-    monkeypatch.setattr(terminology.GlossaryTerminology, "_constrained", counted)
-    return counts
-
-
 def test_a_translation_that_has_its_terms_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = loaded(folder)
     free = translator.translate(["Hund und Katze"])[0]
     word = next(each for each in free.text.strip(".").split() if each.isalpha())
-    counts = constrained_counts(monkeypatch)
+    constrained = Mock(return_value={})
+    monkeypatch.setattr(GlossaryTerminology, "_constrained", constrained)
     kept = with_glossary(translator, Glossary((Term("Hund", ("nothing", word)),))).translate(["Hund und Katze"])[0]
     assert kept.text == free.text
     assert kept.log_prob == pytest.approx(free.log_prob)
-    assert counts == [0]
+    assert [call.args[2] for call in constrained.call_args_list] == [{}]  # no sentence lacks a term
 
 
 def test_a_constrained_translation_that_costs_too_much_gives_way(folder: Path) -> None:
@@ -146,40 +120,3 @@ def test_a_sentence_does_not_depend_on_its_company(folder: Path) -> None:
     sources = ["zwei Hund", " ".join(["Hund Katze"] * 6), "Katze", "eins"]
     together = [each.text for each in translator.translate(sources)]
     assert together == [translator.translate(source).text for source in sources]
-
-
-def test_what_does_not_go_with_terms_is_refused(folder: Path) -> None:
-    for arguments, message in (
-        (["--engine", "ctranslate2"], "--glossary: --engine ctranslate2 has no constraints; use --engine nmt"),
-        (["--sample"], "--glossary: terms are searched for, not drawn; leave out --sample"),
-        (["--set", "search.no_repeat=2"], "search.no_repeat: cannot be had together with a glossary; leave it at"),
-        (["--set", "search.sampling={}"], "search.sampling: cannot be had together with a glossary"),
-        (["--wait", "3"], "--wait: is greedy search for one sentence in each line; leave out --glossary"),
-        (["--output", "terms.tsv"], "--output terms.tsv: is an input file of this command; write to another file"),
-    ):
-        assert refused(folder, "--glossary", "terms.tsv", *arguments).startswith(message)
-    (folder / "wrong.tsv").write_text("a\tb\n\nc\n")
-    assert refused(folder, "--glossary", "wrong.tsv").startswith("wrong.tsv:3: has no TAB")
-    with pytest.raises(InputError, match="--wait: cannot be had together with --glossary"):
-        package.load(folder / "run", wait=2, glossary=folder / "terms.tsv")
-    assert (folder / "terms.tsv").read_text() == TERMS
-    translator = loaded(folder)
-    with pytest.raises(InputError, match="--glossary: needs a search with constraints"):
-        with_glossary(replace(translator, engine=cast(Any, object())), Glossary(()))
-
-
-def test_evaluation_counts_the_terms(folder: Path) -> None:
-    (folder / "source").write_bytes(b"Hund\nHund Katze\nMaus\n")
-    (folder / "reference").write_bytes(b"dog\ndog green cat\nmouse\n")
-    (folder / "hypothesis").write_bytes(b"Hounds\ndog cat\ndog\n")
-    files = ["--source", "source", "--reference", "reference", "--glossary", "terms.tsv"]
-    done = nmt("evaluate", *files, "--hypothesis", "hypothesis", folder=folder)
-    assert done.stdout.decode().splitlines()[-1] == "terms 33.3 % (1 of 3)"
-    done = nmt("evaluate", "run", *files, "--json", "--precision", "float32", folder=folder)
-    assert json.loads(done.stdout)["terms"] == {"recall": 100.0, "found": 3, "total": 3}
-    for arguments, message in (
-        ([*files[2:], "--hypothesis", "hypothesis"], "--glossary finds its terms in the sources; give --source"),
-        ([*files, "run", "--wait", "1"], "--wait: cannot be had together with --glossary; leave one of them out"),
-        ([*files, "run", "--hypothesis", "hypothesis"], "--hypothesis scores a file without a model; leave out MODEL"),
-    ):
-        assert error(nmt("evaluate", *arguments, folder=folder)).startswith(message)
