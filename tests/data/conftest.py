@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import random
+from typing import TypeAlias
 
 import pytest
 
 from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
+
+Pairs: TypeAlias = list[tuple[str, str]]
+Tokenizers: TypeAlias = dict[str, TokenizerPair]
+"""Pairs of tokenizers by kind."""
 
 # Syllables, of which words are made up.
 GERMAN = ["der", "Hund", "Kat", "ze", "Häu", "ser", "läuft", "schlä", "ft", "groß", "nen", "grün", "ich", "ü", "straß"]
@@ -17,7 +22,7 @@ def _lexicon(syllables: list[str], draw: random.Random) -> list[str]:
     return ["".join(draw.choices(syllables, k=draw.randint(1, 3))) for _ in range(500)]
 
 
-def make_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
+def make_pairs(count: int, seed: int = 0) -> Pairs:
     """Different made-up pairs of 3 to 12 words, with "der" and "Hund" among the German ones."""
     draw = random.Random(seed)
     german, english = ["der", "Hund", *_lexicon(GERMAN, draw)], _lexicon(ENGLISH, draw)
@@ -31,12 +36,12 @@ def make_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def pairs() -> list[tuple[str, str]]:
+def pairs() -> Pairs:
     return make_pairs(400)
 
 
 @pytest.fixture(scope="session")
-def tokenizers(pairs: list[tuple[str, str]]) -> dict[str, TokenizerPair]:
+def tokenizers(pairs: Pairs) -> Tokenizers:
     """Tokenizers by kind; BPE has one per side, char does not normalise, `bytes` is unigram with byte_fallback."""
     configs = {
         "unigram": SubwordsConfig(kind="unigram", size=120),

@@ -22,7 +22,7 @@ from nmt.data.token_links import collate_linked
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import EOS
 from nmt.workflows.prepare import prepare
-from tests.data.conftest import make_pairs
+from tests.data.conftest import Pairs, make_pairs
 
 MAX_LENGTH = 40
 
@@ -33,7 +33,7 @@ def config_of(**data: Any) -> DataConfig:
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pairs]:
     """Two corpora to train on and one to validate on, by file: with blank lines on one side or both, equal pairs, a
     pair in another's corpus, copies, a pair too long, and one of an odd ratio."""
     folder = tmp_path_factory.mktemp("context")
@@ -52,9 +52,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
 
 
 @pytest.fixture(scope="module")
-def prepared(
-    corpora: dict[str, list[tuple[str, str]]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, PreparedData]:
+def prepared(corpora: dict[str, Pairs], tmp_path_factory: pytest.TempPathFactory) -> dict[int, PreparedData]:
     """The corpora prepared with 0, 1 and 3 previous sentences."""
     one, other, valid = corpora
     return {
@@ -67,7 +65,7 @@ def prepared(
     }
 
 
-def expected_context(tokenizer: Tokenizer, lines: list[tuple[str, str]], row: int, number: int) -> list[int]:
+def expected_context(tokenizer: Tokenizer, lines: Pairs, row: int, number: int) -> list[int]:
     """The tokens before a line, by a walk back from it."""
     end = tokenizer.pieces(range(tokenizer.size)).index("<break>")
     tokens: list[int] = []
@@ -81,7 +79,7 @@ def expected_context(tokenizer: Tokenizer, lines: list[tuple[str, str]], row: in
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_the_store_has_the_sentences_before_each_line(
-    number: int, prepared: dict[int, PreparedData], corpora: dict[str, list[tuple[str, str]]]
+    number: int, prepared: dict[int, PreparedData], corpora: dict[str, Pairs]
 ) -> None:
     made, plain = prepared[number], prepared[0]
     tokenizer = made.tokenizers.source
@@ -134,7 +132,7 @@ def test_batches_have_context_before_sources(prepared: dict[int, PreparedData]) 
 
 
 def test_links_and_drawn_subwords_go_with_context(
-    corpora: dict[str, list[tuple[str, str]]], tmp_path: Path, prepared: dict[int, PreparedData]
+    corpora: dict[str, Pairs], tmp_path: Path, prepared: dict[int, PreparedData]
 ) -> None:
     path = next(iter(corpora))
     lines = corpora[path]

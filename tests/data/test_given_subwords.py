@@ -11,25 +11,24 @@ import pytest
 from nmt.config.structure import dump, parse_document, validate
 from nmt.core.errors import InputError
 from nmt.data.config import DataConfig, SubwordsConfig
-from nmt.data.tokenizer import TokenizerPair, load_tokenizers
+from nmt.data.tokenizer import load_tokenizers
 from nmt.workflows.prepare import prepare
+from tests.data.conftest import Pairs, Tokenizers
 
 
-def corpus(folder: Path, pairs: list[tuple[str, str]]) -> dict[str, str]:
+def corpus(folder: Path, pairs: Pairs) -> dict[str, str]:
     path = folder / f"{len(pairs)}.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     return {"pairs": str(path)}
 
 
-def config_of(folder: Path, pairs: list[tuple[str, str]], **subwords: Any) -> DataConfig:
+def config_of(folder: Path, pairs: Pairs, **subwords: Any) -> DataConfig:
     tree = {"train": corpus(folder, pairs), "subwords": {name: str(each) for name, each in subwords.items()}}
     return DataConfig.model_validate_json(json.dumps(tree))
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_another_corpus_is_cut_by_the_vocabulary_that_is_given(
-    joint: bool, tmp_path: Path, pairs: list[tuple[str, str]]
-) -> None:
+def test_another_corpus_is_cut_by_the_vocabulary_that_is_given(joint: bool, tmp_path: Path, pairs: Pairs) -> None:
     learned = prepare(
         DataConfig.model_validate_json(
             json.dumps({"train": corpus(tmp_path, pairs), "subwords": {"size": 100, "joint": joint}})
@@ -48,9 +47,7 @@ def test_another_corpus_is_cut_by_the_vocabulary_that_is_given(
         assert made.train.target(index).tolist() == learned.tokenizers.target.encode(target)
 
 
-def test_it_is_the_bytes_that_count(
-    tmp_path: Path, pairs: list[tuple[str, str]], tokenizers: dict[str, TokenizerPair]
-) -> None:
+def test_it_is_the_bytes_that_count(tmp_path: Path, pairs: Pairs, tokenizers: Tokenizers) -> None:
     (tmp_path / "a.model").write_bytes(tokenizers["unigram"].source.model)
     (tmp_path / "b.model").write_bytes(tokenizers["unigram"].source.model)
     first = prepare(config_of(tmp_path, pairs, model=tmp_path / "a.model"), run=tmp_path / "run", seed=1)
@@ -63,7 +60,7 @@ def test_it_is_the_bytes_that_count(
     assert other.tokenizers.source == tokenizers["bytes"].source
 
 
-def test_what_cannot_be_taken_is_named(tmp_path: Path, tokenizers: dict[str, TokenizerPair]) -> None:
+def test_what_cannot_be_taken_is_named(tmp_path: Path, tokenizers: Tokenizers) -> None:
     def refused(path: Path, **options: Any) -> str:
         with pytest.raises(InputError) as error:
             load_tokenizers(path, SubwordsConfig(model=path, **options))
