@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import random
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
-from nmt.data.config import SubwordsConfig
+from nmt.data.config import DataConfig, SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 
@@ -33,6 +35,17 @@ def make_pairs(count: int, seed: int = 0) -> Pairs:
         target = " ".join(draw.choices(english, k=max(1, words + draw.randint(-1, 1)))) + "."
         pairs[source, target] = None
     return list(pairs)
+
+
+def write_pairs(path: Path, pairs: Pairs) -> str:
+    """Writes pairs as lines with a TAB; returns the path."""
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return str(path)
+
+
+def data_config(**data: Any) -> DataConfig:
+    """A configuration from what YAML would give, with small subwords."""
+    return DataConfig.model_validate_json(json.dumps({"subwords": {"kind": "bpe", "size": 100}, **data}, default=str))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig, collate, epoch_batches
 from nmt.data.config import DataConfig
@@ -22,14 +20,13 @@ from nmt.data.token_links import collate_linked
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import EOS
 from nmt.workflows.prepare import prepare
-from tests.data.conftest import Pairs, make_pairs
+from tests.data.conftest import Pairs, data_config, make_pairs, write_pairs
 
 MAX_LENGTH = 40
 
 
 def config_of(**data: Any) -> DataConfig:
-    tree = {"subwords": {"kind": "bpe", "size": 100}, "filters": {"max_length": MAX_LENGTH}, **data}
-    return validate(DataConfig, parse_document(json.dumps(tree), "c.yaml"))
+    return data_config(filters={"max_length": MAX_LENGTH}, **data)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pairs]:
     valid[7:7] = [("", "")]
     corpora = {str(folder / name): lines for name, lines in (("one", one), ("other", other), ("valid", valid))}
     for path, lines in corpora.items():
-        Path(path).write_text("".join(f"{source}\t{target}\n" for source, target in lines), encoding="utf-8")
+        write_pairs(Path(path), lines)
     return corpora
 
 
@@ -172,14 +169,6 @@ def test_a_damaged_context_is_found(prepared: dict[int, PreparedData], tmp_path:
     (tmp_path / "context.offsets.bin").unlink()
     with pytest.raises(InputError):
         Store.open(tmp_path)
-
-
-def test_another_number_of_sentences_is_prepared_again(corpora: dict[str, Any], tmp_path: Path) -> None:
-    train = {"pairs": list(corpora)[1]}
-    assert not prepare(config_of(train=train), run=tmp_path, seed=1).reused
-    assert prepare(config_of(train=train, context=0), run=tmp_path, seed=1).reused
-    assert not prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
-    assert prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
 
 
 def test_a_document_in_parts_is_that_of_the_whole() -> None:

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from tests.data.conftest import Pairs, Tokenizers
@@ -201,3 +202,28 @@ def test_foreign_special_ids_are_refused(pairs: Pairs, tmp_path: Path) -> None:
     sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=80, minloglevel=2)
     with pytest.raises(InputError, match=r"special ids are \(-1, 0, 1, 2\), not \(0, 1, 2, 3\)"):
         Tokenizer.load(tmp_path / "foreign.model")
+
+
+def test_a_vocabulary_that_cannot_be_taken_is_named(tmp_path: Path, tokenizers: Tokenizers) -> None:
+    def refused(path: Path, **options: Any) -> str:
+        with pytest.raises(InputError) as error:
+            load_tokenizers(path, SubwordsConfig(model=path, **options))
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    two, word = tmp_path / "two", tmp_path / "word.model"
+    two.mkdir()
+    tokenizers["bpe"].save(two)
+    word.write_bytes(tokenizers["word"].source.model)
+    (tmp_path / "broken.model").write_bytes(b"broken")
+    assert refused(tmp_path / "gone") == f"data.subwords.model: {tmp_path}/gone: no such file"
+    assert refused(tmp_path) == f"data.subwords.model: {tmp_path}/subwords.model: no such file"
+    assert "broken.model: not a SentencePiece model, or damaged" in refused(tmp_path / "broken.model")
+    assert refused(two) == f"data.subwords.model: {two}: has a vocabulary for each side; set data.subwords.joint: false"
+    assert refused(word, joint=False) == (
+        f"data.subwords.model: {word}: has one vocabulary; set data.subwords.joint: true"
+    )
+    assert refused(word, sampling=0.1) == (
+        f"data.subwords.sampling: {word} has one segmentation of a text only; leave sampling out"
+    )
+    assert load_tokenizers(two, SubwordsConfig(model=two, joint=False, sampling=0.1)).source.samples
