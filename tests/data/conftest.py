@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
-from nmt.data.config import SubwordsConfig
+from nmt.data.config import DataConfig, SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
+
+Pairs: TypeAlias = list[tuple[str, str]]
+Tokenizers: TypeAlias = dict[str, TokenizerPair]
+"""Pairs of tokenizers by kind."""
 
 # Syllables, of which words are made up.
 GERMAN = ["der", "Hund", "Kat", "ze", "Häu", "ser", "läuft", "schlä", "ft", "groß", "nen", "grün", "ich", "ü", "straß"]
@@ -17,7 +24,7 @@ def _lexicon(syllables: list[str], draw: random.Random) -> list[str]:
     return ["".join(draw.choices(syllables, k=draw.randint(1, 3))) for _ in range(500)]
 
 
-def make_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
+def make_pairs(count: int, seed: int = 0) -> Pairs:
     """Different made-up pairs of 3 to 12 words, with "der" and "Hund" among the German ones."""
     draw = random.Random(seed)
     german, english = ["der", "Hund", *_lexicon(GERMAN, draw)], _lexicon(ENGLISH, draw)
@@ -30,13 +37,24 @@ def make_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     return list(pairs)
 
 
+def write_pairs(path: Path, pairs: Pairs) -> str:
+    """Writes pairs as lines with a TAB; returns the path."""
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return str(path)
+
+
+def data_config(**data: Any) -> DataConfig:
+    """A configuration from what YAML would give, with small subwords."""
+    return DataConfig.model_validate_json(json.dumps({"subwords": {"kind": "bpe", "size": 100}, **data}, default=str))
+
+
 @pytest.fixture(scope="session")
-def pairs() -> list[tuple[str, str]]:
+def pairs() -> Pairs:
     return make_pairs(400)
 
 
 @pytest.fixture(scope="session")
-def tokenizers(pairs: list[tuple[str, str]]) -> dict[str, TokenizerPair]:
+def tokenizers(pairs: Pairs) -> Tokenizers:
     """Tokenizers by kind; BPE has one per side, char does not normalise, `bytes` is unigram with byte_fallback."""
     configs = {
         "unigram": SubwordsConfig(kind="unigram", size=120),

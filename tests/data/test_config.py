@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from nmt.config.structure import dump, parse_document, validate
+from nmt.core.errors import InputError
 from nmt.data.config import DataConfig, SubwordsConfig
 
 
@@ -84,3 +86,15 @@ def test_every_field_is_described() -> None:
 def test_torch_is_not_imported() -> None:
     code = "import sys, nmt.data.batching, nmt.workflows.prepare; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("option", ["kind: bpe", "size: 100", "normalization: nfkc", "byte_fallback: true"])
+def test_keys_beside_a_subword_model_are_refused(option: str) -> None:
+    with pytest.raises(InputError) as error:
+        validate(SubwordsConfig, parse_document(f"model: runs/x\n{option}", "c.yaml"))
+    assert str(error.value) == f"c.yaml:1: {option.split(':')[0]} is that of the model that is given; leave it out"
+
+
+def test_a_subword_model_that_a_run_writes_can_be_read() -> None:
+    given = SubwordsConfig(model=Path("runs/x"), sampling=0.1)
+    assert validate(SubwordsConfig, parse_document(dump(given), "config.yaml")) == given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig, collate, epoch_batches
 from nmt.data.config import DataConfig
@@ -22,18 +20,17 @@ from nmt.data.token_links import collate_linked
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import EOS
 from nmt.workflows.prepare import prepare
-from tests.data.conftest import make_pairs
+from tests.data.conftest import Pairs, data_config, make_pairs, write_pairs
 
 MAX_LENGTH = 40
 
 
 def config_of(**data: Any) -> DataConfig:
-    tree = {"subwords": {"kind": "bpe", "size": 100}, "filters": {"max_length": MAX_LENGTH}, **data}
-    return validate(DataConfig, parse_document(json.dumps(tree), "c.yaml"))
+    return data_config(filters={"max_length": MAX_LENGTH}, **data)
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pairs]:
     """Two corpora to train on and one to validate on, by file: with blank lines on one side or both, equal pairs, a
     pair in another's corpus, copies, a pair too long, and one of an odd ratio."""
     folder = tmp_path_factory.mktemp("context")
@@ -47,14 +44,12 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
     valid[7:7] = [("", "")]
     corpora = {str(folder / name): lines for name, lines in (("one", one), ("other", other), ("valid", valid))}
     for path, lines in corpora.items():
-        Path(path).write_text("".join(f"{source}\t{target}\n" for source, target in lines), encoding="utf-8")
+        write_pairs(Path(path), lines)
     return corpora
 
 
 @pytest.fixture(scope="module")
-def prepared(
-    corpora: dict[str, list[tuple[str, str]]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, PreparedData]:
+def prepared(corpora: dict[str, Pairs], tmp_path_factory: pytest.TempPathFactory) -> dict[int, PreparedData]:
     """The corpora prepared with 0, 1 and 3 previous sentences."""
     one, other, valid = corpora
     return {
@@ -67,7 +62,7 @@ def prepared(
     }
 
 
-def expected_context(tokenizer: Tokenizer, lines: list[tuple[str, str]], row: int, number: int) -> list[int]:
+def expected_context(tokenizer: Tokenizer, lines: Pairs, row: int, number: int) -> list[int]:
     """The tokens before a line, by a walk back from it."""
     end = tokenizer.pieces(range(tokenizer.size)).index("<break>")
     tokens: list[int] = []
@@ -81,7 +76,7 @@ def expected_context(tokenizer: Tokenizer, lines: list[tuple[str, str]], row: in
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_the_store_has_the_sentences_before_each_line(
-    number: int, prepared: dict[int, PreparedData], corpora: dict[str, list[tuple[str, str]]]
+    number: int, prepared: dict[int, PreparedData], corpora: dict[str, Pairs]
 ) -> None:
     made, plain = prepared[number], prepared[0]
     tokenizer = made.tokenizers.source
@@ -134,7 +129,7 @@ def test_batches_have_context_before_sources(prepared: dict[int, PreparedData]) 
 
 
 def test_links_and_drawn_subwords_go_with_context(
-    corpora: dict[str, list[tuple[str, str]]], tmp_path: Path, prepared: dict[int, PreparedData]
+    corpora: dict[str, Pairs], tmp_path: Path, prepared: dict[int, PreparedData]
 ) -> None:
     path = next(iter(corpora))
     lines = corpora[path]
@@ -174,14 +169,6 @@ def test_a_damaged_context_is_found(prepared: dict[int, PreparedData], tmp_path:
     (tmp_path / "context.offsets.bin").unlink()
     with pytest.raises(InputError):
         Store.open(tmp_path)
-
-
-def test_another_number_of_sentences_is_prepared_again(corpora: dict[str, Any], tmp_path: Path) -> None:
-    train = {"pairs": list(corpora)[1]}
-    assert not prepare(config_of(train=train), run=tmp_path, seed=1).reused
-    assert prepare(config_of(train=train, context=0), run=tmp_path, seed=1).reused
-    assert not prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
-    assert prepare(config_of(train=train, context=2), run=tmp_path, seed=1).reused
 
 
 def test_a_document_in_parts_is_that_of_the_whole() -> None:

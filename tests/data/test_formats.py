@@ -19,6 +19,7 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
+from tests.data.conftest import Pairs
 
 PAIRS = [
     ("Der Hund schläft.", "The dog sleeps."),
@@ -32,7 +33,7 @@ LINES = [tuple(side.replace("\n", " ").replace("\t", " ") for side in pair) for 
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
-def read(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
+def read(path: Path, languages: tuple[str, str] | None = None) -> Pairs:
     blocks = list(read_blocks(CorpusConfig(pairs=path, languages=languages), size=7))
     rows = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     faulty = {block.first_line - 1 + index for block in blocks for index in block.faulty}
@@ -54,7 +55,7 @@ def table(rows: list[tuple[str, ...]], delimiter: str) -> str:
 
 @pytest.mark.parametrize("delimiter", [";", ","])
 @pytest.mark.parametrize("header", [[], [("source", "target")]])
-def test_csv_of_excel(tmp_path: Path, delimiter: str, header: list[tuple[str, str]]) -> None:
+def test_csv_of_excel(tmp_path: Path, delimiter: str, header: Pairs) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text(table([*header, *PAIRS], delimiter), encoding="utf-8-sig", newline="")
     assert read(path) == LINES
@@ -119,7 +120,7 @@ def test_json_lines(tmp_path: Path, form: object) -> None:
     assert read(path) == LINES
 
 
-def tmx(pairs: list[tuple[str, str]], tags: tuple[str, str] = ("de-DE", "en-US"), attribute: str = "xml:lang") -> bytes:
+def tmx(pairs: Pairs, tags: tuple[str, str] = ("de-DE", "en-US"), attribute: str = "xml:lang") -> bytes:
     root = ET.Element("tmx", version="1.4")
     ET.SubElement(root, "header", srclang=tags[0])
     body = ET.SubElement(root, "body")

@@ -20,7 +20,7 @@ from nmt.data.token_links import collate_linked
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.vocabulary import EOS
 from nmt.workflows.prepare import prepare
-from tests.data.conftest import make_pairs
+from tests.data.conftest import data_config, make_pairs, write_pairs
 
 DE_EN = "{pairs: a, languages: [de, en]}"
 
@@ -62,25 +62,14 @@ def test_language_names_may_have_a_region_or_a_script_and_no_is_norwegian() -> N
     assert config.valid_corpora == ()
 
 
-def config_of(**data: Any) -> DataConfig:
-    tree = {"subwords": {"kind": "bpe", "size": 100}, **data}
-    return validate(DataConfig, parse_document(json.dumps(tree), "c.yaml"))
-
-
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Corpora of 120, 40 and 10 pairs; the same texts in both directions, the first with links."""
     folder = tmp_path_factory.mktemp("languages")
     pairs = make_pairs(130)
-    lines = {
-        "de-en": [f"{source}\t{target}\n" for source, target in pairs[:120]],
-        "en-de": [f"{target}\t{source}\n" for source, target in pairs[:40]],
-        "valid": [f"{source}\t{target}\n" for source, target in pairs[120:]],
-    }
-    for name, texts in lines.items():
-        (folder / name).write_text("".join(texts), encoding="utf-8")
+    parts = {"de-en": pairs[:120], "en-de": [(target, source) for source, target in pairs[:40]], "valid": pairs[120:]}
+    files = {name: write_pairs(folder / name, part) for name, part in parts.items()}
     (folder / "links").write_text("0-0 1-1\n" * 120)
-    files = {name: str(folder / name) for name in lines}
     return {
         "de-en": {"pairs": files["de-en"], "languages": ["de", "en"], "links": str(folder / "links")},
         "en-de": {"pairs": files["en-de"], "languages": ["en", "de"], "weight": 2.0},
@@ -90,7 +79,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def prepared(trees: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    config = config_of(train=[trees["de-en"], trees["en-de"]], valid=trees["valid"])
+    config = data_config(train=[trees["de-en"], trees["en-de"]], valid=trees["valid"])
     return prepare(config, run=tmp_path_factory.mktemp("prepared"), seed=1)
 
 
@@ -111,13 +100,13 @@ def test_a_given_vocabulary_gets_the_tokens_that_it_lacks(
     prepared: PreparedData, trees: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     into_cs = {**trees["en-de"], "languages": ["en", "cs"]}
-    config = config_of(train=[trees["de-en"], into_cs], subwords={"model": str(prepared.folder)})
+    config = data_config(train=[trees["de-en"], into_cs], subwords={"model": str(prepared.folder)})
     made = prepare(config, run=tmp_path, seed=1)
     old, new = prepared.tokenizers.source, made.tokenizers.source
     assert new.model.startswith(old.model)
     assert new.languages == {**old.languages, "cs": old.size}
     # a run goes on with its own copy
-    resumed = config_of(train=[trees["de-en"], into_cs], subwords={"model": str(made.folder)})
+    resumed = data_config(train=[trees["de-en"], into_cs], subwords={"model": str(made.folder)})
     assert prepare(resumed, run=tmp_path, seed=1).reused
 
 
@@ -132,7 +121,7 @@ def test_a_piece_of_text_that_looks_like_a_token_is_refused(prepared: PreparedDa
 
 def test_separate_vocabularies_have_the_tokens_on_the_source_side(trees: dict[str, Any], tmp_path: Path) -> None:
     subwords = {"kind": "bpe", "size": 100, "joint": False}
-    made = prepare(config_of(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
+    made = prepare(data_config(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
     pair = TokenizerPair.load(made.folder)
     assert (set(pair.source.languages), set(pair.target.languages)) == ({"de", "en"}, set())
 
@@ -144,7 +133,7 @@ def test_the_token_stands_once_and_first_in_every_source(
     data, sampling = prepared, None
     if sampled:
         subwords = {"kind": "bpe", "size": 100, "sampling": 0.3}
-        data = prepare(config_of(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
+        data = prepare(data_config(train=[trees["de-en"], trees["en-de"]], subwords=subwords), run=tmp_path, seed=1)
         sampling = SubwordSampling(data.tokenizers, 0.3, seed=1, epoch=0)
     store, languages = data.train, data.tokenizers.source.languages
     tokens = list(languages.values())
@@ -186,7 +175,7 @@ def test_links_between_words_find_the_tokens_behind_the_prefix(prepared: Prepare
 
 def test_a_temperature_makes_shares_by_the_formula(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     """n_d^(1/T) over their sum, of 120 pairs once and 40 pairs twice: an epoch keeps its 200 pairs."""
-    config = config_of(train=[trees["de-en"], trees["en-de"]], temperature=4.0)
+    config = data_config(train=[trees["de-en"], trees["en-de"]], temperature=4.0)
     made = prepare(config, run=tmp_path, seed=1)
     power = [120**0.25, 80**0.25]
     shares = [each / sum(power) for each in power]
@@ -201,7 +190,7 @@ def test_a_held_out_pair_is_held_out_in_the_other_direction_too(trees: dict[str,
     test = {"pairs": trees["de-en"]["pairs"], "languages": ["de", "en"]}
     (tmp_path / "more").write_text("der Hund\tthe dog\nthe cat\tdie Katze\n")
     more = {"pairs": str(tmp_path / "more"), "languages": ["en", "de"]}
-    made = prepare(config_of(train=[trees["en-de"], more, {**more, "languages": ["de", "en"]}], test=test,
+    made = prepare(data_config(train=[trees["en-de"], more, {**more, "languages": ["de", "en"]}], test=test,
                              subwords={"kind": "char"}), run=tmp_path / "held", seed=1)  # fmt: skip
     assert [corpus.kept for corpus in made.report.corpora] == [0, 2, 2]
 
@@ -210,7 +199,7 @@ def test_several_validation_corpora_are_one_store_with_their_lines(
     trees: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     turned = {"pairs": trees["en-de"]["pairs"], "languages": ["en", "de"]}
-    config = config_of(train=[trees["de-en"], trees["en-de"]], valid=[trees["valid"], turned],
+    config = data_config(train=[trees["de-en"], trees["en-de"]], valid=[trees["valid"], turned],
                        filters={"held_out": "none"})  # fmt: skip
     made = prepare(config, run=tmp_path, seed=1)
     assert made.valid is not None
@@ -223,7 +212,7 @@ def test_several_validation_corpora_are_one_store_with_their_lines(
 
 
 def test_without_languages_nothing_is_written_that_was_not(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    made = prepare(config_of(train={"pairs": trees["de-en"]["pairs"]}), run=tmp_path, seed=1)
+    made = prepare(data_config(train={"pairs": trees["de-en"]["pairs"]}), run=tmp_path, seed=1)
     (corpus,) = json.loads((made.folder / "train" / "store.json").read_bytes())["corpora"]
     assert set(corpus) == {"name", "weight"}
     assert made.tokenizers.source.languages == {}

@@ -4,7 +4,7 @@ import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import sentencepiece
@@ -15,6 +15,10 @@ from nmt.data import sampling
 from nmt.data.sampling import BpeSampler, SegmentationSampler, UnigramSampler, make_sampler
 from nmt.data.subword_model import ModelKind, Piece, PieceType, SubwordModel, read_model
 from nmt.data.vocabulary import UNK
+from tests.data.conftest import Pairs
+
+Processors: TypeAlias = dict[tuple[str, str], sentencepiece.SentencePieceProcessor]
+"""Processors by kind and option."""
 
 DRAWS = 3000
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -46,7 +50,7 @@ def learn(texts: list[str], kind: str, **options: Any) -> sentencepiece.Sentence
 
 
 @pytest.fixture(scope="module")
-def processors(pairs: list[tuple[str, str]]) -> dict[tuple[str, str], sentencepiece.SentencePieceProcessor]:
+def processors(pairs: Pairs) -> Processors:
     """Processors by kind and option, learned with SentencePiece alone."""
     texts = [source for source, _ in pairs]
     return {(kind, name): learn(texts, kind, **OPTIONS[name]) for kind in ("unigram", "bpe") for name in OPTIONS}
@@ -121,9 +125,7 @@ def spelled(symbols: tuple[str, ...], processor: sentencepiece.SentencePieceProc
 
 @pytest.mark.parametrize("name", ["plain", "bytes", "rare characters", "across words", "mark behind"])
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_unigram_is_drawn_from_all_segmentations(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, alpha: float
-) -> None:
+def test_unigram_is_drawn_from_all_segmentations(processors: Processors, name: str, alpha: float) -> None:
     processor = processors["unigram", name]
     sampler, scores = sampler_of(processor), scores_of(processor)
     for text in ("Hund ΩΨ läuft", "schläftΩHunden"):
@@ -140,9 +142,7 @@ def test_unigram_is_drawn_from_all_segmentations(
 
 @pytest.mark.parametrize("name", ["plain", "bytes", "rare characters", "across words", "mark behind"])
 @pytest.mark.parametrize("dropout", [0.1, 0.7])
-def test_bpe_dropout_is_drawn_as_the_paper_says(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, dropout: float
-) -> None:
+def test_bpe_dropout_is_drawn_as_the_paper_says(processors: Processors, name: str, dropout: float) -> None:
     processor = processors["bpe", name]
     sampler, scores = sampler_of(processor), scores_of(processor)
     normalized = processor.normalize("Hund ΩΨläuft")
@@ -168,7 +168,7 @@ def test_bpe_dropout_is_drawn_as_the_paper_says(
 @settings(max_examples=30, deadline=None)
 @given(text=NASTY)
 def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
+    processors: Processors, name: str, text: str
 ) -> None:
     processor = processors["bpe", name]
     normalized = processor.normalize(text)
@@ -182,9 +182,7 @@ def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
 @pytest.mark.parametrize("name", OPTIONS)
 @settings(max_examples=30, deadline=None)
 @given(text=NASTY)
-def test_without_dropout_pieces_stand_for_what_sentencepiece_says(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
-) -> None:
+def test_without_dropout_pieces_stand_for_what_sentencepiece_says(processors: Processors, name: str, text: str) -> None:
     processor = processors["bpe", name]
     normalized, offsets = processor.normalize(text, with_offsets=True)
     ids, spans = sampler_of(processor).sample_spans(normalized, strength=0.0, seed=1)
@@ -198,7 +196,7 @@ def test_without_dropout_pieces_stand_for_what_sentencepiece_says(
 @settings(max_examples=20, deadline=None)
 @given(text=NASTY, seed=st.integers(0, 100))
 def test_spans_are_of_the_same_draw_and_side_by_side(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], kind: str, name: str, text: str, seed: int
+    processors: Processors, kind: str, name: str, text: str, seed: int
 ) -> None:
     processor = processors[kind, name]
     normalized = processor.normalize(text)
@@ -214,9 +212,7 @@ def test_spans_are_of_the_same_draw_and_side_by_side(
 @pytest.mark.parametrize("name", OPTIONS)
 @settings(max_examples=30, deadline=None)
 @given(text=NASTY)
-def test_a_large_alpha_leaves_the_best_segmentation(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor], name: str, text: str
-) -> None:
+def test_a_large_alpha_leaves_the_best_segmentation(processors: Processors, name: str, text: str) -> None:
     processor = processors["unigram", name]
     drawn = sampler_of(processor).sample(processor.normalize(text), strength=1e7, seed=1)
     best = processor.encode(text)
@@ -228,10 +224,7 @@ def test_a_large_alpha_leaves_the_best_segmentation(
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_ordinary_sentences_are_segmented_as_sentencepiece_does(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor],
-    pairs: list[tuple[str, str]],
-    kind: str,
-    name: str,
+    processors: Processors, pairs: Pairs, kind: str, name: str
 ) -> None:
     processor = processors[kind, name]
     sampler = sampler_of(processor)
@@ -242,10 +235,7 @@ def test_ordinary_sentences_are_segmented_as_sentencepiece_does(
 
 @pytest.mark.parametrize("strength", [0.0, 0.4])
 def test_long_words_are_drawn_like_cached_ones(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor],
-    pairs: list[tuple[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    strength: float,
+    processors: Processors, pairs: Pairs, monkeypatch: pytest.MonkeyPatch, strength: float
 ) -> None:
     processor = processors["unigram", "plain"]
     normalized = [processor.normalize(source.replace(" ", "")) for source, _ in pairs[:40]]
@@ -261,9 +251,7 @@ def test_long_words_are_drawn_like_cached_ones(
     assert cached[:40] == cached[40:]
 
 
-def test_thousands_of_characters_without_white_space(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor],
-) -> None:
+def test_thousands_of_characters_without_white_space(processors: Processors) -> None:
     text = "HundläuftΩ" * 1000
     for kind in ("unigram", "bpe"):
         processor = processors[kind, "plain"]
@@ -303,9 +291,7 @@ def test_draws_are_the_same_on_every_platform() -> None:
     assert drawn == [["86645875", "86456875", "86456875"], ["94478984", "94478968", "978478984"]]
 
 
-def test_user_defined_pieces_are_known_as_such(
-    processors: dict[tuple[str, str], sentencepiece.SentencePieceProcessor],
-) -> None:
+def test_user_defined_pieces_are_known_as_such(processors: Processors) -> None:
     for kind in ("unigram", "bpe"):
         model = read_model(processors[kind, "user-defined"].serialized_model_proto())
         found = {piece.text for piece in model.pieces if piece.type == PieceType.USER_DEFINED}

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
+from tests.data.conftest import Pairs, Tokenizers
 
 KINDS = ["unigram", "bpe", "char", "word", "bytes"]
 # White space of all kinds, the separator mark, half characters, what normalisation deletes, adds, joins and splits.
@@ -37,9 +39,7 @@ NASTY = st.text(
 @example(text="\u2581")
 @example(text=" \u200b ﷺ ")
 @example(text="x\u200by \ud800 z")
-def test_any_text_can_be_encoded_and_every_piece_has_a_word(
-    tokenizers: dict[str, TokenizerPair], kind: str, text: str
-) -> None:
+def test_any_text_can_be_encoded_and_every_piece_has_a_word(tokenizers: Tokenizers, kind: str, text: str) -> None:
     tokenizer = tokenizers[kind].source
     ids = tokenizer.encode(text)
     assert all(0 <= token < tokenizer.size and token not in (PAD, BOS, EOS) for token in ids)
@@ -57,9 +57,7 @@ def test_any_text_can_be_encoded_and_every_piece_has_a_word(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_words_of_plain_text_are_where_the_separator_marks_say(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
-) -> None:
+def test_words_of_plain_text_are_where_the_separator_marks_say(tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
     tokenizer = tokenizers[kind].source
     for text, _ in pairs[:50]:
         encoded = tokenizer.encode_words(text.replace(" ", "  \t"))
@@ -71,15 +69,13 @@ def test_words_of_plain_text_are_where_the_separator_marks_say(
 
 
 @pytest.mark.parametrize("kind", ["unigram", "char", "word", "bytes"])
-def test_known_text_survives_a_round_trip(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
-) -> None:
+def test_known_text_survives_a_round_trip(tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
     for source, target in pairs:
         assert tokenizers[kind].source.detokenize(tokenizers[kind].source.encode(source)) == source
         assert tokenizers[kind].target.detokenize(tokenizers[kind].target.encode(target)) == target
 
 
-def test_byte_fallback_spells_everything_on_one_line(tokenizers: dict[str, TokenizerPair]) -> None:
+def test_byte_fallback_spells_everything_on_one_line(tokenizers: Tokenizers) -> None:
     tokenizer = tokenizers["bytes"].source
     assert tokenizer.detokenize(tokenizer.encode("Ω 한국 👩‍🚀 \0!")) == "Ω 한국 👩‍🚀 !"
     assert UNK not in tokenizer.encode("Ω 한국")
@@ -98,35 +94,33 @@ def test_byte_fallback_spells_everything_on_one_line(tokenizers: dict[str, Token
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_many_are_decoded_as_one_by_one(tokenizers: dict[str, TokenizerPair], kind: str, data: st.DataObject) -> None:
+def test_many_are_decoded_as_one_by_one(tokenizers: Tokenizers, kind: str, data: st.DataObject) -> None:
     tokenizer = tokenizers[kind].source
     ids = st.lists(st.integers(0, tokenizer.size - 1), max_size=8)
     sentences = data.draw(st.lists(ids, max_size=5))
     assert tokenizer.detokenize_batch(sentences) == [tokenizer.detokenize(each) for each in sentences]
 
 
-def test_unknown_text_is_a_mark_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
+def test_unknown_text_is_a_mark_of_its_own(tokenizers: Tokenizers) -> None:
     assert tokenizers["word"].source.detokenize(tokenizers["word"].source.encode("der Xy Zw Hund")) == "der ⁇ ⁇ Hund"
     assert (
         tokenizers["unigram"].source.detokenize([PAD, BOS, *tokenizers["unigram"].source.encode("der"), EOS]) == "der"
     )
 
 
-def test_every_unknown_word_is_a_token_of_its_own(tokenizers: dict[str, TokenizerPair]) -> None:
+def test_every_unknown_word_is_a_token_of_its_own(tokenizers: Tokenizers) -> None:
     encoded = tokenizers["word"].source.encode_words("der Xy Zw Hund")
     assert [token == UNK for token in encoded.ids] == [False, True, True, False]
     assert encoded.word_of_piece == (0, 1, 2, 3)
 
 
-def test_text_that_looks_like_special_pieces_is_text(tokenizers: dict[str, TokenizerPair]) -> None:
+def test_text_that_looks_like_special_pieces_is_text(tokenizers: Tokenizers) -> None:
     for kind in KINDS:
         assert not {PAD, BOS, EOS} & set(tokenizers[kind].source.encode("<s> </s> <pad> <unk>"))
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_sampling_is_a_function_of_its_arguments(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
-) -> None:
+def test_sampling_is_a_function_of_its_arguments(tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
     tokenizer = tokenizers[kind].source
     texts = [source for source, _ in pairs[:40]]
 
@@ -145,9 +139,7 @@ def test_sampling_is_a_function_of_its_arguments(
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_sampling_is_the_same_in_every_process(
-    tmp_path: Path, tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
-) -> None:
+def test_sampling_is_the_same_in_every_process(tmp_path: Path, tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
     tokenizer = tokenizers[kind].source
     (tmp_path / "subwords.model").write_bytes(tokenizer.model)
     code = (
@@ -170,16 +162,14 @@ def test_sampling_is_the_same_in_every_process(
 
 
 @pytest.mark.parametrize("kind", ["char", "word"])
-def test_characters_and_words_have_one_segmentation(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
-) -> None:
+def test_characters_and_words_have_one_segmentation(tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
     tokenizer = tokenizers[kind].source
     for text in (*(source for source, _ in pairs[:20]), "Ω Xy \0Zw"):
         assert tokenizer.sample(text, alpha=0.2, seed=7) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_save_and_load(tmp_path: Path, pairs: list[tuple[str, str]], joint: bool) -> None:
+def test_save_and_load(tmp_path: Path, pairs: Pairs, joint: bool) -> None:
     (tmp_path / "subwords.model").write_bytes(b"left from before")
     (tmp_path / "subwords.source.model").write_bytes(b"left from before")
     made = train_tokenizers(pairs, SubwordsConfig(size=100, joint=joint))
@@ -193,7 +183,7 @@ def test_save_and_load(tmp_path: Path, pairs: list[tuple[str, str]], joint: bool
     assert (loaded.source == loaded.target) == joint
 
 
-def test_unusable_model_files(tmp_path: Path, tokenizers: dict[str, TokenizerPair]) -> None:
+def test_unusable_model_files(tmp_path: Path, tokenizers: Tokenizers) -> None:
     model = tmp_path / "subwords.model"
     with pytest.raises(InputError, match=r"subwords\.model: no such file"):
         TokenizerPair.load(tmp_path)
@@ -203,7 +193,7 @@ def test_unusable_model_files(tmp_path: Path, tokenizers: dict[str, TokenizerPai
             Tokenizer.load(model)
 
 
-def test_foreign_special_ids_are_refused(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_foreign_special_ids_are_refused(pairs: Pairs, tmp_path: Path) -> None:
     import sentencepiece
 
     text = tmp_path / "text"
@@ -212,3 +202,28 @@ def test_foreign_special_ids_are_refused(pairs: list[tuple[str, str]], tmp_path:
     sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=80, minloglevel=2)
     with pytest.raises(InputError, match=r"special ids are \(-1, 0, 1, 2\), not \(0, 1, 2, 3\)"):
         Tokenizer.load(tmp_path / "foreign.model")
+
+
+def test_a_vocabulary_that_cannot_be_taken_is_named(tmp_path: Path, tokenizers: Tokenizers) -> None:
+    def refused(path: Path, **options: Any) -> str:
+        with pytest.raises(InputError) as error:
+            load_tokenizers(path, SubwordsConfig(model=path, **options))
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    two, word = tmp_path / "two", tmp_path / "word.model"
+    two.mkdir()
+    tokenizers["bpe"].save(two)
+    word.write_bytes(tokenizers["word"].source.model)
+    (tmp_path / "broken.model").write_bytes(b"broken")
+    assert refused(tmp_path / "gone") == f"data.subwords.model: {tmp_path}/gone: no such file"
+    assert refused(tmp_path) == f"data.subwords.model: {tmp_path}/subwords.model: no such file"
+    assert "broken.model: not a SentencePiece model, or damaged" in refused(tmp_path / "broken.model")
+    assert refused(two) == f"data.subwords.model: {two}: has a vocabulary for each side; set data.subwords.joint: false"
+    assert refused(word, joint=False) == (
+        f"data.subwords.model: {word}: has one vocabulary; set data.subwords.joint: true"
+    )
+    assert refused(word, sampling=0.1) == (
+        f"data.subwords.sampling: {word} has one segmentation of a text only; leave sampling out"
+    )
+    assert load_tokenizers(two, SubwordsConfig(model=two, joint=False, sampling=0.1)).source.samples

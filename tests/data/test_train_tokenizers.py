@@ -14,6 +14,7 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import EOS, UNK
+from tests.data.conftest import Pairs
 
 
 def test_training_is_deterministic_across_processes(tmp_path: Path, tokenizers: dict[str, TokenizerPair]) -> None:
@@ -29,7 +30,7 @@ def test_training_is_deterministic_across_processes(tmp_path: Path, tokenizers: 
     assert printed.strip() == tokenizers["unigram"].fingerprint
 
 
-def learning_fails(pairs: list[tuple[str, str]], config: SubwordsConfig) -> str:
+def learning_fails(pairs: Pairs, config: SubwordsConfig) -> str:
     with pytest.raises(InputError) as error:
         train_tokenizers(pairs, config)
     assert "\n" not in str(error.value)
@@ -38,7 +39,7 @@ def learning_fails(pairs: list[tuple[str, str]], config: SubwordsConfig) -> str:
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("joint", [True, False])
-def test_too_large_a_vocabulary_names_what_fits(pairs: list[tuple[str, str]], kind: str, joint: bool) -> None:
+def test_too_large_a_vocabulary_names_what_fits(pairs: Pairs, kind: str, joint: bool) -> None:
     config = {"kind": kind, "joint": joint}
     message = learning_fails(pairs, SubwordsConfig.model_validate({**config, "size": 50_000}))
     assert message.startswith("data.subwords.size: 50000 is more than the text of")
@@ -47,24 +48,24 @@ def test_too_large_a_vocabulary_names_what_fits(pairs: list[tuple[str, str]], ki
         assert train_tokenizers(pairs, SubwordsConfig.model_validate({**config, "size": most})).source.size == most
 
 
-def test_too_small_a_vocabulary_names_what_is_needed(pairs: list[tuple[str, str]]) -> None:
+def test_too_small_a_vocabulary_names_what_is_needed(pairs: Pairs) -> None:
     message = learning_fails(pairs, SubwordsConfig(size=10))
     assert message.startswith("data.subwords.size: 10 is less than the characters of both sides take")
     least = int(message.split("set it to ")[1].split()[0])
     assert train_tokenizers(pairs, SubwordsConfig(kind="bpe", size=least)).source.size == least
 
 
-def test_size_is_a_limit_for_words_and_characters(pairs: list[tuple[str, str]]) -> None:
+def test_size_is_a_limit_for_words_and_characters(pairs: Pairs) -> None:
     assert train_tokenizers(pairs, SubwordsConfig(kind="word", size=9)).source.size == 9
     assert train_tokenizers(pairs, SubwordsConfig(kind="char", size=9000)).source.size < 100
 
 
 @pytest.mark.parametrize("pairs_to_learn", [[], [("", " ")], [("\u2581", "\u3000")], [("x" * 5000, "y" * 5000)]])
-def test_nothing_to_learn_from(pairs_to_learn: list[tuple[str, str]]) -> None:
+def test_nothing_to_learn_from(pairs_to_learn: Pairs) -> None:
     assert "nothing to learn from" in learning_fails(pairs_to_learn, SubwordsConfig(kind="char"))
 
 
-def test_nul_in_the_text_is_learned_around(pairs: list[tuple[str, str]]) -> None:
+def test_nul_in_the_text_is_learned_around(pairs: Pairs) -> None:
     dirty = [(f"{source} \0 \ud800", target) for source, target in pairs]
     assert train_tokenizers(dirty, SubwordsConfig(size=100)).source.size == 100
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts
 from nmt.data.config import SubwordsConfig
-from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.tokenizer import Tokenizer
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.words import text_words
+from tests.data.conftest import Pairs, Tokenizers
 from tests.data.scripts import SPACES, WORDS
 
 KINDS = ["unigram", "bpe", "char", "word", "bytes"]
@@ -37,7 +38,7 @@ def lines(draw: st.DrawFn) -> tuple[list[str], str]:
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
 def test_each_words_pieces_are_those_that_it_has_alone(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
 ) -> None:
     words, line = case
     tokenizer = tokenizers[kind].source
@@ -54,7 +55,7 @@ def test_each_words_pieces_are_those_that_it_has_alone(
 @settings(max_examples=30)
 @given(case=lines())
 def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
 ) -> None:
     _, line = case
     encoded = tokenizers[kind].source.encode_words(line)
@@ -70,9 +71,7 @@ def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
 @settings(max_examples=30)
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
-def test_an_identity_pair_gives_the_diagonal(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
-) -> None:
+def test_an_identity_pair_gives_the_diagonal(tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]) -> None:
     _, line = case
     tokenizer = tokenizers[kind].source
     for spans in (None, text_words(line)):
@@ -95,7 +94,7 @@ def test_an_identity_pair_gives_the_diagonal(
 @settings(max_examples=30)
 @given(case=lines())
 def test_text_words_share_a_piece_by_the_characters_that_it_covers(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
 ) -> None:
     _, line = case
     words = text_words(line)
@@ -122,7 +121,7 @@ SAMPLED = ["unigram", "bpe", "bytes"]
 @given(case=lines(), seed=st.integers(0, 99))
 @example(case=(WORDS, " ".join(WORDS)), seed=0)
 def test_a_sampled_segmentation_has_its_places(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str], seed: int
+    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str], seed: int
 ) -> None:
     _, line = case
     tokenizer = tokenizers[kind].source
@@ -147,7 +146,7 @@ def test_a_sampled_segmentation_has_its_places(
 @given(case=lines())
 @example(case=(WORDS, " ".join(WORDS)))
 def test_the_likeliest_sample_lies_where_sentencepiece_says(
-    tokenizers: dict[str, TokenizerPair], kind: str, case: tuple[list[str], str]
+    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
 ) -> None:
     _, line = case
     tokenizer = tokenizers[kind].source
@@ -160,7 +159,7 @@ def test_the_likeliest_sample_lies_where_sentencepiece_says(
 
 
 @pytest.mark.parametrize("option", ["add_dummy_prefix=false", "treat_whitespace_as_suffix=true"])
-def test_without_the_leading_marker(pairs: list[tuple[str, str]], option: str) -> None:
+def test_without_the_leading_marker(pairs: Pairs, option: str) -> None:
     """A model of the user's own need not put U+2581 in front of the first word, or of any."""
     model = io.BytesIO()
     name, value = option.split("=")
@@ -180,7 +179,7 @@ def test_without_the_leading_marker(pairs: list[tuple[str, str]], option: str) -
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
 def test_tokenised_text_is_read_as_the_ordinary_text_that_the_vocabulary_has_learnt(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]], kind: str
+    tokenizers: Tokenizers, pairs: Pairs, kind: str
 ) -> None:
     for ordinary, _ in pairs[1:50]:
         spans = text_words(ordinary)
@@ -192,7 +191,7 @@ def test_tokenised_text_is_read_as_the_ordinary_text_that_the_vocabulary_has_lea
 
 
 def test_tokenised_text_stays_as_it_is_where_the_vocabulary_has_learnt_such_text(
-    tokenizers: dict[str, TokenizerPair], pairs: list[tuple[str, str]]
+    tokenizers: Tokenizers, pairs: Pairs
 ) -> None:
     tokenised = [tuple(re.sub("([.!?])", r" \1", side) for side in pair) for pair in pairs]
     learnt = train_tokenizers(tokenised, SubwordsConfig(kind="bpe", size=120)).source
