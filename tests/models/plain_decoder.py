@@ -54,8 +54,8 @@ def _start(decoder: RNNDecoder, summary_D: Tensor) -> list[Tensor]:
         projections: list[Any] = list(decoder.handover.layers)
         states = [torch.tanh(each.weight @ summary_D + each.bias) for each in projections]
         for layer, state_D in enumerate(states):
-            for row in decoder.handover.upper:
-                above: Any = list(row)[layer]  # type: ignore[call-overload]
+            upper: Any = decoder.handover.upper[layer]
+            for above in upper[::2]:
                 state_D = torch.tanh(above.weight @ state_D + above.bias)
             states[layer] = state_D
         return states

@@ -36,14 +36,16 @@ class ContextInjection(nn.Module):
         """Width added to the input of the cell."""
         projections = config.layers if config.start == "projected" else 0
         self.layers = nn.ModuleList(nn.Linear(summary_size, config.size) for _ in range(projections))
+        upper = config.start_layers - 1
         self.upper = nn.ModuleList(
-            nn.ModuleList(nn.Linear(config.size, config.size) for _ in range(projections))
-            for _ in range(config.start_layers - 1)
+            nn.Sequential(*(part for _ in range(upper) for part in (nn.Linear(config.size, config.size), nn.Tanh())))
+            for _ in range(projections)
         )
-        """The networks' layers above the first, each for all layers of the decoder."""
-        for linear in (*self.layers, *(each for row in self.upper for each in row)):  # type: ignore[attr-defined]
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        """The layers of each network above the first; nothing by default."""
+        for linear in self.modules():
+            if isinstance(linear, nn.Linear):
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
         self.placeholder_D: nn.Parameter | None = None
         if config.context.enters == "first_step" and config.context.placeholder == "learnt":
             self.placeholder_D = nn.Parameter(torch.empty(summary_size))
@@ -52,10 +54,7 @@ class ContextInjection(nn.Module):
     def start(self, summary_BD: Tensor) -> list[Tensor]:
         """Computes the hidden state of each layer before the first step."""
         if self.config.start == "projected":
-            states = [linear(summary_BD).tanh() for linear in self.layers]
-            for row in self.upper:
-                states = [linear(h_BD).tanh() for linear, h_BD in zip(row, states, strict=True)]  # type: ignore[arg-type]
-            return states
+            return [upper(linear(summary_BD).tanh()) for linear, upper in zip(self.layers, self.upper, strict=True)]
         zeros_BD = summary_BD.new_zeros(summary_BD.shape[0], self.config.size)
         return [summary_BD if self.config.start == "raw" else zeros_BD] * self.config.layers
 
