@@ -47,7 +47,7 @@ class AttentionOutput(NamedTuple):
     """float32; they sum to 1 over S and are exactly 0 at padding. H is the number of heads of the weighting."""
     sampled: SampledPositions | None
     """The positions drawn in training by a weighting that learns from a reward."""
-    state: AttentionState | None = None
+    state: BatchRecord | None = None
     """The state after the last position; None without one."""
 
 

@@ -72,7 +72,7 @@ class ModelConfig(Structure):
     @property
     def head_names(self) -> tuple[str, ...]:
         """Names of the decoder's heads; empty if there is no attention."""
-        return self.decoder.head_names(0 if self.attention.is_none else self.attention.weights.heads)
+        return self.decoder.head_names(self.attention.head_count)
 
     @model_validator(mode="before")
     @classmethod
@@ -157,6 +157,17 @@ class ModelConfig(Structure):
             raise ValueError(
                 "attention.key_size is for decoder.kind: rnn; a Transformer projects keys apart from values in each "
                 "head anyway; leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _heads_have_a_place(self) -> ModelConfig:
+        heads = self.attention.heads
+        if heads > 1 and isinstance(self.decoder, TransformerDecoderConfig):
+            raise ValueError("attention.heads is for decoder.kind: rnn; a Transformer has decoder.heads")
+        if self.memory_size % heads:
+            raise ValueError(
+                f"attention.heads: {heads} must divide the width of an encoder state ({self.memory_size}); change one"
             )
         return self
 

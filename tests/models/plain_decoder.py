@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import NoAttention
+from nmt.attention.recurrent_multihead import RecurrentMultiHead
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
 from tests.attention.oracles import Past, attend
@@ -86,14 +87,32 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     memory = [torch.zeros_like(each) for each in hidden]
     cells = _cells(decoder)
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
-    heads = 0 if isinstance(decoder.attention, NoAttention) else decoder.attention.weighting.heads
-    weights_HTS: list[list[list[float]]] = [[] for _ in range(heads)]
-    readouts, past = [], Past()
+    weights_HTS: list[list[list[float]]] = [[] for _ in decoder.head_names]
+    readouts, past, pasts = [], Past(), [Past() for _ in decoder.head_names]
+
+    def of_heads(attention: RecurrentMultiHead, query_Q: Tensor, step: int) -> list[Tensor]:
+        contexts: list[float] = []
+        for number, (head, own) in enumerate(zip(attention.attentions, pasts, strict=True)):
+            rows = slice(
+                number * len(states_SD[0]) // attention.heads, (number + 1) * len(states_SD[0]) // attention.heads
+            )
+            keys_SA, values_SA = (
+                torch.stack([weight[rows] @ state_D for state_D in states_SD])
+                for weight in (attention.key_weight_VK, attention.value_weight_VV)
+            )
+            (weights_S,), context = attend(
+                head, attention.query_weight_VQ[rows] @ query_Q, step, keys_SA, values_SA, own
+            )
+            weights_HTS[number].append(weights_S)
+            contexts += context
+        return [torch.tensor(contexts, dtype=query_Q.dtype)]
 
     def attended(state_D: Tensor, word_E: Tensor, step: int) -> list[Tensor]:
         if isinstance(decoder.attention, NoAttention):
             return []
         query_Q = torch.cat([state_D, word_E]) if decoder.query_embedding else state_D
+        if isinstance(decoder.attention, RecurrentMultiHead):
+            return of_heads(decoder.attention, query_Q, step)
         weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD, past)
         for head, weights_S in enumerate(weights_HS):
             weights_HTS[head].append(weights_S)

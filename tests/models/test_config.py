@@ -180,6 +180,26 @@ FAULTS = {
         "decoder: {readout_context: false, query: current}",
         "decoder: readout_context: false leaves no use of what attention finds",
     ),
+    "heads that do not divide an encoder state": (
+        "attention: {heads: 3}\nencoder: {size: 16}",
+        "attention.heads: 3 must divide the width of an encoder state (32); change one",
+    ),
+    "heads of a transformer in the wrong place": (
+        "decoder: transformer\nattention: {heads: 4}",
+        "attention.heads is for decoder.kind: rnn; a Transformer has decoder.heads",
+    ),
+    "heads of draws": (
+        "attention: {heads: 2, weights: hard}",
+        "heads: 2 with weights: hard, which learns one position a step",
+    ),
+    "heads with keys apart": (
+        "attention: {heads: 2, key_size: 8}",
+        "key_size: several heads project the keys to widths of their own; leave key_size out",
+    ),
+    "heads without a score": (
+        "attention: {heads: 2, score: none}\ndecoder: {input_feeding: false}",
+        "heads: score: none leaves them nothing to weigh; leave heads out",
+    ),
     "self-attention that remembers": (
         "encoder: {kind: transformer, score: coverage}",
         "encoder: score: coverage reads the weights of the step before, and self-attention computes all steps at once",

@@ -69,6 +69,14 @@ def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
     check(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
 
 
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize(
+    ("score", "weights"), [("additive", "softmax"), ("dot", "local_p"), ("coverage", "softmax"), ("general", "shift")]
+)
+def test_several_heads(score: str, weights: str, wiring: dict[str, Any]) -> None:
+    check(tree(score=score, weights=weights, heads=5, decoder=wiring))
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_network_of_several_layers_between_encoder_and_decoder(layers: int) -> None:
     check(tree(decoder={"layers": layers, "start_layers": 3}))

@@ -54,6 +54,7 @@ def tree(
     score: Any = "additive",
     weights: Any = "softmax",
     key_size: int | None = None,
+    heads: int = 1,
     context: Any = None,
     tie: str = "none",
     encoder: Any = None,
@@ -63,7 +64,7 @@ def tree(
         "embedding": {"size": 8, "tie": tie},
         "encoder": {**_SMALL[(encoder or {}).get("kind", "rnn")]["encoder"], **(encoder or {})},
         "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
-        "attention": {"score": score, "weights": weights, "key_size": key_size},
+        "attention": {"score": score, "weights": weights, "key_size": key_size, "heads": heads},
         "context": context,
     }
 
@@ -152,6 +153,11 @@ def variants() -> Iterator[Any]:
     yield pytest.param(
         tree(score={"kind": "additive", "normed": True}, decoder=WIRINGS["parallel"]), id="normed additive"
     )
+    for (name, wiring), (score, weights) in zip(
+        WIRINGS.items(), (("additive", "softmax"), ("coverage", "shift"), ("scaled_dot", "sparsemax")), strict=True
+    ):
+        config = tree(score=score, weights=weights, heads=2, decoder=wiring)
+        yield pytest.param(config, id=f"two heads of {score} {weights}, {name}")
     for coverage, wiring in (("gru", "previous"), ("fertility", "feeding"), ("gru", "parallel")):
         score = {"kind": "coverage", "coverage": coverage, "width": 3}
         yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, AttentionState, NoAttention
+from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, NoAttention
 from nmt.attention.config import AttentionConfig
+from nmt.attention.recurrent_multihead import RecurrentMultiHead
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.rnn.config import RNNDecoderConfig
@@ -31,7 +32,8 @@ from nmt.nn.recurrent import RecurrentStack, StackState
 class RNNMemory(BatchRecord):
     """A batch of source sentences as the decoder sees them."""
 
-    attention: AttentionMemory
+    attention: BatchRecord
+    """The memory of ``Attention``, or of another kind of attention."""
     summary_BD: Tensor
     """One vector for the whole sentence."""
 
@@ -45,7 +47,7 @@ class RNNState(BatchRecord):
     """The readout of the last step; None if there is no input feeding."""
     position_N: Tensor
     """Number of steps so far."""
-    attention: AttentionState | None = None
+    attention: BatchRecord | None = None
     """State of a mechanism that has one."""
 
 
@@ -104,10 +106,11 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
-        self.attention: Attention | NoAttention = context_source or NoAttention()
+        self.attention: Attention | RecurrentMultiHead | NoAttention = context_source or NoAttention()
         context_size = 0 if context_source is None else context_source.context_size
         if not attention.is_none:
-            self.attention = Attention(
+            kind = Attention if attention.heads == 1 else RecurrentMultiHead
+            self.attention = kind(
                 attention,
                 query_size=config.size + width * config.query_embedding,
                 key_size=memory_size,
@@ -115,7 +118,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
                 dropout=dropout.attention,
             )
             context_size = memory_size
-        self.head_names = config.head_names(0 if attention.is_none else attention.weights.heads)
+        self.head_names = config.head_names(attention.head_count)
         self.handover = ContextInjection(config, summary_size=memory_size)
         # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
@@ -155,7 +158,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         rows = stack.top_BD.shape[0]
         readout_BR = stack.top_BD.new_zeros(rows, self.readout_size) if self.input_feeding else None
         position_B = torch.zeros(rows, dtype=torch.int64, device=stack.top_BD.device)
-        return RNNState(stack, readout_BR, position_B, self.attention.start(memory.attention))
+        attention = self.attention.start(memory.attention)  # type: ignore[arg-type]
+        return RNNState(stack, readout_BR, position_B, attention)
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
@@ -279,6 +283,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self, embedded_BTE: Tensor, top_BTD: Tensor, attended: AttentionOutput, memory: RNNMemory
     ) -> MarginalReadouts:
         """Computes the readout with the value of each source position as the context: W [s; v] = W_s s + W_v v."""
+        assert isinstance(memory.attention, AttentionMemory)
         values_BSV = memory.attention.values_BSV
         sizes = [top_BTD.shape[-1], values_BSV.shape[-1], embedded_BTE.shape[-1] * self.readout_embedding]
         state_RD, value_RV, embedding_RE = torch.split(self.readout.weight, sizes, dim=1)

@@ -87,6 +87,7 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": RNN,
         "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
     },
+    "LSTM, two heads of coverage": {"encoder": RNN, "decoder": RNN, "attention": {"score": "coverage", "heads": 2}},
     "LSTM, coverage by a GRU": {
         "encoder": RNN,
         "decoder": {**RNN, "query": "previous"},
