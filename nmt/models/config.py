@@ -124,8 +124,10 @@ class ModelConfig(Structure):
             )
         if has_attention or isinstance(decoder, ContextSourceConfig):
             return self
-        if decoder.query == "previous":
-            raise ValueError("decoder.query: previous has no attention to ask with attention.score: none; leave it out")
+        if decoder.query != "current":
+            raise ValueError(
+                f"decoder.query: {decoder.query} has no attention to ask with attention.score: none; leave it out"
+            )
         if decoder.query_embedding:
             raise ValueError("decoder.query_embedding has no query to widen with attention.score: none; leave it out")
         if decoder.start == "zeros" and decoder.context.enters == "nothing":
@@ -182,7 +184,7 @@ class ModelConfig(Structure):
                 "attention, and a Transformer decoder has one in each layer and head; use training: reinforce, or "
                 "decoder.kind: rnn"
             )
-        if decoder.query == "previous" or decoder.input_feeding:
+        if decoder.query != "current" or decoder.input_feeding:
             raise ValueError(
                 f"attention.weights: {attention.weights.kind} sums over all positions of a step, so no later step may "
                 "depend on it: set decoder.query: current and decoder.input_feeding: false, or training: reinforce"

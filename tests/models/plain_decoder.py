@@ -15,6 +15,7 @@ from nmt.attention.attention import NoAttention
 from nmt.attention.recurrent_multihead import RecurrentMultiHead
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.recurrent import RecurrentStack
 from tests.attention.oracles import Past, attend
 
 SOURCES, TARGETS = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]], [[4, 5, 4, 3], [5, 3], [1, 4, 3]]
@@ -36,12 +37,12 @@ class Plain(NamedTuple):
     weights_HTS: list[list[list[float]]]
 
 
-def _cells(decoder: RNNDecoder) -> list[nn.Module]:
+def _cells(stack: RecurrentStack) -> list[Any]:
     made: list[nn.Module] = []
-    for layer in range(decoder.stack.layers):
-        parameters = list(decoder.stack.rnns[layer].parameters())
+    for layer in range(stack.layers):
+        parameters = list(stack.rnns[layer].parameters())
         weight_GI = parameters[0]
-        cell = CELLS[decoder.stack.kind](weight_GI.shape[1], decoder.stack.size, dtype=weight_GI.dtype)
+        cell = CELLS[stack.kind](weight_GI.shape[1], stack.size, dtype=weight_GI.dtype)
         for name, parameter in zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), parameters, strict=True):
             getattr(cell, name).data = parameter.data
         made.append(cell)
@@ -85,7 +86,8 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
 
     hidden = _start(decoder, summary_D)
     memory = [torch.zeros_like(each) for each in hidden]
-    cells = _cells(decoder)
+    cells = _cells(decoder.stack)
+    second = _cells(decoder.transition)[0] if decoder.transition is not None else None
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
     weights_HTS: list[list[list[float]]] = [[] for _ in decoder.head_names]
     readouts, past, pasts = [], Past(), [Past() for _ in decoder.head_names]
@@ -136,6 +138,12 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
         top_D = below_D
         if decoder.query != "previous":
             context = attended(top_D, word_E, step)
+        if decoder.query == "between":
+            if decoder.stack.kind == "lstm":
+                hidden[-1], memory[-1] = second(context[0], (hidden[-1], memory[-1]))
+            else:
+                hidden[-1] = second(context[0], hidden[-1])
+            top_D = hidden[-1]
         seen = [top_D, *(context if decoder.readout_context else []), *([word_E] if decoder.readout_embedding else [])]
         readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
         readouts.append(readout_R)

@@ -200,6 +200,10 @@ FAULTS = {
         "attention: {heads: 2, score: none}\ndecoder: {input_feeding: false}",
         "heads: score: none leaves them nothing to weigh; leave heads out",
     ),
+    "residual layers around two cells": (
+        "decoder: {query: between, layers: 2, residual: true}",
+        "decoder: residual: true has no place for the second cell of query: between",
+    ),
     "self-attention that remembers": (
         "encoder: {kind: transformer, score: coverage}",
         "encoder: score: coverage reads the weights of the step before, and self-attention computes all steps at once",

@@ -16,7 +16,12 @@ from tests.models.plain_decoder import SOURCES, TARGETS, decode, padded
 from tests.models.variants import WIRINGS, make, tree
 
 BOTH = {"query": "previous", "input_feeding": True}
-EVERY_WIRING = {**WIRINGS, "previous and feeding": BOTH}
+EVERY_WIRING = {
+    **WIRINGS,
+    "previous and feeding": BOTH,
+    "between": {"query": "between", "input_feeding": False},
+    "between and feeding": {"query": "between", "input_feeding": True},
+}
 
 
 @torch.no_grad()
@@ -42,7 +47,7 @@ def test_every_cell_in_every_wiring(cell: str, layers: int, wiring: dict[str, An
     check(tree(decoder={"cell": cell, "layers": layers, **wiring}))
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("wiring", [*WIRINGS.values(), BOTH], ids=[*WIRINGS, "previous and feeding"])
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
 def test_residual_layers(cell: str, wiring: dict[str, Any]) -> None:
     """Attention asks, and the readout reads, with what the top layer gives out."""

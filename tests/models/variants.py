@@ -158,6 +158,9 @@ def variants() -> Iterator[Any]:
     ):
         config = tree(score=score, weights=weights, heads=2, decoder=wiring)
         yield pytest.param(config, id=f"two heads of {score} {weights}, {name}")
+    for cell, layers in (("gru", 1), ("lstm", 2)):
+        decoder = {"cell": cell, "layers": layers, "query": "between", "input_feeding": layers == 2}
+        yield pytest.param(tree(decoder=decoder), id=f"attention between two cells, {cell}")
     for coverage, wiring in (("gru", "previous"), ("fertility", "feeding"), ("gru", "parallel")):
         score = {"kind": "coverage", "coverage": coverage, "width": 3}
         yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")

@@ -87,6 +87,8 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
             embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
             parts = [part for part in (embedded, stack.input_size - embedded) if part]
             module.stack = Int8RecurrentStack(stack, parts, dtype)
+            if module.transition is not None:
+                module.transition = Int8RecurrentStack(module.transition, [module.transition.input_size], dtype)
         elif isinstance(module, RNNEncoder):
             for stacks in filter(None, (module.forwards, module.backwards)):
                 for layer, of_layer in enumerate(stacks):

@@ -79,9 +79,10 @@ class RNNDecoderConfig(Structure):
     residual: bool = False
     """Add the input of each layer above the bottom one to its output. The query and the readout use the output of the
     top layer."""
-    query: Literal["previous", "current"] = "current"
+    query: Literal["previous", "current", "between"] = "current"
     """State that is the query: the state of this step (current, Luong) or of the step before (previous, Bahdanau). With
-    previous, the context vector is an input of the cell."""
+    previous, the context vector is an input of the cell. With between, a step has two cells: the first reads the word,
+    its state is the query, and the second reads the context vector (Nematus, Sennrich et al. 2017)."""
     query_embedding: bool = False
     """Use [s; y'], the state and the embedding of the last word, as the query, instead of the state s."""
     input_feeding: bool = True
@@ -108,11 +109,13 @@ class RNNDecoderConfig(Structure):
     def _parts_have_a_use(self) -> RNNDecoderConfig:
         if self.start_layers > 1 and self.start != "projected":
             raise ValueError(f"start_layers is for start: projected, not {self.start}; leave it out")
-        if not self.readout_context and self.query != "previous":
+        if not self.readout_context and self.query == "current":
             raise ValueError(
                 "readout_context: false leaves no use of what attention finds, unless it is an input of the cell: set "
-                "query: previous"
+                "query: previous or between"
             )
+        if self.residual and self.query == "between":
+            raise ValueError("residual: true has no place for the second cell of query: between; leave one of them out")
         return self
 
     @property

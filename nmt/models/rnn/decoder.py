@@ -72,7 +72,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     ``query: previous`` (Bahdanau et al. 2015, appendix A.1.2):   c_t = attend(s_{t-1}); s_t = cell([y'; c_t], s_{t-1})
     ``query: current``  (Luong et al. 2015, figure 2):            s_t = cell(y', s_{t-1}); c_t = attend(s_t)
-    both:                                                         r_t = tanh(W [s_t; c_t] + b)
+    ``query: between``  (Sennrich et al. 2017, section 2.1):      s'_t = cell(y', s_{t-1}); c_t = attend(s'_t);
+                                                                  s_t = cell'(c_t, s'_t)
+    all:                                                          r_t = tanh(W [s_t; c_t] + b)
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the input of the cell as well.
     ``query_embedding``:                                          c_t = attend([s; y']) with the s of ``query``.
     without attention:                                            s_t = cell(y', s_{t-1}); r_t = tanh(W s_t + b)
@@ -122,7 +124,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.handover = ContextInjection(config, summary_size=memory_size)
         # Bahdanau's cell reads the context, so attention comes before it
         attends_first = config.query == "previous" and context_size > 0
-        self.is_sequential = attends_first or config.input_feeding or self.attention.is_stateful
+        self.is_sequential = config.query != "current" or config.input_feeding or self.attention.is_stateful
         """True if a step reads a result of the preceding step other than the state of the cell, so that steps are
         computed one by one."""
         self.stack = RecurrentStack(
@@ -135,6 +137,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             layers=config.layers,
             residual=config.residual,
         )
+        self.transition: RecurrentStack | None = None
+        """The second cell, on the state of the top layer."""
+        if config.query == "between":
+            self.transition = RecurrentStack(config.cell, input_size=context_size, size=config.size, layers=1)
         self.readout = nn.Linear(
             config.size + context_size * self.readout_context + width * self.readout_embedding, readout_size
         )
@@ -188,6 +194,11 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             query_NQ = self._query(stack.top_BD, embedded_NE)
             # c_t = attend(s_t)
             attended = self.attention(query_NQ[:, None], position_N1, memory.attention, state.attention)
+            if self.transition is not None:
+                # s_t = cell'(c_t, s'_t), for the top layer
+                top = StackState(stack.hidden[-1:], stack.cell[-1:], stack.top_BD)
+                top = self.transition.step(attended.context_NTV[:, 0], top)
+                stack = StackState((*stack.hidden[:-1], *top.hidden), (*stack.cell[:-1], *top.cell), top.top_BD)
         # r_t = tanh(W [s_t; c_t] + b), in both wirings
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
         if masks.readout_NR is not None:
