@@ -209,8 +209,10 @@ FAULTS = {
         "decoder: self_attention: coverage has a state for each of a fixed number of words",
     ),
     "an exact sum with self-attention": (
-        ("attention: {weights: {kind: hard, training: marginal}}\n"
-        "decoder: {self_attention: dot, query: current, input_feeding: false}"),
+        (
+            "attention: {weights: {kind: hard, training: marginal}}\n"
+            "decoder: {self_attention: dot, query: current, input_feeding: false}"
+        ),
         "leave decoder.self_attention out",
     ),
     "self-attention that remembers": (
