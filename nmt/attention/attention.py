@@ -30,6 +30,14 @@ class AttentionMemory(BatchRecord):
     keys_BHSA: Tensor
     values_BSV: Tensor
 
+    def extended(self, present: AttentionMemory) -> AttentionMemory:
+        """Appends the keys and values of further positions."""
+        return AttentionMemory(
+            torch.cat([self.is_pad_BS, present.is_pad_BS], dim=1),
+            torch.cat([self.keys_BHSA, present.keys_BHSA], dim=2),
+            torch.cat([self.values_BSV, present.values_BSV], dim=1),
+        )
+
 
 @dataclass(frozen=True)
 class AttentionState(BatchRecord):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from nmt.attention.config import AttentionConfig
+from nmt.attention.registry import NoScore
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
@@ -183,6 +184,11 @@ class ModelConfig(Structure):
                 f"attention.weights: {attention.weights.kind} with training: marginal sums over all positions of one "
                 "attention, and a Transformer decoder has one in each layer and head; use training: reinforce, or "
                 "decoder.kind: rnn"
+            )
+        if not isinstance(decoder.self_attention, NoScore):
+            raise ValueError(
+                f"attention.weights: {attention.weights.kind} with training: marginal reads no context but that of the "
+                "source; leave decoder.self_attention out"
             )
         if decoder.query != "current" or decoder.input_feeding:
             raise ValueError(

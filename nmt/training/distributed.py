@@ -6,8 +6,9 @@ make the same update.
 
 This is not ``torch.nn.parallel.DistributedDataParallel``, which wraps ``forward``, whereas training calls other methods
 of the model; takes the mean over processes, whereas their shares differ in size; and expects a pass from each process,
-whereas a small batch leaves some without a row. It can also send gradients while others are still computed, but on the
-CPU this takes cores away from the computation.
+whereas a small batch leaves some without a row, and one that runs out of memory repeats its update in smaller parts,
+where the others would have added gradients of a pass that failed. It can also send gradients while others are still
+computed, but on the CPU this takes cores away from the computation.
 """
 
 from __future__ import annotations

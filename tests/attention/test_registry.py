@@ -106,7 +106,7 @@ def test_a_folder_of_ones_own_adds_its_mechanisms(mine: Path) -> None:
     score_names, weight_names, config, torch = read("score: {kind: mine, strength: 3}\nweights: even", mine)
     assert score_names.split() == sorted([*SCORES, "mine"])
     assert weight_names.split() == sorted([*WEIGHTS, "even"])
-    assert config == "score=Mine(kind='mine', strength=3.0) weights=Even(kind='even') key_size=None"
+    assert config == "score=Mine(kind='mine', strength=3.0) weights=Even(kind='even') key_size=None heads=1"
     assert torch == "False", "configurations are read without it"
 
 

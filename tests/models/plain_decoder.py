@@ -90,6 +90,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     second = _cells(decoder.transition)[0] if decoder.transition is not None else None
     top_D, readout_R = hidden[-1], torch.zeros(decoder.readout_size, dtype=final_D.dtype)
     weights_HTS: list[list[list[float]]] = [[] for _ in decoder.head_names]
+    tops: list[Tensor] = []
     readouts, past, pasts = [], Past(), [Past() for _ in decoder.head_names]
 
     def of_heads(attention: RecurrentMultiHead, query_Q: Tensor, step: int) -> list[Tensor]:
@@ -145,6 +146,10 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
                 hidden[-1] = second(context[0], hidden[-1])
             top_D = hidden[-1]
         seen = [top_D, *(context if decoder.readout_context else []), *([word_E] if decoder.readout_embedding else [])]
+        tops.append(top_D)
+        if decoder.self_attention is not None:
+            _, own = attend(decoder.self_attention, top_D, step, torch.stack(tops), torch.stack(tops))
+            seen.append(torch.tensor(own, dtype=top_D.dtype))
         readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
         readouts.append(readout_R)
     return Plain(torch.stack(readouts), weights_HTS)

@@ -204,6 +204,17 @@ FAULTS = {
         "decoder: {query: between, layers: 2, residual: true}",
         "decoder: residual: true has no place for the second cell of query: between",
     ),
+    "self-attention of a recurrent decoder that remembers": (
+        "decoder: {self_attention: coverage}",
+        "decoder: self_attention: coverage has a state for each of a fixed number of words",
+    ),
+    "an exact sum with self-attention": (
+        (
+            "attention: {weights: {kind: hard, training: marginal}}\n"
+            "decoder: {self_attention: dot, query: current, input_feeding: false}"
+        ),
+        "leave decoder.self_attention out",
+    ),
     "self-attention that remembers": (
         "encoder: {kind: transformer, score: coverage}",
         "encoder: score: coverage reads the weights of the step before, and self-attention computes all steps at once",

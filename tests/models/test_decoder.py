@@ -82,6 +82,12 @@ def test_several_heads(score: str, weights: str, wiring: dict[str, Any]) -> None
     check(tree(score=score, weights=weights, heads=5, decoder=wiring))
 
 
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("score", ["dot", "additive", "location"])
+def test_attention_to_its_own_states(score: str, wiring: dict[str, Any]) -> None:
+    check(tree(decoder={**wiring, "self_attention": score, "readout_embedding": True}))
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_network_of_several_layers_between_encoder_and_decoder(layers: int) -> None:
     check(tree(decoder={"layers": layers, "start_layers": 3}))

@@ -158,6 +158,11 @@ def variants() -> Iterator[Any]:
     ):
         config = tree(score=score, weights=weights, heads=2, decoder=wiring)
         yield pytest.param(config, id=f"two heads of {score} {weights}, {name}")
+    for score, (name, wiring) in zip(("additive", "scaled_dot", "gaussian"), WIRINGS.items(), strict=True):
+        yield pytest.param(tree(decoder={**wiring, "self_attention": score}), id=f"self-attention by {score}, {name}")
+    yield pytest.param(
+        tree(score="none", decoder={"self_attention": "dot", "input_feeding": False}), id="self-attention alone"
+    )
     for cell, layers in (("gru", 1), ("lstm", 2)):
         decoder = {"cell": cell, "layers": layers, "query": "between", "input_feeding": layers == 2}
         yield pytest.param(tree(decoder=decoder), id=f"attention between two cells, {cell}")

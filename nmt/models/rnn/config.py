@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import model_validator
 
+from nmt.attention.registry import AnyScoreOrNone, NoScore
 from nmt.config.kinds import BareName
 from nmt.config.structure import Structure
 from nmt.nn.config import Layers, Size
@@ -94,6 +95,9 @@ class RNNDecoderConfig(Structure):
     readout_context: bool = True
     """Let the readout read the context vector, as in Luong et al. 2015. If not, it is tanh(W s + b), and the context
     reaches a word through the cell alone, which needs query: previous."""
+    self_attention: AnyScoreOrNone = NoScore()
+    """Score of attention from each state s_t to the decoder's own states s_1 to s_t, with softmax weights; the readout
+    reads the result too (Cheng et al. 2016). none: it does not."""
     summary: Literal["last", "mean"] = "last"
     """c, the vector of the sentence: each direction's last state of the encoder's top layer, or the mean of all
     states."""
@@ -113,6 +117,11 @@ class RNNDecoderConfig(Structure):
             raise ValueError(
                 "readout_context: false leaves no use of what attention finds, unless it is an input of the cell: set "
                 "query: previous or between"
+            )
+        if self.self_attention.is_stateful:
+            raise ValueError(
+                f"self_attention: {self.self_attention.kind} has a state for each of a fixed number of words, and the "
+                "decoder's states grow in number; use another score"
             )
         if self.residual and self.query == "between":
             raise ValueError("residual: true has no place for the second cell of query: between; leave one of them out")

@@ -20,6 +20,9 @@ from nmt.models.rnn.config import RNNDecoderConfig
 class ContextInjection(nn.Module):
     """The first state of the decoder and the part of its inputs that come from c.
 
+    Sutskever et al. also pass on the memory cell of the encoder's LSTM, where here the decoder's starts at 0; Bahdanau
+    et al. start from the backward state of the first source word.
+
     ``start``     zeros:       h_0 = 0
                   raw:         h_0 = c (Sutskever et al. 2014, section 2); c must be as wide as the state
                   projected:   h_0 = tanh(W c + b), another W for each layer (Cho et al. 2014; Bahdanau et al. 2015,

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, NoAttention
 from nmt.attention.config import AttentionConfig
 from nmt.attention.recurrent_multihead import RecurrentMultiHead
+from nmt.attention.registry import NoScore
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.rnn.config import RNNDecoderConfig
@@ -49,6 +50,8 @@ class RNNState(BatchRecord):
     """Number of steps so far."""
     attention: BatchRecord | None = None
     """State of a mechanism that has one."""
+    own: AttentionMemory | None = None
+    """The states so far, for self-attention."""
 
 
 class _DropoutMasks(NamedTuple):
@@ -78,6 +81,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the input of the cell as well.
     ``query_embedding``:                                          c_t = attend([s; y']) with the s of ``query``.
     without attention:                                            s_t = cell(y', s_{t-1}); r_t = tanh(W s_t + b)
+
+    ``self_attention``  (Cheng et al. 2016, section 3):           r_t = tanh(W [s_t; c_t; o_t] + b) with o_t =
+                                                                  attend(s_t) over s_1 to s_t
 
     The vector of the sentence gives s_0 and may be part of the input of the cell: see ``ContextInjection``. The readout
     of Bahdanau is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings,
@@ -141,9 +147,18 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """The second cell, on the state of the top layer."""
         if config.query == "between":
             self.transition = RecurrentStack(config.cell, input_size=context_size, size=config.size, layers=1)
-        self.readout = nn.Linear(
-            config.size + context_size * self.readout_context + width * self.readout_embedding, readout_size
-        )
+        self.self_attention: Attention | None = None
+        if not isinstance(config.self_attention, NoScore):
+            self.self_attention = Attention(
+                AttentionConfig(score=config.self_attention),
+                query_size=config.size,
+                key_size=config.size,
+                value_size=config.size,
+                dropout=dropout.attention,
+                causal=True,
+            )
+        inputs = [config.size, context_size * self.readout_context, width * self.readout_embedding]
+        self.readout = nn.Linear(sum(inputs) + config.size * (self.self_attention is not None), readout_size)
         nn.init.xavier_uniform_(self.readout.weight)
         nn.init.zeros_(self.readout.bias)
 
@@ -165,7 +180,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         readout_BR = stack.top_BD.new_zeros(rows, self.readout_size) if self.input_feeding else None
         position_B = torch.zeros(rows, dtype=torch.int64, device=stack.top_BD.device)
         attention = self.attention.start(memory.attention)  # type: ignore[arg-type]
-        return RNNState(stack, readout_BR, position_B, attention)
+        own = None if self.self_attention is None else self._own_memory(stack.top_BD[:, None, :].expand(-1, 0, -1))
+        return RNNState(stack, readout_BR, position_B, attention, own)
 
     def step(self, token_N: Tensor, memory: RNNMemory, state: RNNState) -> DecoderStep[RNNState]:
         """See ``Decoder.step``."""
@@ -200,12 +216,15 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
                 top = self.transition.step(attended.context_NTV[:, 0], top)
                 stack = StackState((*stack.hidden[:-1], *top.hidden), (*stack.cell[:-1], *top.cell), top.top_BD)
         # r_t = tanh(W [s_t; c_t] + b), in both wirings
-        readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE)
+        own = state.own
+        if own is not None:
+            own = own.extended(self._own_memory(stack.top_BD[:, None]))
+        readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE, position_N1, own)
         if masks.readout_NR is not None:
             readout_NR = readout_NR * masks.readout_NR
         # the readout that is fed back has dropout, too
         fed_NR = readout_NR if self.input_feeding else None
-        return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1, attended.state))
+        return _Step(readout_NR, attended, RNNState(stack, fed_NR, state.position_N + 1, attended.state, own))
 
     def teacher_forced(self, input_BT: Tensor, memory: RNNMemory) -> Decoded:
         """See ``Decoder.teacher_forced``. All steps run at once if no step reads the readout of the one before."""
@@ -218,7 +237,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         inputs_BTE = torch.cat([embedded_BTE, self._sentence(memory, position_BT)], dim=-1)
         top_BTD = self.stack(inputs_BTE, self.start(memory).stack, self.dropout)
         attended: AttentionOutput = self.attention(self._query(top_BTD, embedded_BTE), position_BT, memory.attention)
-        readout_BTR = self.dropout(self._readout(top_BTD, attended.context_NTV, embedded_BTE))
+        own = None if self.self_attention is None else self._own_memory(top_BTD)
+        readout_BTR = self.dropout(self._readout(top_BTD, attended.context_NTV, embedded_BTE, position_BT, own))
         marginal = self._marginal_readouts(embedded_BTE, top_BTD, attended, memory) if self.marginalizes else None
         sampled = () if attended.sampled is None else (attended.sampled,)
         return Decoded(readout_BTR, lambda: attended.weights_NHTS, sampled, marginal)
@@ -279,9 +299,21 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         """Returns the query, s or [s; y'], for one step or for all."""
         return torch.cat([top, embedded], dim=-1) if self.query_embedding else top
 
-    def _readout(self, top: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """Computes the readout, tanh(W [s; c] + b), for one step or for all."""
+    def _own_memory(self, top_NTD: Tensor) -> AttentionMemory:
+        """Builds the memory of states for self-attention."""
+        assert self.self_attention is not None
+        return self.self_attention.memory(top_NTD, top_NTD, top_NTD.new_zeros(top_NTD.shape[:2], dtype=torch.bool))
+
+    def _readout(
+        self, top: Tensor, context: Tensor, embedded: Tensor, position_NT: Tensor, own: AttentionMemory | None
+    ) -> Tensor:
+        """Computes the readout, tanh(W [s; c] + b), for one step or for all. ``own`` are the states for
+        self-attention."""
         parts = [top, *[context] * self.readout_context, *[embedded] * self.readout_embedding]
+        if self.self_attention is not None:
+            # o_t = attend(s_t) over s_1 to s_t
+            query_NTD = top if top.dim() == 3 else top[:, None]
+            parts.append(self.self_attention(query_NTD, position_NT, own).context_NTV.view_as(top))
         readout: Tensor = self.readout(torch.cat(parts, dim=-1)).tanh()
         return readout
 

@@ -87,6 +87,11 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": RNN,
         "attention": {"score": {"kind": "concat", "layers": 2}, "weights": "argmax", "key_size": 8},
     },
+    "GRU, attention to its own states and between two cells": {
+        "encoder": RNN,
+        "decoder": {**RNN, "cell": "gru", "query": "between", "self_attention": "dot"},
+        "attention": {"score": "additive"},
+    },
     "LSTM, two heads of coverage": {"encoder": RNN, "decoder": RNN, "attention": {"score": "coverage", "heads": 2}},
     "LSTM, coverage by a GRU": {
         "encoder": RNN,
