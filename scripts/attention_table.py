@@ -27,8 +27,8 @@ FORMULAS = {
     "local_m": r"$\mathrm{softmax}(e)$ in $\lvert s - t \rvert \le D$",
     "local_p": r"$\mathrm{softmax}(e) \cdot \exp(-(s - p)^2 / (2 (D/2)^2))$, $p = S \sigma(v \cdot \tanh(W q))$",
     "mocha": r"$\mathrm{softmax}(e)$ in $m$ subwords up to $s$ of `monotonic`",
-    "monotonic": r"one-hot, the first $s \ge s'$ with $\sigma(g e_s + r) > 1/2$",
-    "shift": r"$(a * (g \, \mathrm{softmax}(e) + (1 - g) w'))^c$, divided by its sum",
+    "monotonic": r"one-hot, the first $s \ge s'$ with $\sigma(g e_s + r) \gt 1/2$",
+    "shift": r"$(a * (g \cdot \mathrm{softmax}(e) + (1 - g) w'))^c$, divided by its sum",
     "softmax": r"$\mathrm{softmax}(e / T)$, $T$: `temperature`",
     "sparsemax": r"$\mathrm{argmin}_{p \in \Delta} \lVert p - e \rVert^2$",
 }

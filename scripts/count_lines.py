@@ -27,8 +27,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 6470,
-    "lines of nmt": 31110,
+    "lines of the core": 6515,
+    "lines of nmt": 31150,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,

@@ -60,6 +60,7 @@ BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     "nmt.extras.documents.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
         "1 000 ,5", 0, 8
     ),
+    "nmt.extras.pages.draw: f'(?<=: ){colour}(?=[;\\\\\"])'": lambda: re.compile('(?<=: )#ffffff(?=[;"])'),
     "nmt.training.run_directory: pattern": lambda: re.compile(r"(\d{8,})\.jsonl"),
     "nmt.translator.segmentation: f'(?!\\r\\n)[{LINE_ENDS}]'": lambda: re.compile(f"(?!\r\n)[{LINE_ENDS}]"),
 }

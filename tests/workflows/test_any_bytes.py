@@ -86,8 +86,8 @@ def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
     lines = lines_of(text)
     assert len(out.decode().splitlines()) == lines  # other programs also end a line at U+2028 and the like
     if translator.search.document and format == "text":
-        # keeps what the input ends its lines with
-        assert lines_of(out) == lines
+        # keeps what the input ends its lines with; U+FEFF at the beginning is text here
+        assert out.count(b"\n") + bool(out and not out.endswith(b"\n")) == lines
         return
     assert out.count(b"\n") == lines
     assert out == b"" or out.endswith(b"\n")
