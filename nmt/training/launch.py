@@ -172,8 +172,9 @@ def _watched(workers: Sequence[_Worker], missed: threading.Event) -> Iterator[No
                 patience = 2.0 if _killed(workers) else LAST_WORDS  # a killed process says nothing
                 while not over.wait(patience):
                     missed.set()
-                    # again until it has ended: code that catches everything, as imports do, may lose an interrupt
-                    _thread.interrupt_main()
+                    # SIGTERM, because a shell ignores SIGINT in what a script starts in the background; again until
+                    # this process has ended, because code that catches everything, as imports do, may lose a signal
+                    _thread.interrupt_main(signal.SIGTERM)
                     patience = LAST_WORDS
                 return
 

@@ -125,7 +125,6 @@ def test_a_fault_of_ours_is_a_plain_traceback_and_exit_1(translate: Any) -> None
     assert (code, err.splitlines()[0]) == (1, "Traceback (most recent call last):")
 
     def broken_pipe(*_: object, **__: object) -> None:
-        # as the system raises it; a real one would end a process in which Ray has been, which handles SIGPIPE
         raise BrokenPipeError(32, "Broken pipe")
 
     with pytest.raises(RuntimeError, match="^a pipe within nmt broke$"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from sacrebleu.sacrebleu import main as sacrebleu_command
 
 from nmt.core.errors import InputError
 from nmt.evaluation.translation import MetricScore, as_json, scores, warn_of_bleu
+
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as before sacrebleu's import, which lets a broken pipe end the process
 
 HYPOTHESES = [
     "The cat sat on the mat.",

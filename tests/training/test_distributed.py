@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -564,12 +565,14 @@ INPUT_ERROR = "raise InputError('a fault of its data')"
 def test_a_started_process_that_fails_ends_all_and_is_heard(
     folder: Path, call: int, words: str, failure: str, code: int, beginnings: list[str]
 ) -> None:
-    """At its start, or in its third update, after others have gone well."""
+    """At its start, or in its third update, after others have gone well; also where SIGINT is ignored, as in what a
+    script starts in the background."""
     text = FAULT.format(call=call, words=words, failure=failure)
     (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
     started = time.monotonic()
-    with running(folder, *OWN, "--quiet") as process:
-        _, stderr = process.communicate(timeout=300)
+    ignored = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with running(folder, *OWN, "--quiet", preexec_fn=ignored) as process:
+        _, stderr = process.communicate(timeout=120)
     assert process.returncode == code, stderr
     lines = stderr.splitlines()
     assert len(lines) == len(beginnings) or code == 1
