@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -48,10 +48,14 @@ def train(options: TrainOptions) -> None:
     Processes on several machines: see docs/train.md.
     """
     from nmt import experiment
-    from nmt.training.launch import spawn_workers
 
     settings = experiment.load(options.config, options.overrides or [], with_corpora=True)
-    with spawn_workers(options.processes, options.worker_arguments()) if options.processes > 1 else nullcontext():
+    workers: AbstractContextManager[None] = nullcontext()
+    if options.processes > 1:
+        from nmt.training.launch import spawn_workers
+
+        workers = spawn_workers(options.processes, options.worker_arguments())
+    with workers:
         with gc_paused():
             from nmt.workflows import train as workflow
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, NoAttention
 from nmt.attention.config import AttentionConfig
-from nmt.attention.recurrent_multihead import RecurrentMultiHead
 from nmt.attention.registry import NoScore
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
@@ -27,6 +26,9 @@ from nmt.nn.dropout import Dropout
 from nmt.nn.embedding import Embedding
 from nmt.nn.precision import compute_dtype
 from nmt.nn.recurrent import RecurrentStack, StackState
+
+if TYPE_CHECKING:
+    from nmt.attention.recurrent_multihead import RecurrentMultiHead
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.attention: Attention | RecurrentMultiHead | NoAttention = context_source or NoAttention()
         context_size = 0 if context_source is None else context_source.context_size
         if not attention.is_none:
-            kind = Attention if attention.heads == 1 else RecurrentMultiHead
+            kind: type[Attention | RecurrentMultiHead] = Attention
+            if attention.heads > 1:
+                from nmt.attention.recurrent_multihead import RecurrentMultiHead as kind
             self.attention = kind(
                 attention,
                 query_size=config.size + width * config.query_embedding,
