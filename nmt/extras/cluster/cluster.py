@@ -55,7 +55,11 @@ def check_installed() -> None:
 
 
 class Cluster:
-    """A cluster that this process is connected to."""
+    """A cluster that this process is connected to.
+
+    It calls tasks and no actors, nor Ray Data: the one output of a task is complete or does not exist, so Ray can
+    repeat a task whose process died.
+    """
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
