@@ -190,9 +190,9 @@ class StatefulWeighting(Weighting):
 
     is_stateful: ClassVar[bool] = True
 
-    @abstractmethod
     def initial_state(self, is_pad_BS: Tensor) -> Tensor:
-        """The state before the first step, (B, X), in float32."""
+        """The state before the first step, (B, X), in float32; here weights (B, S) that are all on the first word."""
+        return (is_pad_BS.new_ones(is_pad_BS.shape).cumsum(dim=-1) == 1).float()
 
     def state(self, scores_BHTS: Tensor, context: AttentionContext) -> Tensor:
         """The state of each query, (B, T, X)."""

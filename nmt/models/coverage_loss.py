@@ -19,7 +19,8 @@ class CoverageLoss(Criterion):
 
         L + weight * sum over t and s of min(a_ts, c_ts),  c_ts = sum over the steps before t of a_s
 
-    a is the mean of the heads' weights. Any kind of attention learns from it; a score of ``coverage`` also sees c.
+    a is the mean of the weights of the heads that training returns, which are all or the guided ones. Any kind of
+    attention learns from it; a score of ``coverage`` also sees c.
     """
 
     needs_weights = True

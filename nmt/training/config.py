@@ -163,7 +163,7 @@ class TrainingConfig(Structure):
     """Train attention on the links of data.train as well; null means that it is not."""
     coverage_loss: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the penalty for attending twice to a source word (lambda of See et al. 2017, who use 1, for the last
-    updates of training); 0: none. See ``nmt.models.coverage_loss``."""
+    updates of training); 0: none. With guided_attention it is on the guided heads. See ``nmt.models.coverage_loss``."""
     risk: RiskConfig | None = None
     """Minimum risk training instead of the usual loss, for a trained model; null means the usual loss."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None

@@ -41,10 +41,6 @@ class Monotonic(StatefulWeighting):
         """g, and what r has learnt beside its initial value."""
         return {"gain_1": Parameter((1,), "ones"), "offset_1": Parameter((1,), "zeros")}
 
-    def initial_state(self, is_pad_BS: Tensor) -> Tensor:
-        """All weight is on the first word, (B, S)."""
-        return (is_pad_BS.new_ones(is_pad_BS.shape).cumsum(dim=-1) == 1).float()
-
     def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """The state is the weights themselves."""
         weights_BTS = self.positions(scores_BHTS, context, parameters)

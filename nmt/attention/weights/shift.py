@@ -38,10 +38,6 @@ class Shift(StatefulWeighting):
         """w_g, W_a and w_c, as one matrix."""
         return {"controls_XQ": Parameter((2 * self.reach + 3, sizes.query))}
 
-    def initial_state(self, is_pad_BS: Tensor) -> Tensor:
-        """All weight is on the first word, (B, S)."""
-        return (is_pad_BS.new_ones(is_pad_BS.shape).cumsum(dim=-1) == 1).float()
-
     def __call__(self, scores_BHTS: Tensor, context: AttentionContext, parameters: Parameters) -> AttentionWeights:
         """The state is the weights themselves."""
         import torch

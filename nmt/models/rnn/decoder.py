@@ -219,10 +219,11 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
                 top = StackState(stack.hidden[-1:], stack.cell[-1:], stack.top_BD)
                 top = self.transition.step(attended.context_NTV[:, 0], top)
                 stack = StackState((*stack.hidden[:-1], *top.hidden), (*stack.cell[:-1], *top.cell), top.top_BD)
-        # r_t = tanh(W [s_t; c_t] + b), in both wirings
         own = state.own
         if own is not None:
+            # s_1 to s_t, for self-attention
             own = own.extended(self._own_memory(stack.top_BD[:, None]))
+        # r_t = tanh(W [s_t; c_t] + b), in all wirings
         readout_NR = self._readout(stack.top_BD, attended.context_NTV[:, 0], embedded_NE, position_N1, own)
         if masks.readout_NR is not None:
             readout_NR = readout_NR * masks.readout_NR
