@@ -65,6 +65,8 @@ class Experiment(Structure):
             raise ValueError(
                 "model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true"
             )
+        if self.model.copying is not None:
+            self._check_copying()
         stopping, schedule = self.training.stopping, self.training.schedule
         if not self.data.valid_corpora and self.data.imported is None:
             if stopping.updates is None and stopping.epochs is None and stopping.minutes is None:
@@ -101,6 +103,17 @@ class Experiment(Structure):
                 "training.risk out"
             )
         return self
+
+    def _check_copying(self) -> None:
+        """Raise ValueError where source tokens cannot be copied."""
+        if not self.data.subwords.joint:
+            raise ValueError("model.copying needs one vocabulary for both sides; set data.subwords.joint: true")
+        for key, is_set in (("r_drop", self.training.r_drop > 0.0), ("risk", self.training.risk is not None)):
+            if is_set:
+                raise ValueError(
+                    f"training.{key} learns from the output layer alone, which model.copying mixes with copies; leave "
+                    "one of them out"
+                )
 
     @property
     def _draws(self) -> str | None:

@@ -81,7 +81,7 @@ def _saliency(
     """
     is_pad_BS = source_BS == model.pad
     embedded_BSE = model.encoder.embed(source_BS).detach().requires_grad_(True)
-    memory = model.encode_embedded(embedded_BSE, is_pad_BS)
+    memory = model.encode_embedded(embedded_BSE, source_BS)
     state, token_B = model.start(memory), model.first_token(len(source_BS), source_BS.device)
     weights: list[list[Tensor]] = [[] for _ in requests]
     for gold_B in target_BT.unbind(dim=1):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
-from nmt.models.feed import Feed
+from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
 
@@ -82,12 +82,8 @@ def token_log_probs(
     log_p: dict[int, NDArray[np.float32]] = {}
     for rows, source_BS, target_BT, length_B in _batches(sources, targets, compute, batch_tokens):
         with compute.autocast():
-            readout_BTR = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
-            token_N = (target_BT != model.pad).flatten().nonzero()[:, 0]
-            likelihood = model.output.likelihood(
-                readout_BTR.flatten(0, 1).index_select(0, token_N), target_BT.flatten()[token_N]
-            )
-        log_p_N = likelihood.log_p_N.float().cpu().numpy()
+            loss = token_loss(model, source_BS, target_BT, TeacherForcing(), CrossEntropy())
+        log_p_N = -loss.cross_entropy_N.float().cpu().numpy()
         log_p |= zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True)
     return [log_p[row] for row in range(len(sources))]
 

@@ -13,8 +13,8 @@ from nmt.nn.output import OutputLayer
 
 
 def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: int, bos: int) -> Seq2Seq[Any, Any]:
-    """Builds a freshly initialised model, with draws from torch's generator. With ``tie: all`` both sides share one
-    vocabulary."""
+    """Builds a freshly initialised model, with draws from torch's generator. With ``tie: all``, or copies, both sides
+    share one vocabulary."""
     width = config.embedding.size
     assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)
@@ -27,7 +27,12 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
     encoder = _encoder(config, source)
     decoder = _decoder(config, target, encoder.size)
     tied = target.weight_VD if config.embedding.tie != "none" else None
-    return Seq2Seq(encoder, decoder, OutputLayer(config.readout_size, target_tokens, tied=tied), pad=pad, bos=bos)
+    output = OutputLayer(config.readout_size, target_tokens, tied=tied)
+    if config.copying is not None:
+        from nmt.models.pointer import PointerGenerator
+
+        return PointerGenerator(encoder, decoder, output, heads=config.copying_heads, pad=pad, bos=bos)
+    return Seq2Seq(encoder, decoder, output, pad=pad, bos=bos)
 
 
 def _encoder(config: ModelConfig, embedding: Embedding) -> Encoder:

@@ -10,6 +10,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import NoScore
 from nmt.config.kinds import BareKind, DefaultKind
 from nmt.config.structure import Structure
+from nmt.models.names import matching
 from nmt.models.rnn.config import ContextConfig, RNNDecoderConfig, RNNEncoderConfig
 from nmt.models.rnn.readers_config import AnyRNNDecoder, ContextSourceConfig
 from nmt.models.transformer.config import TransformerDecoderConfig, TransformerEncoderConfig
@@ -28,6 +29,17 @@ class EmbeddingsEncoderConfig(Structure):
     def words(self) -> str:
         """A description for people."""
         return f"word embeddings, {self.positions} positions" if self.positions != "none" else "word embeddings"
+
+
+class CopyingConfig(Structure):
+    """Copies of source tokens, beside what the output layer generates."""
+
+    kind: Literal["pointer"] = "pointer"
+    """The pointer-generator of See et al. 2017: a gate divides each step between the output layer and the source
+    tokens, by their weights of attention. See ``nmt.models.pointer``."""
+    heads: str | None = None
+    """Pattern of the names of the heads whose mean weights are copied by, such as ``layer6.*``; null: all heads, and in
+    a Transformer those of the top layer."""
 
 
 AnyEncoder = Annotated[
@@ -57,6 +69,8 @@ class ModelConfig(Structure):
     context: Annotated[ContextConfig | None, BareKind] = None
     """Shorthand for ``decoder.start``, ``decoder.context`` and ``decoder.summary``; it sets these and is null
     afterwards."""
+    copying: Annotated[CopyingConfig | None, BareKind] = None
+    """Copies of source tokens, for names and numbers; it needs a joint vocabulary. null: every token is generated."""
     dropout: DropoutConfig = DropoutConfig()
     """Dropout rates."""
 
@@ -74,6 +88,13 @@ class ModelConfig(Structure):
     def head_names(self) -> tuple[str, ...]:
         """Names of the decoder's heads; empty if there is no attention."""
         return self.decoder.head_names(self.attention.head_count)
+
+    @property
+    def copying_heads(self) -> list[int]:
+        """Indices of the heads that copies are made by, in ``head_names``; raises ValueError if there are none."""
+        assert self.copying is not None, "there are no copies"
+        top = f"layer{self.decoder.layers}.*" if isinstance(self.decoder, TransformerDecoderConfig) else "*"
+        return matching(self.head_names, self.copying.heads or top)
 
     @model_validator(mode="before")
     @classmethod
@@ -172,6 +193,26 @@ class ModelConfig(Structure):
             raise ValueError(
                 f"attention.heads: {heads} must divide the width of an encoder state ({self.memory_size}); change one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _copies_have_weights(self) -> ModelConfig:
+        if self.copying is None:
+            return self
+        if not self.head_names:
+            raise ValueError(
+                "copying needs attention to the source, which attention.score: none takes away; name a score, or leave "
+                "copying out"
+            )
+        if self.attention.weights.marginalizes:
+            raise ValueError(
+                f"copying: attention.weights: {self.attention.weights.kind} with training: marginal sums over what is "
+                "read at each position; use training: reinforce, or leave copying out"
+            )
+        try:
+            _ = self.copying_heads
+        except ValueError as error:
+            raise ValueError(f"copying.heads: {error}") from error
         return self
 
     @model_validator(mode="after")

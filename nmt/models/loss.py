@@ -69,7 +69,8 @@ class CrossEntropy(Criterion):
 
     def __call__(self, output: OutputLayer, decoded: Decoded, tokens: TargetTokens) -> TokenLoss:
         """See ``Criterion``. The output layer runs once, over the readouts of all tokens."""
-        return output.loss(tokens.rows(decoded.readout_BTR), tokens.gold_N, smoothing=self.smoothing)
+        copies = None if decoded.copies is None else decoded.copies.select(tokens.token_index_N)
+        return output.loss(tokens.rows(decoded.readout_BTR), tokens.gold_N, smoothing=self.smoothing, copies=copies)
 
 
 @Operation

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,9 @@ from nmt.models.feed import Feed, TeacherForcing
 from nmt.nn.embedding import Embedding
 from nmt.nn.output import OutputLayer
 from nmt.ops import TopTokens
+
+if TYPE_CHECKING:
+    from nmt.nn.copies import Copies
 
 M = TypeVar("M", bound=BatchRecord)
 S = TypeVar("S", bound=BatchRecord)
@@ -41,6 +44,11 @@ def mean_state(states_BSD: Tensor, is_pad_BS: Tensor) -> Tensor:
     """Computes the mean of each sentence's states without padding, (B, D)."""
     kept_BSD = states_BSD.masked_fill(is_pad_BS[:, :, None], 0.0)
     return kept_BSD.sum(dim=1) / (~is_pad_BS).sum(dim=1, keepdim=True).to(states_BSD.dtype)
+
+
+NextToken: TypeAlias = Callable[[int, Tensor, Callable[[], Tensor]], Tensor]
+"""Computes the next input, (B,), from a step's number, its readout (B, R) and a function that computes its weights
+(B, H, S)."""
 
 
 class Encoder(nn.Module, ABC):
@@ -92,6 +100,8 @@ class Decoded:
     marginal: MarginalReadouts | None = None
     """The readouts for every source position, in training with attention whose likelihood is summed over all of them;
     else None."""
+    copies: Copies | None = None
+    """The copies of source tokens at each position, B x T rows: see ``nmt.models.pointer``."""
 
     @property
     def weights_BHTS(self) -> Tensor:
@@ -129,13 +139,10 @@ class Decoder(nn.Module, ABC, Generic[M, S]):
         loop of steps."""
 
     @abstractmethod
-    def free_running(
-        self, first_B: Tensor, memory: M, steps: int, next_token: Callable[[int, Tensor], Tensor]
-    ) -> Decoded:
+    def free_running(self, first_B: Tensor, memory: M, steps: int, next_token: NextToken) -> Decoded:
         """Runs ``steps`` steps, the first over ``first_B``, with dropout in training.
 
-        ``next_token`` computes the next input from the number and the readout (B, R) of a step; it is not called for
-        the last step.
+        ``next_token`` is not called for the last step.
         """
 
     def return_weights_of(self, heads: Sequence[int]) -> list[int]:
@@ -211,23 +218,30 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def encode(self, source_BS: Tensor) -> M:
         """Computes the memory of source tokens; each row ends with end-of-sentence and is filled up with padding."""
-        return self.encode_embedded(self.encoder.embed(source_BS), source_BS == self.pad)
+        return self.encode_embedded(self.encoder.embed(source_BS), source_BS)
 
-    def encode_embedded(self, embedded_BSE: Tensor, is_pad_BS: Tensor) -> M:
+    def encode_embedded(self, embedded_BSE: Tensor, source_BS: Tensor) -> M:
         """Computes the memory of source embeddings (``encoder.embed``), with respect to which gradients may be
         taken."""
-        return self.decoder.memory(self.encoder(embedded_BSE, is_pad_BS))
+        return self.decoder.memory(self.encoder(embedded_BSE, source_BS == self.pad))
+
+    def decoder_memory(self, memory: M) -> Any:
+        """Returns the part of the memory that the decoder reads, here all of it."""
+        return memory
 
     def start(self, memory: M) -> S:
         """Computes the decoder's state before the first step, one row for each sentence."""
-        return self.decoder.start(memory)
+        return self.decoder.start(self.decoder_memory(memory))
 
     def step(self, token_N: Tensor, memory: M, state: S) -> Step[S]:
         """Computes one step, from the last token of N rows to the logits of the next one. See ``Decoder.step``."""
+        own = self.decoder_memory(memory)
         on_cpu = token_N.device.type == "cpu"  # a search would call an operation very often
-        step = (
-            self.decoder.step(token_N, memory, state) if on_cpu else decoder_step(self.decoder, token_N, memory, state)
-        )
+        step = self.decoder.step(token_N, own, state) if on_cpu else decoder_step(self.decoder, token_N, own, state)
+        return self.predicted(step, memory)
+
+    def predicted(self, step: DecoderStep[S], memory: M) -> Step[S]:
+        """Returns a step of the decoder with the logits of its readouts."""
         return Step(
             self.output.vocabulary,
             lambda rows: self.output(step.readout_NR[rows]),
@@ -238,24 +252,30 @@ class Seq2Seq(nn.Module, Generic[M, S]):
 
     def teacher_forced(self, target_BT: Tensor, memory: M) -> Decoded:
         """Runs all steps under teacher forcing: position t has seen the tokens of ``target_BT`` before t."""
-        return self.decoder.teacher_forced(self._shifted(target_BT), memory)
+        return self.decoder.teacher_forced(self._shifted(target_BT), self.decoder_memory(memory))
 
     def decode(self, target_BT: Tensor, memory: M, feed: Feed) -> Decoded:
         """Runs all steps with the inputs that ``feed`` chooses; they run at once if it never reads the guesses of the
         model."""
+        own = self.decoder_memory(memory)
         if isinstance(feed, TeacherForcing):
-            return self.decoder.teacher_forced(self._shifted(target_BT), memory)
+            return self.decoder.teacher_forced(self._shifted(target_BT), own)
         rows, steps = target_BT.shape
         policy = feed.begin(rows, target_BT.device)
 
-        def next_token(time: int, readout_BR: Tensor) -> Tensor:
+        def next_token(time: int, readout_BR: Tensor, weights: Callable[[], Tensor]) -> Tensor:
             with torch.no_grad():
-                logits_BV = self.output(readout_BR)
+                logits_BV = self.guess_logits(readout_BR, weights, memory)
                 for token in self.output.suppressed:  # a guess is chosen as in translation
                     logits_BV[:, token] = -torch.inf
                 return policy.next(target_BT[:, time], logits_BV)
 
-        return self.decoder.free_running(self.first_token(rows, target_BT.device), memory, steps, next_token)
+        return self.decoder.free_running(self.first_token(rows, target_BT.device), own, steps, next_token)
+
+    def guess_logits(self, readout_BR: Tensor, weights_BHS: Callable[[], Tensor], memory: M) -> Tensor:
+        """Computes the logits of a step from which a feed chooses the next input, here those of the output layer."""
+        logits_BV: Tensor = self.output(readout_BR)
+        return logits_BV
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""

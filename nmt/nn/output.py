@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 from nmt.nn.precision import compute_dtype
 from nmt.ops import TopTokens, cross_entropy, top_tokens
+
+if TYPE_CHECKING:
+    from nmt.nn.copies import Copies
 
 
 @dataclass(frozen=True)
@@ -73,17 +77,27 @@ class OutputLayer(nn.Module):
         normalizer of the row."""
         return top_tokens_in_parts(lambda rows: self(readout_ND[rows]), readout_ND, self.vocabulary, count, normalized)
 
-    def loss(self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0) -> TokenLoss:
+    def loss(
+        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, copies: Copies | None = None
+    ) -> TokenLoss:
         """Computes the cross entropy against ``gold_N`` with uniform label smoothing (Szegedy et al. 2016, section 7):
-        (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p."""
-        if torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad):
+        (1 - smoothing) * -log p(gold) + smoothing * mean over the vocabulary of -log p. ``copies`` are mixed into p."""
+        has_gradient = torch.is_grad_enabled() and (readout_ND.requires_grad or self.weight_VD.requires_grad)
+        if has_gradient and copies is None:
             objective, cross_entropy_N = cross_entropy(readout_ND, self.weight_VD, self.bias_V, gold_N, smoothing)
             return TokenLoss(objective, cross_entropy_N, correct=None)
-        tokens = self.likelihood(readout_ND, gold_N, smoothing=smoothing)
-        return TokenLoss(-tokens.smoothed_N.sum(), -tokens.log_p_N, tokens.is_best_N.sum())
+        tokens = self.likelihood(readout_ND, gold_N, smoothing=smoothing, copies=copies)
+        correct = None if has_gradient else tokens.is_best_N.sum()
+        return TokenLoss(-tokens.smoothed_N.sum(), -tokens.log_p_N, correct)
 
     def likelihood(
-        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int | None = None
+        self,
+        readout_ND: Tensor,
+        gold_N: Tensor,
+        *,
+        smoothing: float = 0.0,
+        chunk: int | None = None,
+        copies: Copies | None = None,
     ) -> TokenLikelihood:
         """Computes the log-likelihood of each gold token separately, for losses that are not a plain sum over the rows.
 
@@ -91,8 +105,12 @@ class OutputLayer(nn.Module):
         """
         dtype, chunk = compute_dtype(readout_ND), chunk or rows_together(1024, self.weight_VD)
 
-        def part(readout_ND: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def part(readout_ND: Tensor, gold_N: Tensor, *of_copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             logits_NV = self._wide_logits(readout_ND, dtype)
+            if copies is not None:
+                # log p is finite where it has a gradient
+                least = torch.finfo(logits_NV.dtype).tiny if torch.is_grad_enabled() else 0.0
+                logits_NV = copies.with_tensors(of_copies).mixed(logits_NV).clamp(min=least).log()
             log_normalizer_N = logits_NV.logsumexp(dim=1)
             gold_logit_N = logits_NV.gather(1, gold_N[:, None])[:, 0]
             log_p_N = gold_logit_N - log_normalizer_N
@@ -102,10 +120,11 @@ class OutputLayer(nn.Module):
                 smoothed_N = (1.0 - smoothing) * log_p_N + smoothing * mean_log_p_N
             return smoothed_N, log_p_N.detach(), gold_logit_N == logits_NV.detach().amax(dim=1)
 
+        rows = (readout_ND, gold_N, *(() if copies is None else copies.tensors()))
         parts = [
             # without gradients nothing is computed anew, and the first checkpoint takes a second for its imports
-            checkpoint(part, readout, gold, use_reentrant=False) if torch.is_grad_enabled() else part(readout, gold)
-            for readout, gold in zip(torch.split(readout_ND, chunk), torch.split(gold_N, chunk), strict=True)
+            checkpoint(part, *inputs, use_reentrant=False) if torch.is_grad_enabled() else part(*inputs)
+            for inputs in zip(*(torch.split(each, chunk) for each in rows), strict=True)
         ]
         smoothed, log_p, is_best = zip(*parts, strict=True)
         return TokenLikelihood(torch.cat(smoothed), torch.cat(log_p), torch.cat(is_best))

@@ -51,7 +51,7 @@ def weights(
 def log_probs(model: Seq2Seq[Any, Any], embedded_NSE: Tensor, target_T: Tensor) -> Tensor:
     """(N, T): the target's log-probabilities from each of N versions of the source's embeddings."""
     count, length, _ = embedded_NSE.shape
-    memory = model.encode_embedded(embedded_NSE, torch.zeros(count, length, dtype=torch.bool))
+    memory = model.encode_embedded(embedded_NSE, torch.ones(count, length, dtype=torch.int64))
     target_NT = target_T.expand(count, -1)
     log_p_NTV = model.output(model.teacher_forced(target_NT, memory).readout_BTR).log_softmax(-1)
     return log_p_NTV.gather(2, target_NT[:, :, None])[:, :, 0]

@@ -134,6 +134,7 @@ FRESH = {
     "results.md": ["runs"],
     "prepare.md": ["runs"],
     "recipes.md": ["runs/mine"],
+    "align.md": ["runs/en-de"],
 }
 """Folders that a page makes itself, which therefore do not exist before it."""
 

@@ -13,7 +13,7 @@ import torch
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Decoded, Seq2Seq
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
 from nmt.training.objective import training_criterion
@@ -28,6 +28,14 @@ every_model = pytest.mark.parametrize("config", list(variants()))
 each_kind = pytest.mark.parametrize("config", list(kinds()))
 
 
+def logits(model: Seq2Seq[Any, Any], decoded: Decoded) -> torch.Tensor:
+    """Computes the logits (B, T, V) of all positions, with copies."""
+    logits_BTV = model.output(decoded.readout_BTR)
+    if decoded.copies is None:
+        return logits_BTV
+    return decoded.copies.mixed(logits_BTV.flatten(0, 1)).log().view_as(logits_BTV)
+
+
 @torch.no_grad()
 def log_probs(
     model: Seq2Seq[Any, Any], source_S: torch.Tensor, hypotheses: Iterable[tuple[int, ...]]
@@ -39,7 +47,7 @@ def log_probs(
         same_length = list(group)
         target_NT = torch.tensor([[*tokens, EOS] for tokens in same_length])
         decoded = model.teacher_forced(target_NT, model.encode(source_1S.repeat(len(same_length), 1)))
-        chosen_NT = model.output(decoded.readout_BTR).log_softmax(-1).gather(2, target_NT[:, :, None])[:, :, 0]
+        chosen_NT = logits(model, decoded).log_softmax(-1).gather(2, target_NT[:, :, None])[:, :, 0]
         found.update(zip(same_length, chosen_NT.sum(dim=1).tolist(), strict=True))
     return found
 
@@ -54,7 +62,7 @@ def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
     for time in range(TARGET_BT.shape[1]):
         step = model.step(token, memory, state)
         state = step.state
-        torch.testing.assert_close(step.logits_NV, model.output(decoded.readout_BTR[:, time]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(step.logits_NV, logits(model, decoded)[:, time], atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(step.weights_NHS, decoded.weights_BHTS[:, :, time], atol=1e-6, rtol=1e-4)
         token = TARGET_BT[:, time]
 
@@ -115,7 +123,7 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
     model = make(config)
     memory = model.encode(SOURCE_BS)
     decoded = model.decode(TARGET_BT, memory, FreeRunning())
-    guesses = model.output(decoded.readout_BTR).argmax(-1)
+    guesses = logits(model, decoded).argmax(-1)
     torch.testing.assert_close(
         decoded.readout_BTR, model.teacher_forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4
     )
@@ -236,14 +244,14 @@ def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
         found = torch.autograd.grad((logits_BTV * weights).sum(), list(model.parameters()), allow_unused=True)
         return tuple(torch.zeros(1) if each is None else each for each in found)
 
-    at_once = gradients(model.output(model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR))
+    at_once = gradients(logits(model, model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS))))
     memory = model.encode(SOURCE_BS)
-    state, token, logits = model.start(memory), model.first_token(3, SOURCE_BS.device), []
+    state, token, steps = model.start(memory), model.first_token(3, SOURCE_BS.device), []
     for time in range(TARGET_BT.shape[1]):
         step = model.step(token, memory, state)
         state, token = step.state, TARGET_BT[:, time]
-        logits.append(step.logits_NV)
-    stepwise = gradients(torch.stack(logits, dim=1))
+        steps.append(step.logits_NV)
+    stepwise = gradients(torch.stack(steps, dim=1))
     for (name, _), one, other in zip(model.named_parameters(), at_once, stepwise, strict=True):
         # attention weights pass through float32
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")

@@ -59,6 +59,7 @@ def tree(
     tie: str = "none",
     encoder: Any = None,
     decoder: Any = None,
+    copying: Any = None,
 ) -> dict[str, Any]:
     return {
         "embedding": {"size": 8, "tie": tie},
@@ -66,6 +67,7 @@ def tree(
         "decoder": {**_SMALL[(decoder or {}).get("kind", "rnn")]["decoder"], **(decoder or {})},
         "attention": {"score": score, "weights": weights, "key_size": key_size, "heads": heads},
         "context": context,
+        "copying": copying,
     }
 
 
@@ -170,6 +172,10 @@ def variants() -> Iterator[Any]:
         score = {"kind": "coverage", "coverage": coverage, "width": 3}
         yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")
     yield pytest.param(tree(score="location_sensitive", weights="mocha"), id="score and weights with a state")
+    for name, wiring in WIRINGS.items():
+        yield pytest.param(tree(decoder=wiring, tie="all", copying="pointer"), id=f"copies, {name}")
+    transformer = tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot", copying={"heads": "*.head2"})
+    yield pytest.param(transformer, id="copies by a Transformer")
     for name, reader in READERS.items():
         yield pytest.param(tree(score="none", decoder=reader), id=name)
     yield from embeddings()

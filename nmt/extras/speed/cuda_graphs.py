@@ -130,6 +130,7 @@ def graphed_decode(
         and model.training
         and isinstance(feed, TeacherForcing)
         and not needs_weights
+        and type(model) is Seq2Seq
         and not is_recomputing()
         and all(parameter.grad is None for parameter in trained)
         and isinstance(model.decoder, RNNDecoder | TransformerDecoder)

@@ -22,7 +22,7 @@ from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, joi
 from nmt.core.record import BatchRecord, shared
 from nmt.extras.speed import native
 from nmt.extras.speed.product import Product
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, NextToken
 from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
@@ -68,9 +68,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         """See ``Decoder.teacher_forced``."""
         return self.plain.teacher_forced(input_BT, memory)
 
-    def free_running(
-        self, first_B: Tensor, memory: TransformerMemory, steps: int, next_token: Callable[[int, Tensor], Tensor]
-    ) -> Decoded:
+    def free_running(self, first_B: Tensor, memory: TransformerMemory, steps: int, next_token: NextToken) -> Decoded:
         """See ``Decoder.free_running``."""
         return self.plain.free_running(first_B, memory, steps, next_token)
 

@@ -20,7 +20,7 @@ from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.rnn.config import RNNDecoderConfig
 from nmt.models.rnn.context import ContextInjection
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, MarginalReadouts, mean_state
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, MarginalReadouts, NextToken, mean_state
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.embedding import Embedding
@@ -248,32 +248,32 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         sampled = () if attended.sampled is None else (attended.sampled,)
         return Decoded(readout_BTR, lambda: attended.weights_NHTS, sampled, marginal)
 
-    def free_running(
-        self, first_B: Tensor, memory: RNNMemory, steps: int, next_token: Callable[[int, Tensor], Tensor]
-    ) -> Decoded:
+    def free_running(self, first_B: Tensor, memory: RNNMemory, steps: int, next_token: NextToken) -> Decoded:
         """See ``Decoder.free_running``."""
         assert not self.marginalizes, "a marginal over all positions is decoded at once"
         rows, table_VE = len(first_B), self.embedding.weight_VD
         # drawn for all steps at once, because variational dropout shares them
         mask_BTE = self.embedding_dropout.mask((rows, steps, table_VE.shape[1]), table_VE.dtype, first_B.device)
 
-        def embed(time: int, readout_BR: Tensor | None) -> Tensor:
-            token_B = first_B if readout_BR is None else next_token(time - 1, readout_BR)
+        def embed(time: int, before: _Step | None) -> Tensor:
+            token_B = first_B
+            if before is not None:
+                token_B = next_token(time - 1, before.readout_NR, lambda: before.attended.weights_NHTS[:, :, 0])
             embedded_BE: Tensor = self.embedding(token_B)
             return embedded_BE if mask_BTE is None else embedded_BE * mask_BTE[:, time]
 
         return self._unroll(memory, rows, steps, embed)
 
     def _unroll(
-        self, memory: RNNMemory, rows: int, steps: int, embed: Callable[[int, Tensor | None], Tensor]
+        self, memory: RNNMemory, rows: int, steps: int, embed: Callable[[int, _Step | None], Tensor]
     ) -> Decoded:
-        """Runs steps one by one; ``embed`` computes the input of a step from its number and the readout of the step
-        before."""
-        state, readout_BR = self.start(memory), None
+        """Runs steps one by one; ``embed`` computes the input of a step from its number and the step before."""
+        state, before = self.start(memory), None
         unrolled: list[_Step] = []
         for time, masks in enumerate(self._dropout_masks(rows, steps, memory)):
-            unrolled.append(self._step(embed(time, readout_BR), memory, state, masks))
-            readout_BR, _, state = unrolled[-1]
+            before = self._step(embed(time, before), memory, state, masks)
+            state = before.state
+            unrolled.append(before)
         sampled = SampledPositions.joined([step.attended.sampled for step in unrolled])
         weights_BHTS = torch.cat([step.attended.weights_NHTS for step in unrolled], dim=2)
         return Decoded(

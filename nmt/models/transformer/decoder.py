@@ -5,7 +5,7 @@ Shapes as in ``seq2seq``; D width of a state, A width of the part of it that a h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from nmt.attention.config import AttentionConfig
 from nmt.attention.multihead import KeyValues, MultiHead, MultiHeadOutput
 from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
-from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded
+from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, NextToken
 from nmt.models.transformer.block import EmbeddingLayer, Residual, feed_forward, last_norm, self_attention
 from nmt.models.transformer.config import TransformerDecoderConfig
 from nmt.nn.config import DropoutConfig
@@ -120,8 +120,8 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
 
     def return_weights_of(self, heads: Sequence[int]) -> list[int]:
         """See ``Decoder.return_weights_of``."""
-        self.returned_heads = tuple(heads)
-        return list(range(len(heads)))
+        self.returned_heads = tuple(dict.fromkeys((*self.returned_heads, *heads)))
+        return [self.returned_heads.index(head) for head in heads]
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""
@@ -164,15 +164,13 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
             tuple(sampled for layer in layers for sampled in layer.attended.sampled),
         )
 
-    def free_running(
-        self, first_B: Tensor, memory: TransformerMemory, steps: int, next_token: Callable[[int, Tensor], Tensor]
-    ) -> Decoded:
+    def free_running(self, first_B: Tensor, memory: TransformerMemory, steps: int, next_token: NextToken) -> Decoded:
         """See ``Decoder.free_running``."""
         token_B, state = first_B, self.start(memory)
         readouts, weights, sampled = list[Tensor](), list[Tensor](), list[tuple[SampledPositions, ...]]()
         for time in range(steps):
             if time > 0:
-                token_B = next_token(time - 1, readouts[-1][:, 0])
+                token_B = next_token(time - 1, readouts[-1][:, 0], lambda: weights[-1][:, :, 0])
             readout_B1R, layers = self._run_layers(token_B[:, None], state.position_N[:, None], memory, state)
             readouts.append(readout_B1R)
             weights.append(self._weights(layers, token_B[:, None], memory))

@@ -36,7 +36,7 @@ def test_states_of_two_searches_are_not_joined() -> None:
 def test_gradients_reach_the_embeddings() -> None:
     model = fast(transformer(), "float32")
     embedded_BSE = model.encoder.embed(SOURCE_BS).detach().requires_grad_()
-    memory = model.encode_embedded(embedded_BSE, SOURCE_BS == 0)
+    memory = model.encode_embedded(embedded_BSE, SOURCE_BS)
     step = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory))
     (gradient_BSE,) = torch.autograd.grad(step.logits_NV.logsumexp(1).sum(), embedded_BSE)
     assert gradient_BSE.abs().max() > 1e-4

@@ -43,6 +43,8 @@ def check(experiment: Experiment) -> None:
         found, same = (getattr(side, key) for side in (model.encoder, model.decoder))
         if found != same:
             raise _unfit(f"encoder.{key}", found, f"{same}, as in the decoder")
+    if model.copying is not None:
+        raise _unfit("copying", model.copying.kind, "null")
     _check_keys("attention", model.attention, {"score": "scaled_dot", "weights": "softmax"})
     _check_keys("attention.weights", model.attention.weights, {"temperature": 1.0})
     if data.context:

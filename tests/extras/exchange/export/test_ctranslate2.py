@@ -19,7 +19,7 @@ from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.exchange.export import ctranslate2, engine
 from nmt.extras.exchange.export.engine import BATCH_TOKENS, CTranslate2Engine
 from nmt.models.build import build
-from nmt.models.config import ModelConfig
+from nmt.models.config import CopyingConfig, ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
@@ -177,7 +177,10 @@ def test_what_ctranslate2_cannot_compute_is_named(options: dict[str, Any], key: 
         ctranslate2.check(config(**options))
 
 
-def test_recurrent_models_are_refused() -> None:
+def test_recurrent_models_and_copies_are_refused() -> None:
+    copying = config().model_copy(update={"copying": CopyingConfig()})
+    with pytest.raises(InputError, match="^model.copying: CTranslate2 copies no source tokens"):
+        ctranslate2.check(copying)
     recurrent = ModelConfig.model_validate({"encoder": LAYERS, "decoder": {"kind": "rnn", "size": 8}})
     with pytest.raises(InputError, match="^model.decoder.kind: CTranslate2 knows Transformers alone"):
         ctranslate2.check(recurrent)

@@ -92,7 +92,12 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {**RNN, "cell": "gru", "query": "between", "self_attention": "dot"},
         "attention": {"score": "additive"},
     },
-    "LSTM, two heads of coverage": {"encoder": RNN, "decoder": RNN, "attention": {"score": "coverage", "heads": 2}},
+    "LSTM, two heads of coverage, copies": {
+        "encoder": RNN,
+        "decoder": RNN,
+        "attention": {"score": "coverage", "heads": 2},
+        "copying": {"heads": "head2"},
+    },
     "LSTM, coverage by a GRU": {
         "encoder": RNN,
         "decoder": {**RNN, "query": "previous"},
