@@ -61,6 +61,7 @@ NOT_RUN = {
     "make compatibility": "needs the network, and hours; tests/scripts/test_check_compatibility.py runs its parts",
     "check_compatibility.py": "the same",
     "--ray": "needs Ray; tests/extras/cluster/test_translate_shards.py runs it",
+    "download_multi30k.py": "needs the network",
     "compare_attention.py": "takes hours; tests/scripts/test_compare_attention.py",
     "export OMP_NUM_THREADS=8": "of a script for SLURM",
     "configs/de-en.yaml --set model.attention.score=manhattan": "tests/examples/test_plugin.py installs the package",
@@ -122,6 +123,7 @@ SHORTER = {
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
     "digit_reader.py": "digit_reader.py --updates 2",
+    "one_file.py": "one_file.py --updates 2",
 }
 """Parts of commands that are run in another form than on the page: shorter, or on one machine; tests are collected, not
 run again."""

@@ -92,6 +92,11 @@ def _add_corpora(folder: Path) -> None:
         ("hypothesis.en", "dev.en"),
         ("more.de", "x.de"),
         ("more.en", "x.en"),
+        ("text.cs", "x.de"),
+        ("text.en", "x.en"),
+        ("gold.cs", "x.de"),
+        ("gold.en", "x.en"),
+        ("gold.align", "x.align"),
     ):
         shutil.copy(folder / of, folder / name)
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
