@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("cosmic_ray", reason="faults are drawn with cosmic-ray")
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 
-import mutants  # noqa: E402
+import mutants
 
 
 def plant(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
