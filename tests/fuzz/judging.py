@@ -81,9 +81,7 @@ def judge(read: Callable[[bytes], object], data: bytes) -> tuple[bool, str | Non
         read(data)
     except InputError as error:
         message = str(error)
-        if not message or len(message.splitlines()) != 1 or len(message) > 4000 or not message.isprintable():
-            return True, f"not one plain line: {message[:300]!r}"
-        return True, None
+        return True, None if is_plain(message) else f"not one plain line: {message[:300]!r}"
     except Slow:
         return False, f"more than {CASE_S:g} s"
     except BaseException as error:
@@ -96,6 +94,11 @@ def judge(read: Callable[[bytes], object], data: bytes) -> tuple[bool, str | Non
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return False, None
+
+
+def is_plain(message: str) -> bool:
+    """True for one line that is not empty, of a length that one reads."""
+    return len(message.splitlines()) == 1 and len(message) < 4000 and message.isprintable()
 
 
 def _too_slow(number: int, frame: FrameType | None) -> None:
