@@ -25,7 +25,7 @@ from nmt.data.batching import halves
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load
 from nmt.extras.finetuning import risk
-from nmt.extras.finetuning.risk import MinimumRisk, max_lengths, reward, sample
+from nmt.extras.finetuning.risk import MinimumRisk, reward, sample
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -229,15 +229,6 @@ def test_what_is_never_drawn_may_be_the_most_probable() -> None:
     assert not {PAD, BOS} & set(drawn_BKT.flatten().tolist())
 
 
-def test_lengths_are_those_of_translation() -> None:
-    from nmt.search.scoring import max_lengths as in_search
-
-    source_BS = padded(SOURCES)
-    for ratio in (0.3, 1.5, 2.0):
-        expected_B = in_search(torch.tensor([len(each) for each in SOURCES]), ratio)
-        assert torch.equal(max_lengths(source_BS != PAD, ratio), expected_B)
-
-
 def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make({**MODELS["rnn"], "dropout": {"embedding": 0.5, "layers": 0.5}}).train()
     seen = []
@@ -252,7 +243,7 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
     assert not seen[0][0]
     assert all(module.training for module in model.modules())
     torch.manual_seed(3)
-    limits = max_lengths(padded(SOURCES) != PAD, 2.0)
+    limits = torch.tensor([2 * len(source) + 10 for source in SOURCES])
     without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
     assert torch.equal(seen[0][1], without_dropout)
     again = minimum_risk(model.train())(padded(SOURCES), padded(TARGETS))
