@@ -24,7 +24,7 @@ WORDS = [
     Alignment((), (), (), np.zeros((0, 0))),
     Alignment((), ("alone",), (), np.zeros((1, 0))),
     Alignment(("allein", "hier"), (), (), np.zeros((0, 2))),
-    Alignment(("😀", 'q"\\', "nul\x00", "a\u2028b", "\x85"), ("日本",), ((4, 0),), np.full((1, 5), 0.2)),
+    Alignment(("😀", 'q"\\', "nul\x00", "a\u2028b\u2029", "\x85"), ("日本",), ((4, 0),), np.full((1, 5), 0.2)),
 ]
 TOKENS = ("▁Hal", "lo", "</s>"), ("▁Hello", "</s>")
 PIECES = [

@@ -52,7 +52,7 @@ def test_the_judge_sees_a_process_that_dies() -> None:
 
 @forks
 def test_the_judge_sees_what_takes_memory() -> None:
-    reader = Reader("greedy", lambda folder: Opened([b"abc"], lambda data: bytearray(len(data) << 28)))
+    reader = Reader("greedy", lambda folder: Opened([b"abc"], lambda data: bytearray(len(data) << 26)))
     faults = attempt(reader, 20, seed=1).faults
     assert faults[0]["what"].startswith("a valid example") or any("MemoryError" in fault["what"] for fault in faults)
 
