@@ -195,7 +195,7 @@ def test_the_one_file_translates(tmp_path: Path, run: Run) -> None:
     rng = random.Random(1)
     lines = [" ".join(rng.choices("abcdef", k=rng.randint(1, 6))) + "\n" for _ in range(3000)]
     (tmp_path / "letters").write_text("".join(lines), encoding="utf-8")
-    said = run("one_file", "--files", *[tmp_path / "letters"] * 2, "--subwords", 14, "--updates", 150)
+    said = run("one_file", "--files", *[tmp_path / "letters"] * 2, "--subwords", 14, "--updates", 100)
     assert float(re.search(r"BLEU of 200 lines: ([\d.]+)", said)[1]) > 60.0  # type: ignore[index]
 
 
