@@ -74,7 +74,7 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         for path in root.rglob("*.py")
         if any(
             word in path.read_text(encoding="utf-8")
-            for word in ("safe_open(", "load_file(", "read_json(", "json.loads(")
+            for word in ("safe_open(", "read_safetensors(", "load_file(", "read_json(", "json.loads(")
         )
     }
     assert found == {
