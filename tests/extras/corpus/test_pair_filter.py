@@ -200,6 +200,7 @@ def test_a_filter_is_learnt_saved_and_used(nmt: Command, tmp_path: Path) -> None
     for name, seed in (("again", 1), ("other", 2)):
         done = nmt(*files, "--save", tmp_path / name, "--seed", seed, "--output", tmp_path / "scores")
         assert (done.code, done.stdout) == (0, "")
+        assert ((tmp_path / "scores").read_text() == printed.stdout) == (seed == 1)
     first, again, other = [(tmp_path / name).read_bytes() for name in ("first", "again", "other")]
     assert first == again != other
     scored = nmt(*files, "--model", tmp_path / "first", "--false-alarms", "0.4")
