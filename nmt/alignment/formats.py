@@ -160,6 +160,9 @@ def side_by_side(alignments: Sequence[Alignment]) -> Alignment:
 
 # ------------------------------------------------------------------------------------------------- Pharaoh and gold
 
+UNBOUNDED = (math.inf, math.inf)
+"""Lengths of sentences of which nothing is known."""
+
 _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
@@ -186,16 +189,9 @@ def gold_line(gold: Gold, base: int = 0) -> str:
     )
 
 
-def parse_gold(
-    line: str,
-    *,
-    place: str = "gold line",
-    source_length: int | None = None,
-    target_length: int | None = None,
-    base: int = 0,
-) -> Gold:
-    """Parses the links of one gold line. `place` ("dev.align:17") names the line in errors; the lengths of the
-    sentences, in words, bound the indices. `base` is the index of the first word.
+def parse_gold(line: str, *, place: str = "gold line", lengths: tuple[float, float] = UNBOUNDED, base: int = 0) -> Gold:
+    """Parses the links of one gold line. `place` ("dev.align:17") names the line in errors; the `lengths` of source and
+    target, in words, bound the indices. `base` is the index of the first word.
 
     A link that is written both as sure and as possible is sure. Raises InputError for a token that is not a link or an
     index out of range.
@@ -214,8 +210,8 @@ def parse_gold(
                 f"{place}: link {token!r} points at word 0, but the file was to count from {base}: "
                 "correct the link, or read the file as one that counts from 0"
             )
-        for side, index, length in (("source", link[0], source_length), ("target", link[1], target_length)):
-            if length is not None and index >= length:
+        for side, index, length in zip(("source", "target"), link, lengths, strict=True):
+            if index >= length:
                 advice = "" if base or index > length else "; if the file counts from 1, say so (such as --gold-base 1)"
                 raise InputError(
                     f"{place}: link {token!r} points at {side} word {index + base}, but that sentence has {length} "
@@ -225,11 +221,9 @@ def parse_gold(
     return Gold(frozenset(sure), frozenset(possible))
 
 
-def parse_pharaoh(
-    line: str, *, place: str = "alignment line", source_length: int | None = None, target_length: int | None = None
-) -> Links:
+def parse_pharaoh(line: str, *, place: str = "alignment line", lengths: tuple[float, float] = UNBOUNDED) -> Links:
     """Parses the links of one Pharaoh line. A possible link is an error; otherwise see `parse_gold`."""
-    gold = parse_gold(line, place=place, source_length=source_length, target_length=target_length)
+    gold = parse_gold(line, place=place, lengths=lengths)
     if gold.possible != gold.sure:
         source, target = min(gold.possible - gold.sure)
         raise InputError(f"{place}: {source}p{target} is a possible link, but only sure links (3-4) can stand here")
@@ -244,15 +238,15 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
     Raises InputError for a malformed line or index, and if there are more lines than pairs.
     """
     lines = list(text_lines(path))
-    bounds: Sequence[tuple[int | None, int | None]] = lengths if lengths is not None else [(None, None)] * len(lines)
+    bounds: Sequence[tuple[float, float]] = lengths if lengths is not None else [UNBOUNDED] * len(lines)
     if len(lines) > len(bounds) or (bounds and not lines):
         raise InputError(
             f"{path}: {len(lines)} lines for {len(bounds)} sentence pairs: "
             "give one line per pair, an empty one for a pair without links"
         )
     found = [
-        parse_gold(line, place=f"{path}:{number}", source_length=source, target_length=target, base=base)
-        for number, (line, (source, target)) in enumerate(zip(lines, bounds, strict=False), 1)
+        parse_gold(line, place=f"{path}:{number}", lengths=pair, base=base)
+        for number, (line, pair) in enumerate(zip(lines, bounds, strict=False), 1)
     ]
     if base == 0 and len(found) >= 10 and all(min(link) > 0 for gold in found for link in gold.possible):
         log.warning(f"{path}: no link is at word 0; if the file counts from 1, say so with --gold-base 1")
@@ -518,23 +512,12 @@ def read_npz(path: Path) -> Iterator[Alignment]:
         yield from _unpacked(arrays, level)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except _UNREADABLE as error:
+    except (OSError, *_DAMAGED) as error:
         raise InputError(f"{path}: not an archive that nmt align --format npz wrote: {error}") from None
 
 
-# zipfile raises the last three for encrypted members, unknown compression, and damage that it does not see.
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    OverflowError,
-    zlib.error,
-    zipfile.BadZipFile,
-    RuntimeError,
-    NotImplementedError,
-    struct.error,
-)
+# zipfile raises the last two for encrypted members, unknown compression, and damage that it does not see.
+_DAMAGED = (EOFError, ValueError, KeyError, OverflowError, zlib.error, zipfile.BadZipFile, RuntimeError, struct.error)
 
 _MOST_DEFLATED = 1032
 """Maximum number of bytes that one byte of deflated data can encode."""

@@ -28,20 +28,8 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment, AlignmentWriter, parse_gold, parse_json, read_npz, text_lines
 from nmt.core.errors import InputError
 
-_COLUMNS = (
-    "pair",
-    "source",
-    "target",
-    "source_word",
-    "target_word",
-    "score",
-    "kind",
-    "source_begin",
-    "source_end",
-    "target_begin",
-    "target_end",
-)
-
+_NAMES = "pair source target source_word target_word score kind source_begin source_end target_begin target_end"
+_COLUMNS = _NAMES.split()
 _HEADER = "\t".join(_COLUMNS)
 
 MOST_GAP = 1000

@@ -319,7 +319,7 @@ def _links(corpus: TrainingCorpusConfig, block: PairBlock, rows: Sequence[int]) 
     for row in rows:
         place = f"{corpus.links}:{block.first_line + row}"
         source_length, target_length = len(block.sources[row].split()), len(block.targets[row].split())
-        links = parse_pharaoh(block.links[row], place=place, source_length=source_length, target_length=target_length)
+        links = parse_pharaoh(block.links[row], place=place, lengths=(source_length, target_length))
         found.append(np.array(links, np.int64).reshape(-1))
         if found[-1].max(initial=0) >= WORDS:
             raise InputError(

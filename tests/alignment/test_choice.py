@@ -18,8 +18,8 @@ from nmt.alignment.choice import candidates, uncertainty
         ("layer1.head1 layer2.head1", {"*": [0, 1], "layer1.*": [0], "layer2.*": [1]}),
         ("layer1.head1 layer1.head2", {"*": [0, 1], "layer1.head1": [0], "layer1.head2": [1]}),
         (
-            "layer1.head1 layer1.head2 layer2.head1",
-            {"*": [0, 1, 2], "layer1.*": [0, 1], "layer2.*": [2], "layer1.head1": [0], "layer1.head2": [1]},
+            "layer1.a layer1.b layer2.a",
+            {"*": [0, 1, 2], "layer1.*": [0, 1], "layer2.*": [2], "layer1.a": [0], "layer1.b": [1]},
         ),
     ],
 )

@@ -36,12 +36,8 @@ def plain(rule: Any, weights: np.ndarray) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    "rule",
-    [
-        BestSource(), BestSource(threshold=0.4), Share(), Share(share=0.7, threshold=0.3), Mutual(threshold=0.2),
-        RULES[2],
-    ],
-)  # fmt: skip
+    "rule", [*RULES[:3], BestSource(threshold=0.4), Share(share=0.7, threshold=0.3), Mutual(threshold=0.2)]
+)
 def test_equals_plain_loops(rule: Any) -> None:
     random = np.random.default_rng(3)
     for _ in range(60):

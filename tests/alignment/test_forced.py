@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from nmt.alignment.forced import chosen_heads, forced_weights
-from nmt.cli.app import app
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from tests.models.plain_decoder import decode
@@ -52,16 +50,9 @@ def test_a_recurrent_decoders_heads_have_names(weights: Any, names: tuple[str, .
 
 
 def test_a_pattern_that_fits_no_head_is_refused_with_the_names() -> None:
-    with pytest.raises(
-        InputError, match=r"^alignment.heads: layer4.\*: fits no head of this model; it has layer1.head"
-    ):
+    message = r"^alignment.heads: layer4.\*: fits no head of this model; it has layer1.head"
+    with pytest.raises(InputError, match=message):
         chosen_heads(make(MODELS["transformer"]), "layer4.*")
-
-
-def test_heads_are_not_for_gradients() -> None:
-    result = CliRunner().invoke(app, ["align", "--source", "x", "--method", "gradient", "--heads", "*"])
-    assert isinstance(result.exception, InputError)
-    assert "--method gradient does not look at" in str(result.exception)
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -67,8 +67,7 @@ def test_what_is_written_is_read(
             cells = {(s, t): pair.weights_TS[t, s] for s, t in pair.links}
             assert each.scores == pytest.approx(cells, abs=1e-6)
         if format == "tsv":
-            named = {(s, t): (pair.source_words[s], pair.target_words[t]) for s, t in pair.links}
-            assert each.words == named
+            assert each.words == {(s, t): (pair.source_words[s], pair.target_words[t]) for s, t in pair.links}
         turned = each.turned()
         assert turned.links == tuple(sorted((t, s) for s, t in each.links))
         assert turned.turned().links == each.links
@@ -83,12 +82,11 @@ def test_a_table() -> None:
     writer.write(Alignment(("Er", "geht"), ("yes", '"'), ((1, 0), (0, 1)), weights, "word", (), (), *spans))
     writer.write(Alignment((), ("x",), (), np.zeros((1, 0))))
     writer.write(Alignment(("a",), ("b",), ((0, 0),), np.array([[0.5]]), sure=frozenset()))
-    assert stream.getvalue() == (
-        HEADER
-        + '1\t1\t2\tEr\t"\t1.000000\tsure\t0\t2\t4\t5\n'
-        + "1\t2\t1\tgeht\tyes\t0.750000\tsure\t3\t7\t1\t4\n"
-        + "2\t\t\t\t\t\t\t\t\t\t\n"
-        + "3\t1\t1\ta\tb\t0.500000\tpossible\t\t\t\t\n"
+    assert stream.getvalue() == HEADER + (
+        '1\t1\t2\tEr\t"\t1.000000\tsure\t0\t2\t4\t5\n'
+        "1\t2\t1\tgeht\tyes\t0.750000\tsure\t3\t7\t1\t4\n"
+        "2\t\t\t\t\t\t\t\t\t\t\n"
+        "3\t1\t1\ta\tb\t0.500000\tpossible\t\t\t\t\n"
     )
 
 
@@ -102,16 +100,16 @@ def test_a_score_between_words_is_kept_beside_a_matrix_of_subwords(tmp_path: Pat
 
 def test_an_older_jsonl_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "old"
-    path.write_text(
-        '{"source_words": ["a", "b"], "target_words": ["c"], "links": [[1, 0]], "level": "word", '
-        '"source_tokens": ["a", "b"], "target_tokens": ["c"], "weights": [[0.25, 0.75]]}\n'
-    )
+    words = '"source_words": ["a", "b"], "target_words": ["c"], "source_tokens": ["a", "b"], "target_tokens": ["c"]'
+    path.write_text(f'{{{words}, "links": [[1, 0]], "level": "word", "weights": [[0.25, 0.75]]}}\n')
     (pair,) = read_links(path)
     assert (pair.links, pair.scores, pair.gold) == (((1, 0),), {(1, 0): 0.75}, Gold(frozenset({(1, 0)})))
 
 
 def test_pairs_without_a_row_have_no_links(tmp_path: Path) -> None:
     path = tmp_path / "tsv"
+    path.touch()
+    assert list(read_links(path)) == []
     path.write_text("\ufeff" + HEADER + "2\t0\t0\ta\tb\t\t\t\t\t\t\n4\t0\t1\ta\tb\t\tsure\t\t\t\t\n", newline="\r\n")
     found = list(read_links(path))
     assert [each.links for each in found] == [(), ((0, 0),), (), ((0, 1),)]
@@ -150,8 +148,3 @@ def test_faults_are_named_with_file_and_line(tmp_path: Path, content: str | None
         list(read_links(path, base=base))
     assert str(error.value).startswith(f"{path}{message}")
     assert "\n" not in str(error.value)
-
-
-def test_an_empty_file_has_no_pairs(tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    assert list(read_links(tmp_path / "empty")) == []

@@ -29,14 +29,11 @@ def test_an_alignment_is_a_heatmap_of_its_weights() -> None:
         assert text == ("•" if linked else "")
 
 
-def test_of_subwords_no_links_are_shown() -> None:
+def test_of_subwords_no_links_are_shown_and_a_blank_side_has_no_cells() -> None:
     page = page_of(Alignment(("ab",), ("c",), ((0, 0),), np.array([[0.5, 0.5]]), "subword", ("a", "b"), ("c",)))
     assert page.heads() == ["a", "b", "c"]
     assert "•" not in page.text
     assert not any("linked" in attributes.get("title", "") for _, attributes in page.tags)
-
-
-def test_a_blank_side_is_a_table_without_cells() -> None:
     assert page_of(Alignment((), ("c",), (), np.zeros((1, 0)))).heads() == ["c"]
     assert page_of(Alignment((), (), (), np.zeros((0, 0)))).heads() == []
 

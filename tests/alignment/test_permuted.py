@@ -59,9 +59,8 @@ def test_permuted_values_are_permuted_weights(config: dict[str, Any], monkeypatc
 
     def attend(query: Tensor, keys: Tensor, values: Tensor, is_hidden: Tensor | None, scale: float, _: Any) -> Any:
         scores_BHTS = scale * query @ keys.mT
-        weights_BHTS = (scores_BHTS if is_hidden is None else scores_BHTS.masked_fill(is_hidden, -torch.inf)).softmax(
-            -1
-        )
+        shown_BHTS = scores_BHTS if is_hidden is None else scores_BHTS.masked_fill(is_hidden, -torch.inf)
+        weights_BHTS = shown_BHTS.softmax(-1)
         return permuted_weights(weights_BHTS) @ values, lambda: weights_BHTS
 
     monkeypatch.setattr(multihead, "attend", attend)

@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
@@ -81,9 +82,7 @@ def judge(read: Callable[[bytes], object], data: bytes) -> tuple[bool, str | Non
         read(data)
     except InputError as error:
         message = str(error)
-        if not message or len(message.splitlines()) != 1 or len(message) > 4000 or not message.isprintable():
-            return True, f"not one plain line: {message[:300]!r}"
-        return True, None
+        return True, None if is_plain(message) else f"not one plain line: {message[:300]!r}"
     except Slow:
         return False, f"more than {CASE_S:g} s"
     except BaseException as error:
@@ -98,13 +97,25 @@ def judge(read: Callable[[bytes], object], data: bytes) -> tuple[bool, str | Non
     return False, None
 
 
+def is_plain(message: str) -> bool:
+    """True for one line that is not empty, of a length that one reads."""
+    return len(message.splitlines()) == 1 and len(message) < 4000 and message.isprintable()
+
+
 def _too_slow(number: int, frame: FrameType | None) -> None:
     raise Slow
+
+
+@cache
+def load_hypothesis() -> None:
+    """Draws here, so that what hypothesis loads for its first case is loaded once for all processes that are forked."""
+    settings(max_examples=9, database=None, derandomize=True)(given(data=st.binary() | st.text())(lambda data: None))()
 
 
 def attempt(reader: Reader, cases: int, seed: int, *, most_faults: int = 20) -> Verdict:
     """The verdict on a reader, in a process of its own: one that dies is a fault, too, and the case that killed it is
     known."""
+    load_hypothesis()
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
         folder = Path(name)
         child = get_context("fork").Process(target=_in_child, args=(reader, folder, cases, seed, most_faults))

@@ -13,26 +13,19 @@ import random
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import numpy as np
 import safetensors.numpy
 import torch
 
 from nmt import experiment as experiments
+from nmt.alignment import formats
 from nmt.alignment.error_rate import score_pair
-from nmt.alignment.formats import (
-    Alignment,
-    NpzWriter,
-    gold_line,
-    json_line,
-    json_tree,
-    jsonl_line,
-    parse_pharaoh,
-    read_gold,
-    text_lines,
-)
+from nmt.alignment.formats import Alignment, NpzWriter, jsonl_line
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import parse_document, validate
 from nmt.core.lines import Line
@@ -69,7 +62,7 @@ from nmt.workflows.info import inspect
 from nmt.workflows.info import text as info_text
 from nmt.workflows.prepare import prepare
 from tests.extras.service.fakes import Gated, batching
-from tests.fuzz.judging import Opened, Reader
+from tests.fuzz.judging import Opened, Reader, is_plain
 from tests.fuzz.mutations import mutated, varint
 
 SENTENCES = [
@@ -130,14 +123,9 @@ def _of_file(path: Path, read: Callable[[Path], object]) -> Callable[[bytes], ob
     return read_bytes
 
 
-def _given(
-    name: str,
-    seeds: Sequence[bytes],
-    read: Callable[[Path], object],
-    make: Callable[[random.Random], bytes] | None = None,
-) -> Callable[[Path], Opened]:
+def _given(name: str, seeds: Sequence[bytes], read: Callable[[Path], object]) -> Callable[[Path], Opened]:
     """Opens a reader of a file that has this name, from examples."""
-    return lambda folder: Opened(seeds, _of_file(folder / name, read), make)
+    return lambda folder: Opened(seeds, _of_file(folder / name, read))
 
 
 def _written(file: Path, read: Callable[[Path], object], *, shaped: bool = False) -> Opened:
@@ -157,15 +145,10 @@ PAIRS = "".join(f"{source}\t{target}\r\n" for source, target in SENTENCES).encod
 BIG = TEXT + (b"x" * 60_000 + b"\n") * 50 + b"\n" * 1000
 
 
-def _gz(data: bytes) -> bytes:
-    return gzip.compress(data, mtime=0, compresslevel=1)
+_gz = partial(gzip.compress, mtime=0, compresslevel=1)
 
 
-def _xz(data: bytes) -> bytes:
-    return lzma.compress(data, preset=0)
-
-
-def _lines(folder: Path, pack: Callable[[bytes], bytes]) -> Opened:
+def _lines(pack: Callable[[bytes], bytes], folder: Path) -> Opened:
     seeds = [pack(TEXT), pack(b"\xef\xbb\xbf" + PAIRS), pack(BIG) if pack is not bytes else TEXT[:-1]]
     small = seeds if pack is bytes else seeds[:2] * 10 + seeds[2:]
     return Opened(small, _of_file(folder / "text", lambda path: _spend(read_lines(path))))
@@ -209,9 +192,9 @@ def _use(alignment: Alignment) -> None:
     """Uses an alignment in the same way as the commands."""
     jsonl_line(alignment)
     TsvWriter(io.StringIO()).write(alignment)
-    json_line(json_tree(alignment.turned()))
+    formats.json_line(formats.json_tree(alignment.turned()))
     score_pair(alignment.links, alignment.as_gold())
-    gold_line(alignment.as_gold())
+    formats.gold_line(alignment.as_gold())
 
 
 def _use_links(path: Path) -> int:
@@ -233,6 +216,15 @@ def _alignments(make: Callable[[io.StringIO], Any]) -> bytes:
     return stream.getvalue().encode()
 
 
+def _read_pharaoh(path: Path) -> int:
+    return _spend(map(formats.parse_pharaoh, formats.text_lines(path)))
+
+
+GOLD = b"0-0 1p1\n\n3-4 4p3\n"
+JSON_LINES = "".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()
+VECTORS = [b"3 2\nHund 0.1 -2e-3\nund 1 2 \nHund 3\t4", b"und 5 6\n"]
+
+
 def _read_vectors(path: Path) -> None:
     for _, vector_D in read_vectors(path, {b"Hund", b"und"}, 2):
         assert vector_D.shape == (2,)
@@ -249,13 +241,25 @@ def _read_glossary(path: Path) -> None:
 GLOSSARY = "\ufeff# Tiere\nHund\tdog|hound\r\n\nRotes Kreuz\tRed Cross\nl’eau\tdon't | ßa\n".encode()
 
 
-def _npz(folder: Path) -> Opened:
-    seed = folder / "seed.npz"
-    with NpzWriter(seed) as writer:
+def archive_members(path: Path) -> dict[str, bytes]:
+    """Writes the alignments into an archive; returns its members."""
+    with NpzWriter(path) as writer:
         for each in ALIGNMENTS:
             writer.write(each)
-    with zipfile.ZipFile(seed) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write_archive(path: Path | io.BytesIO, members: dict[str, bytes], kind: int) -> None:
+    """Writes members that are packed in this way."""
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def _npz(folder: Path) -> Opened:
+    seed = folder / "seed.npz"
+    members = archive_members(seed)
 
     def repacked(draw: random.Random) -> bytes:
         """An archive that is whole, with an array that is not."""
@@ -263,9 +267,7 @@ def _npz(folder: Path) -> Opened:
         changed = members | {name: mutated([members[name]], draw)}
         packed = io.BytesIO()
         kinds = (zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-        with zipfile.ZipFile(packed, "w", draw.choice(kinds)) as archive:
-            for each, data in changed.items():
-                archive.writestr(each, data)
+        write_archive(packed, changed, draw.choice(kinds))
         return packed.getvalue()
 
     return Opened([seed.read_bytes()], _of_file(folder / "links", _use_links), repacked)
@@ -295,13 +297,10 @@ def _pair(**more: Any) -> TokenizerPair:
 
 
 def _subwords(folder: Path) -> Opened:
-    seeds = [
-        _pair().source.model,
-        _pair(kind="bpe", size=45).source.model,
-        _pair(kind="char", normalization="identity").source.model,
-        _pair(kind="word", size=20, normalization="identity").source.model,
-        _pair(kind="bpe", size=310, byte_fallback=True, normalization="identity").source.model,
-    ]
+    pairs = [_pair(), _pair(kind="bpe", size=45)]
+    pairs += [_pair(kind=kind, size=size, normalization="identity") for kind, size in (("char", 40), ("word", 20))]
+    pairs.append(_pair(kind="bpe", size=310, byte_fallback=True, normalization="identity"))
+    seeds = [pair.source.model for pair in pairs]
     small = min(seeds, key=len)
 
     def read(path: Path) -> None:
@@ -317,10 +316,8 @@ def _subwords(folder: Path) -> Opened:
 
     def shaped(draw: random.Random) -> bytes:
         """A message that is whole, of a few fields."""
-        fields = [
-            _field(1, _field(1, draw.choice(("a", "▁", "", "<s>", "\x00", "▁Hund")).encode()) + _score(draw))
-            for _ in range(3)
-        ]
+        pieces = ("a", "▁", "", "<s>", "\x00", "▁Hund")
+        fields = [_field(1, _field(1, draw.choice(pieces).encode()) + _score(draw)) for _ in range(3)]
         size, trie = draw.choice((0, 4, 8, 1024, 1 << 31)), draw.randbytes(draw.choice((0, 8, 40, 1024, 4096)))
         extra = draw.choice((
             _field(2, _varint_field(3, draw.choice((0, 1, 2, 3, 4, 5, 77)))),
@@ -341,28 +338,19 @@ def _varint_field(number: int, value: int) -> bytes:
 
 
 def _score(draw: random.Random) -> bytes:
-    return (
-        b"\x15"
-        + struct.pack("<f", draw.choice((0.0, -1.0, float("nan"), float("-inf"), 1e38)))
-        + _varint_field(3, draw.randrange(9))
-    )
+    score = struct.pack("<f", draw.choice((0.0, -1.0, float("nan"), float("-inf"), 1e38)))
+    return b"\x15" + score + _varint_field(3, draw.randrange(9))
 
 
-def make_store(folder: Path, *, keep_text: bool = True) -> None:
+def make_store(folder: Path) -> None:
     """A store of six pairs of two corpora."""
-    with StoreWriter(folder, corpora=[StoredCorpus("a", 1.0), StoredCorpus("b", 0.5)], vocabulary_sizes=(100, 100),
-                     keep_text=keep_text, keep_links=True) as writer:  # fmt: skip
-        for corpus in (0, 1):
-            tokens = Ragged.of([np.array([5, 6, 7]), np.array([8]), np.zeros(0, int)])
-            writer.append(
-                corpus=corpus,
-                lines=np.array([1, 2, 5]),
-                sources=tokens,
-                targets=tokens,
-                texts=[Text("ä b", "c"), Text("", "d"), Text("e", "")] if keep_text else None,
-                links=Ragged.of([np.array([0, 0, 1, 2]), np.zeros(0, int), np.zeros(0, int)]),
-                words=None if keep_text else (tokens, tokens),
-            )
+    corpora, keeps = [StoredCorpus("a", 1.0), StoredCorpus("b", 0.5)], {"keep_text": True, "keep_links": True}
+    tokens = Ragged.of([np.array([5, 6, 7]), np.array([8]), np.zeros(0, int)])
+    texts = [Text("ä b", "c"), Text("", "d"), Text("e", "")]
+    links = Ragged.of([np.array([0, 0, 1, 2]), np.zeros(0, int), np.zeros(0, int)])
+    with StoreWriter(folder, corpora=corpora, vocabulary_sizes=(100, 100), **keeps) as writer:
+        for corpus, lines in ((0, np.array([1, 2, 5])), (1, np.array([1, 2, 5]))):
+            writer.append(corpus=corpus, lines=lines, sources=tokens, targets=tokens, texts=texts, links=links)
         writer.finish()
 
 
@@ -386,21 +374,18 @@ def _read_store(folder: Path) -> None:
                 store.words(index)
 
 
-def _store(part: str) -> Callable[[Path], Opened]:
-    def open_(folder: Path) -> Opened:
-        make_store(folder / "store")
-        return _written(folder / "store" / part, lambda path: _read_store(path.parent))
-
-    return open_
+def _store(part: str, folder: Path) -> Opened:
+    make_store(folder / "store")
+    return _written(folder / "store" / part, lambda path: _read_store(path.parent))
 
 
-def _prepared(part: str) -> Callable[[Path], Opened]:
-    def open_(folder: Path) -> Opened:
-        config = _corpus_and_config(folder)
-        prepare(config.data, seed=1, run=folder / "run")
-        return _written(folder / "run" / "prepared" / part, lambda path: opened(config.data, run=folder / "run"))
-
-    return open_
+def _prepared(part: str, folder: Path) -> Opened:
+    for side, place in (("de", 0), ("en", 1)):
+        (folder / f"train.{side}").write_text("".join(f"{pair[place]}\n" for pair in SENTENCES * 2), encoding="utf-8")
+    text = CONFIG.replace("train.de", str(folder / "train.de")).replace("train.en", str(folder / "train.en"))
+    data, run = validate(Experiment, parse_document(text, "config.yaml")).data, folder / "run"
+    prepare(data, seed=1, run=run)
+    return _written(run / "prepared" / part, lambda path: opened(data, run=run))
 
 
 # -------------------------------------------------------------------------------------------------------------- models
@@ -445,38 +430,26 @@ def _shaped(seed: bytes) -> Callable[[random.Random], bytes]:
     return make
 
 
-def _corpus_and_config(folder: Path) -> Experiment:
-    for side, place in (("de", 0), ("en", 1)):
-        (folder / f"train.{side}").write_text("".join(f"{pair[place]}\n" for pair in SENTENCES * 2), encoding="utf-8")
-    text = CONFIG.replace("train.de", str(folder / "train.de")).replace("train.en", str(folder / "train.en"))
-    return validate(Experiment, parse_document(text, "config.yaml"))
-
-
-def make_run(run: Path, text: str = CONFIG) -> TrainedModel:
+def make_run(run: Path) -> TrainedModel:
     """A run directory with a model that has learnt nothing."""
     run.mkdir()
-    (run / "config.yaml").write_text(text, encoding="utf-8")
+    (run / "config.yaml").write_text(CONFIG, encoding="utf-8")
     experiment = experiments.load(run / "config.yaml")
     pair = _pair()
     pair.save(run)
     model = build(experiment.model, source_tokens=pair.source.size, target_tokens=pair.target.size, pad=PAD, bos=BOS)
-    saved = checkpoint.save(run, 2, model, {}, {"vocabulary": pair.fingerprint, "update": 2})
+    state = {"vocabulary": pair.fingerprint, "update": 2}
+    saved = checkpoint.save(run, 2, model, {}, state)
     (saved / run_directory.CHECKSUMS).unlink()  # whoever damages a file on purpose makes its checksum anew,
-    (saved / run_directory.STATE).write_text(
-        json.dumps({"vocabulary": pair.fingerprint, "update": 2})
-    )  # or hides its format
+    (saved / run_directory.STATE).write_text(json.dumps(state))  # or hides its format
     (run / "lengths.json").write_text('{"usual": 5, "longest": 9}\n')
     return load_trained(run, device="cpu", precision="float32")
 
 
-def _run_file(part: str) -> Callable[[Path], Opened]:
-    def open_(folder: Path) -> Opened:
-        run = folder / "run"
-        make_run(run)
-        read = lambda path: load_trained(run, device="cpu", precision="float32")  # noqa: E731
-        return _written(run / part, read, shaped=part.endswith(".safetensors"))
-
-    return open_
+def _run_file(part: str, folder: Path) -> Opened:
+    make_run(folder / "run")
+    read = partial(load_trained, device="cpu", precision="float32")
+    return _written(folder / "run" / part, lambda path: read(folder / "run"), shaped=part.endswith(".safetensors"))
 
 
 _METRICS = b"""\
@@ -489,18 +462,14 @@ _TRAINED = b"""\
 _MADE = b'{"format": "onnx", "checkpoint": "step-00000002"}'
 
 
-def _info(part: str, seed: bytes | None = None) -> Callable[[Path], Opened]:
+def _info(part: str, seed: bytes, folder: Path) -> Opened:
     """A part of a run, as `nmt info` reads it; what it has where it is not made here."""
-
-    def open_(folder: Path) -> Opened:
-        run = folder / "run"
-        make_run(run)
-        if seed is not None:
-            (run / part).parent.mkdir(parents=True, exist_ok=True)
-            (run / part).write_bytes(seed)
-        return _written(run / part, lambda path: info_text(inspect(str(run))), shaped=seed is None)
-
-    return open_
+    run = folder / "run"
+    make_run(run)
+    if seed:
+        (run / part).parent.mkdir(parents=True, exist_ok=True)
+        (run / part).write_bytes(seed)
+    return _written(run / part, lambda path: info_text(inspect(str(run))), shaped=not seed)
 
 
 def _weights(folder: Path) -> Opened:
@@ -534,9 +503,8 @@ def _source_counts(folder: Path) -> Opened:
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
-    save_aligner(
-        learn_aligner(IndexedSentences(sources), IndexedSentences(targets), shares=(0.4,), iterations=(3, 1)), file
-    )
+    indexed = IndexedSentences(sources), IndexedSentences(targets)
+    save_aligner(learn_aligner(*indexed, shares=(0.4,), iterations=(3, 1)), file)
 
     def read(path: Path) -> None:
         for matrices in load_aligner(path).matrices(sources, targets):
@@ -633,15 +601,12 @@ def _http(folder: Path) -> Opened:
     app = create_app(batcher, Limits(timeout_s=5.0), ServerMetrics())
     loop = asyncio.new_event_loop()
 
-    def read(data: bytes) -> None:
+    def read(data: bytes, keep: object = keep) -> None:
         status, body = loop.run_until_complete(_answered(app, data))
-        assert keep is not None
         assert 200 <= status < 500, f"status {status}: {body[:200]!r}"
         if status >= 400 and not data.startswith(b"HEAD"):
             message = json.loads(body)["error"]
-            assert message.isprintable(), message
-            assert len(message.splitlines()) == 1
-            assert len(message) < 4000
+            assert is_plain(message), message
 
     return Opened(REQUESTS, read)
 
@@ -652,22 +617,10 @@ async def _answered(app: Any, data: bytes) -> tuple[int, bytes]:
     method, _, target = first.partition(b" ")
     path, _, query = target.partition(b"?")
     parts = [body[: len(body) // 2], body[len(body) // 2 :]]
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": method.decode("latin-1").upper(),
-        "path": path.decode("utf-8", "replace"),
-        "raw_path": path,
-        "query_string": query,
-        "root_path": "",
-        "scheme": "http",
-        "headers": [
-            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)
-        ],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-    }
+    headers = [(name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "root_path": "", "scheme": "http"}
+    scope |= {"method": method.decode("latin-1").upper(), "path": path.decode("utf-8", "replace"), "raw_path": path}
+    scope |= {"query_string": query, "headers": headers, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -676,57 +629,47 @@ async def _answered(app: Any, data: bytes) -> tuple[int, bytes]:
         await asyncio.Event().wait()
         return None
 
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
+    await app(scope, receive, AsyncMock(side_effect=sent.append))
     starts = [each["status"] for each in sent if each["type"] == "http.response.start"]
     assert len(starts) == 1, f"{len(starts)} answers"
     return starts[0], b"".join(each.get("body", b"") for each in sent)
 
 
 READERS = (
-    Reader("corpus lines", lambda folder: _lines(folder, bytes)),
-    Reader("corpus gz", lambda folder: _lines(folder, _gz)),
-    Reader("corpus xz", lambda folder: _lines(folder, _xz)),
+    Reader("corpus lines", partial(_lines, bytes)),
+    Reader("corpus gz", partial(_lines, _gz)),
+    Reader("corpus xz", partial(_lines, partial(lzma.compress, preset=0))),
     Reader("corpus of two files", _two_files),
     Reader("corpus of pairs", _given("text", [PAIRS, _gz(PAIRS)], _read_pairs)),
     Reader("corpus of a document", _given("text", _documents(), _read_pairs)),
-    Reader(
-        "pharaoh",
-        _given("links", [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], lambda path: _spend(map(parse_pharaoh, text_lines(path)))),
-    ),
-    Reader("gold", _given("links", [b"0-0 1p1\n\n3-4 4p3\n"], lambda path: read_gold(path, [(2, 2), (0, 0), (5, 5)]))),
-    Reader(
-        "word vectors", _given("vectors", [b"3 2\nHund 0.1 -2e-3\nund 1 2 \nHund 3\t4", b"und 5 6\n"], _read_vectors)
-    ),
+    Reader("pharaoh", _given("links", [b"0-0 1-1\n\n3-4 4-3\n", b"0-0"], _read_pharaoh)),
+    Reader("gold", _given("links", [GOLD], partial(formats.read_gold, lengths=[(2, 2), (0, 0), (5, 5)]))),
+    Reader("word vectors", _given("vectors", VECTORS, _read_vectors)),
     Reader("glossary", _given("terms", [GLOSSARY, b"a\tb\na\tb\n"], _read_glossary)),
-    Reader("links", _given("links", [b"0-0 1p1\n\n3-4 4p3\n"], _use_links)),
+    Reader("links", _given("links", [GOLD], _use_links)),
     Reader("links tsv", _given("links", [_alignments(TsvWriter)], _use_links)),
-    Reader(
-        "links jsonl", _given("links", ["".join(f"{jsonl_line(each)}\n" for each in ALIGNMENTS).encode()], _use_links)
-    ),
+    Reader("links jsonl", _given("links", [JSON_LINES], _use_links)),
     Reader("links npz", _npz),
     Reader("config", _given("config.yaml", [CONFIG.encode(), FULL.encode()], _read_config), cost=3),
     Reader("--set", _given("setting", SETTINGS, _read_override), cost=3),
     Reader("subword model", _subwords, cost=2),
-    Reader("store.json", _store("store.json")),
-    Reader("store offsets", _store("source.offsets.bin")),
-    Reader("store tokens", _store("target.bin")),
-    Reader("store text", _store("source.text.bin")),
-    Reader("prepared state", _prepared("state.json"), cost=4),
-    Reader("prepared report", _prepared("report.json"), cost=4),
-    Reader("info weights", _info("latest/model.safetensors"), cost=8),
-    Reader("info metrics", _info("metrics.jsonl", _METRICS), cost=8),
-    Reader("info state.json", _info("latest/state.json", _TRAINED), cost=8),
-    Reader("info export", _info("exported/onnx/nmt.json", _MADE), cost=8),
+    Reader("store.json", partial(_store, "store.json")),
+    Reader("store offsets", partial(_store, "source.offsets.bin")),
+    Reader("store tokens", partial(_store, "target.bin")),
+    Reader("store text", partial(_store, "source.text.bin")),
+    Reader("prepared state", partial(_prepared, "state.json"), cost=4),
+    Reader("prepared report", partial(_prepared, "report.json"), cost=4),
+    Reader("info weights", partial(_info, "latest/model.safetensors", b""), cost=8),
+    Reader("info metrics", partial(_info, "metrics.jsonl", _METRICS), cost=8),
+    Reader("info state.json", partial(_info, "latest/state.json", _TRAINED), cost=8),
+    Reader("info export", partial(_info, "exported/onnx/nmt.json", _MADE), cost=8),
     Reader("weights", _weights),
     Reader("state.json", _given(run_directory.STATE, [STATE], lambda path: run_directory.read_state(path.parent))),
     Reader("lengths.json", _given(run_directory.LENGTHS, [b'{"usual": 5, "longest": 9}\n'], _read_lengths)),
     Reader("source-counts.json", _source_counts),
-    Reader("run config", _run_file("config.yaml"), cost=10),
-    Reader("run weights", _run_file("latest/model.safetensors"), cost=10),
-    Reader("run subwords", _run_file("subwords.model"), cost=10),
+    Reader("run config", partial(_run_file, "config.yaml"), cost=10),
+    Reader("run weights", partial(_run_file, "latest/model.safetensors"), cost=10),
+    Reader("run subwords", partial(_run_file, "subwords.model"), cost=10),
     Reader("aligner", _aligner, cost=5),
     Reader("alignment layer", _layer, cost=2),
     Reader("pair filter", _pair_filter, cost=3),

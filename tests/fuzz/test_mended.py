@@ -10,17 +10,17 @@ import os
 import struct
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.numpy
 import safetensors.torch
 import torch
 
 from nmt import experiment as experiments
-from nmt.alignment.formats import NpzWriter, parse_gold, parse_json, read_npz
+from nmt.alignment.formats import parse_gold, parse_json, read_npz
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.config.structure import validate
 from nmt.config.yaml_source import parse_document
@@ -29,14 +29,13 @@ from nmt.core.files import read_json, read_whole
 from nmt.data.corpus import read_lines
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.exchange.export.export_model import exported_about
 from nmt.training import checkpoint
 from nmt.training.run_directory import read_lengths, read_state
 from nmt.translator.loading import load_trained
-from tests.fuzz.readers import ALIGNMENTS, CONFIG, SENTENCES, make_run, make_store
+from tests.fuzz.readers import ALIGNMENTS, CONFIG, archive_members, make_run, make_store, write_archive
 
 
 def test_a_message_is_one_plain_line_whatever_the_input_puts_into_it() -> None:
@@ -69,13 +68,35 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path, text: str) -> None:
             read()
 
 
+def _table(row: str) -> str:
+    stream = io.StringIO()
+    TsvWriter(stream)
+    return stream.getvalue() + row + "\t" * (10 - row.count("\t")) + "\n"
+
+
+LENGTHS = ("[]", '{"usual": 1e400, "longest": 1}', '{"usual": -1, "longest": 9}', '{"usual": 0, "longest": 0}')
+
+
 @pytest.mark.parametrize(
-    "lengths", ["[]", '{"usual": 1e400, "longest": 1}', '{"usual": -1, "longest": 9}', '{"usual": 0, "longest": 0}']
+    ("name", "text", "message"),
+    [
+        *(("lengths.json", text, "damaged") for text in LENGTHS),
+        ("links.tsv", _table("999999999"), "pair 999999999"),
+        ("links.tsv", _table("9" * 5000), "not a number from 0"),
+        ("links.tsv", _table("1\t0\t0\ta\tb\tnan"), "score 'nan' is not a number"),
+        ("c.yaml", "#" * (2 << 20), "has more than 1 MiB"),
+    ],
+    ids=range(8),
 )
-def test_lengths_that_are_none(tmp_path: Path, lengths: str) -> None:
-    (tmp_path / "lengths.json").write_text(lengths)
-    with pytest.raises(InputError, match="damaged"):
-        read_lengths(tmp_path)
+def test_numbers_that_are_none_and_a_file_that_is_too_long(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    read: dict[str, Callable[[], object]] = {
+        "lengths.json": lambda: read_lengths(tmp_path),
+        "links.tsv": lambda: list(read_links(tmp_path / name)),
+        "c.yaml": lambda: experiments.load(tmp_path / name),
+    }
+    with pytest.raises(InputError, match=message):
+        read[name]()
 
 
 def _json(**changed: object) -> str:
@@ -104,72 +125,39 @@ def test_json_of_an_alignment_that_none_is(changed: dict[str, object]) -> None:
         parse_json(_json(**changed), place="links:1")
 
 
-def _npz(path: Path, change: Callable[[dict[str, bytes]], None], kind: int = zipfile.ZIP_DEFLATED) -> Path:
-    with NpzWriter(path) as writer:
-        for each in ALIGNMENTS:
-            writer.write(each)
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return path
+def _claiming(shape: bytes) -> Callable[[bytes], bytes]:
+    packed = io.BytesIO()
+    np.lib.format.write_array_header_1_0(packed, {"descr": "<f4", "fortran_order": False, "shape": (1,)})
+    return lambda weights: packed.getvalue().replace(b"(1,)", shape)
 
 
-def _claiming(shape: str) -> Callable[[dict[str, bytes]], None]:
-    def change(members: dict[str, bytes]) -> None:
-        packed = io.BytesIO()
-        np.lib.format.write_array_header_1_0(packed, {"descr": "<f4", "fortran_order": False, "shape": (1,)})
-        members["weights.npy"] = packed.getvalue().replace(b"(1,)", shape.encode())
-
-    return change
-
-
-def _pickled(members: dict[str, bytes]) -> None:
+def _pickled(weights: bytes) -> bytes:
     packed = io.BytesIO()
     np.lib.format.write_array(packed, np.array([print], dtype=object), allow_pickle=True)
-    members["weights.npy"] = packed.getvalue()
-
-
-def _with_nan(members: dict[str, bytes]) -> None:
-    members["weights.npy"] = members["weights.npy"][:-4] + struct.pack("<f", float("nan"))
-
-
-def _no_utf8(members: dict[str, bytes]) -> None:
-    members["source_words.npy"] = members["source_words.npy"].replace(b"a\n", b"\xff\n")
+    return packed.getvalue()
 
 
 @pytest.mark.parametrize(
-    "change", [_claiming("(1000000000000,)"), _claiming("(-1,)"), _claiming("((((1,)"), _pickled, _with_nan, _no_utf8]
-)
-def test_an_archive_that_lies(tmp_path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
-    assert len(list(read_npz(_npz(tmp_path / "good.npz", lambda members: None)))) == len(ALIGNMENTS)
-    with pytest.raises(InputError, match="not an archive that nmt align"):
-        list(read_npz(_npz(tmp_path / "bad.npz", change)))
-
-
-def test_an_archive_packed_otherwise(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="another way than by deflate"):
-        list(read_npz(_npz(tmp_path / "bad.npz", lambda members: None, zipfile.ZIP_LZMA)))
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
+    ("name", "change"),
     [
-        ("999999999", "pair 999999999"),
-        ("9" * 5000, "not a number from 0"),
-        ("1\t0\t0\ta\tb\tnan", "score 'nan' is not a number"),
+        *(("weights.npy", _claiming(shape)) for shape in (b"(1000000000000,)", b"(-1,)", b"((((1,)")),
+        ("weights.npy", _pickled),
+        ("weights.npy", lambda weights: weights[:-4] + struct.pack("<f", float("nan"))),
+        ("source_words.npy", lambda words: words.replace(b"a\n", b"\xff\n")),
     ],
-    ids=["gap", "digits", "score"],
 )
-def test_a_table_with_numbers_that_are_none(tmp_path: Path, row: str, message: str) -> None:
-    stream = io.StringIO()
-    TsvWriter(stream)
-    cells = row.split("\t") + [""] * 11
-    (tmp_path / "links.tsv").write_text(stream.getvalue() + "\t".join(cells[:11]) + "\n")
-    with pytest.raises(InputError, match=message):
-        list(read_links(tmp_path / "links.tsv"))
+def test_an_archive_that_lies(tmp_path: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "x.npz"
+    members = archive_members(path)
+    write_archive(path, members, zipfile.ZIP_DEFLATED)
+    assert len(list(read_npz(path))) == len(ALIGNMENTS)
+    for changes, kind, message in (
+        ({name: change(members[name])}, zipfile.ZIP_DEFLATED, "not an archive that nmt align"),
+        ({}, zipfile.ZIP_LZMA, "another way than by deflate"),
+    ):
+        write_archive(path, members | changes, kind)
+        with pytest.raises(InputError, match=message):
+            list(read_npz(path))
 
 
 def _chained(count: int, entry: str) -> str:
@@ -196,12 +184,6 @@ def test_a_configuration_that_is_a_bomb(text: str) -> None:
     with pytest.raises(InputError, match="c.yaml"):
         parse_document(text, "c.yaml")
     assert time.monotonic() - began < 10
-
-
-def test_a_configuration_that_is_no_text_of_a_bearable_length(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("#" * (2 << 20))
-    with pytest.raises(InputError, match="has more than 1 MiB"):
-        experiments.load(tmp_path / "c.yaml")
 
 
 @pytest.mark.parametrize(
@@ -241,9 +223,7 @@ def test_an_xz_file_that_asks_for_a_gigabyte(tmp_path: Path) -> None:
     header = small[12:24]
     huge = bytearray(header[:-4])
     huge[huge.index(b"\x21\x01") + 2] = 40
-    (tmp_path / "huge").write_bytes(
-        small[:12] + bytes(huge) + struct.pack("<I", __import__("zlib").crc32(bytes(huge))) + small[24:]
-    )
+    (tmp_path / "huge").write_bytes(small[:12] + huge + struct.pack("<I", zlib.crc32(huge)) + small[24:])
     with pytest.raises(InputError, match="more than 256 MiB of memory to unpack"):
         list(read_lines(tmp_path / "huge"))
     (tmp_path / "cut").write_bytes(small[:-8])
@@ -255,13 +235,6 @@ def test_a_bomb_of_gzip_is_read_in_bounded_memory(tmp_path: Path) -> None:
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(64 << 20)))
     with pytest.raises(InputError, match="a line of more than 16 MiB"):
         list(read_lines(tmp_path / "bomb.gz"))
-
-
-def _described(folder: Path, change: Callable[[dict[str, object]], None]) -> None:
-    make_store(folder)
-    tree = json.loads((folder / "store.json").read_text())
-    change(tree)
-    (folder / "store.json").write_text(json.dumps(tree))
 
 
 @pytest.mark.parametrize(
@@ -278,39 +251,54 @@ def _described(folder: Path, change: Callable[[dict[str, object]], None]) -> Non
     ],
 )
 def test_a_store_that_describes_what_it_is_not(tmp_path: Path, change: Callable[[dict[str, object]], None]) -> None:
-    _described(tmp_path / "store", change)
+    make_store(tmp_path / "store")
+    tree = json.loads((tmp_path / "store" / "store.json").read_text())
+    change(tree)
+    (tmp_path / "store" / "store.json").write_text(json.dumps(tree))
     with pytest.raises(InputError, match="damaged; delete it"):
         Store.open(tmp_path / "store")
 
 
 @pytest.mark.parametrize(
     ("file", "place", "value"),
-    [("target.bin", 0, 250), ("source.offsets.bin", 8, 200), ("corpus.bin", 0, 9), ("links.offsets.bin", 8, 1)],
+    [
+        ("target.bin", 0, 250),
+        ("source.offsets.bin", 8, 200),
+        ("corpus.bin", 0, 9),
+        ("links.offsets.bin", 8, 1),
+        ("source.text.bin", 0, 255),
+    ],
 )
-def test_a_store_with_numbers_out_of_their_place(tmp_path: Path, file: str, place: int, value: int) -> None:
+def test_a_store_with_numbers_or_text_out_of_place(tmp_path: Path, file: str, place: int, value: int) -> None:
     make_store(tmp_path / "store")
     Store.open(tmp_path / "store").check(100, 100)
     data = bytearray((tmp_path / "store" / file).read_bytes())
     data[place] = value
     (tmp_path / "store" / file).write_bytes(data)
-    with pytest.raises(InputError, match="damaged; delete it"):
-        Store.open(tmp_path / "store").check(100, 100)
-
-
-def test_a_store_with_text_that_is_none(tmp_path: Path) -> None:
-    make_store(tmp_path / "store")
-    (tmp_path / "store" / "source.text.bin").write_bytes(b"\xff" * 10)
     store = Store.open(tmp_path / "store")
     with pytest.raises(InputError, match="damaged; delete it"):
-        store.text(0)
+        store.text(0) if file == "source.text.bin" else store.check(100, 100)
 
 
-def test_a_subword_model_of_an_unknown_kind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("field", "use"),
+    [
+        # trainer_spec {model_type: 77}
+        (b"\x12\x02\x18\x4d", lambda tokenizer: tokenizer.sample("a", alpha=0.1, seed=1)),
+        # a piece that is not UTF-8
+        (
+            b"\x0a\x0d\x0a\x04\xff\xfe\xfd\xfc\x15\x00\x00\x00\x00\x18\x01",
+            lambda tokenizer: tokenizer.pieces([tokenizer.size - 1]),
+        ),
+    ],
+)
+def test_a_subword_model_of_an_unknown_kind_or_with_no_text(
+    tmp_path: Path, field: bytes, use: Callable[[Tokenizer], object]
+) -> None:
     make_run(tmp_path / "run")
-    model = (tmp_path / "run" / "subwords.model").read_bytes()
-    tokenizer = Tokenizer(model + b"\x12\x02\x18\x4d", name="odd.model")  # trainer_spec {model_type: 77}
+    tokenizer = Tokenizer((tmp_path / "run" / "subwords.model").read_bytes() + field, name="odd.model")
     with pytest.raises(InputError, match="odd.model: a damaged SentencePiece model"):
-        tokenizer.sample("a", alpha=0.1, seed=1)
+        use(tokenizer)
 
 
 def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
@@ -320,17 +308,6 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
     safetensors.torch.save_file(tensors, tmp_path / "run" / "latest" / "model.safetensors")
     with pytest.raises(InputError, match="no finite numbers"):
         load_trained(tmp_path / "run", device="cpu", precision="float32")
-
-
-def test_an_aligner_without_any_jump(tmp_path: Path) -> None:
-    words = IndexedSentences(source.split() for source, _ in SENTENCES)
-    file = tmp_path / "aligner.safetensors"
-    save_aligner(learn_aligner(words, words, shares=(), iterations=(3, 1)), file)
-    arrays = safetensors.numpy.load_file(file)
-    arrays["0.forward.jump_J"][:] = 0
-    safetensors.numpy.save_file(arrays, file, {"format": "nmt word aligner 3"})
-    with pytest.raises(InputError, match="is damaged; make it anew"):
-        load_aligner(file)
 
 
 def test_a_layer_whose_shapes_ask_for_terabytes(tmp_path: Path) -> None:
@@ -348,11 +325,3 @@ def test_a_manifest_of_shards_that_can_be_no_files(tmp_path: Path, name: str) ->
     ShardManifest({}, {name: {"size": 1, "mtime_ns": 1}}).save(tmp_path)
     with pytest.raises(InputError, match="is damaged, or of another version"):
         ShardManifest.load(tmp_path)
-
-
-def test_a_subword_model_that_writes_no_utf8(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
-    model = (tmp_path / "run" / "subwords.model").read_bytes()
-    tokenizer = Tokenizer(model + b"\x0a\x0d\x0a\x04\xff\xfe\xfd\xfc\x15\x00\x00\x00\x00\x18\x01", name="odd.model")
-    with pytest.raises(InputError, match="odd.model: a damaged SentencePiece model"):
-        tokenizer.pieces([tokenizer.size - 1])

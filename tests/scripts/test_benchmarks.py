@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
-import json
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,27 +12,24 @@ import pytest
 
 from nmt.data.config import SubwordsConfig
 from tests.fuzz.readers import write_pair_filter
-from tests.workflows.runs import sentences, trained
+from tests.scripts.conftest import ROOT, figures
+from tests.workflows.runs import Command, sentences
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-__all__ = ["trained"]
 Run = Callable[..., dict[str, float]]
 slow = pytest.mark.slow
 
 
 @pytest.fixture
-def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_script: Command) -> Run:
     """Runs a script in an empty folder; returns the figures that it prints. {t} is the folder of the tiny run."""
 
-    def run(script: str, arguments: str) -> dict[str, float]:
+    def run(script: str, arguments: str, error: str = "") -> dict[str, float]:
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("PYTHONPATH", str(ROOT))
         command = arguments.format(t=trained, data=ROOT / "data" / "de-en")
-        monkeypatch.setattr(sys, "argv", [f"{script}.py", *shlex.split(command)])
-        assert not importlib.import_module(script).main()
-        return {figure["name"]: figure["value"] for figure in map(json.loads, capfd.readouterr().out.splitlines())}
+        done = run_script(importlib.import_module(script), *shlex.split(command))
+        assert done.code == (2 if error else 0)
+        assert done.stderr.endswith(error)
+        return figures(done.stdout)
 
     return run
 
@@ -43,37 +38,19 @@ def each(*parts: str, rest: tuple[str, ...]) -> list[str]:
     return [f"{part}{end}" for part in parts for end in rest]
 
 
-SUSPECTS = each(
-    "unlinked words",
-    "best weight of each word",
-    "nll",
-    "length |z|",
-    "nll + z² / 2",
-    rest=("", ", swapped alone", ", dropped alone"),
-)
-SORTS = each(
-    "filter",
-    "suspects",
-    "suspects, nll alone",
-    "suspects, |z| alone",
-    rest=(": wrong partners", ": dropped halves", ": copied sources"),
-)
+SIGNS = ("unlinked words", "best weight of each word", "nll", "length |z|", "nll + z² / 2")
+PRECISIONS = each(*(f"average precision by {sign}" for sign in SIGNS), rest=("", ", swapped alone", ", dropped alone"))
+FILTERS = ("filter", "suspects", "suspects, nll alone", "suspects, |z| alone")
+SORTS = each(*FILTERS, rest=(": wrong partners", ": dropped halves", ": copied sources"))
+DROPPED = each("right", "wrong partners", "halves", "copies", "swapped", rest=(": dropped",))
 
 
 @pytest.mark.parametrize(
     ("script", "arguments", "shares"),
     [
-        (
-            "benchmark_suspects",
-            "{t}/run {t}/train.de {t}/train.en --pairs 40",
-            [f"average precision by {name}" for name in SUSPECTS],
-        ),
+        ("benchmark_suspects", "{t}/run {t}/train.de {t}/train.en --pairs 40", PRECISIONS),
         ("benchmark_filter", "a.filter {t}/test.de {t}/test.en --model {t}/run", SORTS),
-        (
-            "benchmark_filter",
-            "plant a.de a.en --pairs 300 --options=--quiet",
-            each("right", "wrong partners", "halves", "copies", "swapped", rest=(": dropped",)),
-        ),
+        ("benchmark_filter", "plant a.de a.en --pairs 300 --options=--quiet", DROPPED),
     ],
     ids=["suspects", "filter", "planted"],
 )
@@ -89,12 +66,9 @@ def test_shares_are_printed(script: str, arguments: str, shares: list[str], run:
         assert figures["copied: marked pairs"] == 0
 
 
-def test_too_few_pairs_to_spoil_are_refused(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit:
-        run("benchmark_suspects", "{t}/run {t}/train.de {t}/train.en --pairs 5")
-    assert exit.value.code == 2
-    error = "error: 5 pairs are too few to spoil 5 % of them twice; give more lines or --pairs"
-    assert capfd.readouterr().err.splitlines()[-1] == error
+def test_too_few_pairs_to_spoil_are_refused(run: Run) -> None:
+    error = "\nerror: 5 pairs are too few to spoil 5 % of them twice; give more lines or --pairs\n"
+    run("benchmark_suspects", "{t}/run {t}/train.de {t}/train.en --pairs 5", error)
 
 
 def test_a_glossary_makes_terms_appear(run: Run) -> None:
@@ -131,15 +105,13 @@ def test_lines_of_several_sentences_are_read_in_each_way(
 
 
 def test_derivatives_are_counted_and_drawn(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_script: Command
 ) -> None:
     forgetting = importlib.import_module("forgetting")
     monkeypatch.setattr(forgetting, "FEW", 1)
     files = [trained / "test.de", trained / "test.en"]
     options = ["--source", files[0], "--target", files[1], "--by", "path", "--output", tmp_path / "forgetting.svg"]
-    monkeypatch.setattr(sys, "argv", ["forgetting.py", *map(str, [trained / "run", *options])])
-    forgetting.main()
-    rows = capsys.readouterr().out.splitlines()
+    rows = run_script(forgetting, trained / "run", *options).stdout.splitlines()
     assert rows[0].split() == ["distance", str(trained / "run")]
     counts = sum(int(row.split()[-1].replace(",", "")) for row in rows[1:-1])
     encode = forgetting.load_trained(str(trained / "run"), precision="float32").tokenizers.source.encode
@@ -155,10 +127,8 @@ def test_augmented_text_is_compared_with_a_baseline(run: Run, trained: Path, tmp
         for side in ("de", "en"):
             (tmp_path / f"{name}.{side}.gz").write_bytes(gzip.compress((trained / f"{of}.{side}").read_bytes()))
             (tmp_path / f"{of}.{side}").write_bytes((trained / f"{of}.{side}").read_bytes())
-    options = (
-        "--corpus . --config {t}/config.yaml --pairs 40 --updates 2 --subwords 60 --out out -- --precision float32"
-    )
-    figures = run("benchmark_augment", options)
+    options = "--corpus . --config {t}/config.yaml --pairs 40 --updates 2 --subwords 60"
+    figures = run("benchmark_augment", f"{options} --out out -- --precision float32")
     before, after, gain = (figures[f"augment: BLEU, {which}"] for which in ("baseline", "augmented", "gain"))
     assert gain == pytest.approx(after - before, abs=0.05)
     assert figures["augment: all of it"] > 0
@@ -169,10 +139,8 @@ def test_augmented_text_is_compared_with_a_baseline(run: Run, trained: Path, tmp
 @slow
 def test_aligners_are_compared_with_eflomal(run: Run) -> None:
     pytest.importorskip("eflomal", reason="needs the extra eflomal")
-    gold = "--gold {data}/valid.de {data}/valid.en {data}/valid.align"
-    figures = run(
-        "benchmark_alignment", f"{{data}}/train.de {{data}}/train.en {gold} --pairs 300 --rounds 1 --threads 1"
-    )
+    options = "--gold {data}/valid.de {data}/valid.en {data}/valid.align --pairs 300 --rounds 1 --threads 1"
+    figures = run("benchmark_alignment", f"{{data}}/train.de {{data}}/train.en {options}")
     for unit, suffix in (("seconds", ""), ("processor_seconds", ", processor")):
         learning, aligning, both = (
             figures[f"nmt (1 threads): {what}{suffix}"] for what in ("learning", "aligning", "learning and aligning")
@@ -188,17 +156,7 @@ def test_aligners_are_compared_with_eflomal(run: Run) -> None:
 
 
 @slow
-@pytest.mark.parametrize(
-    ("script", "arguments", "expected"),
-    [
-        ("benchmark_start", "{t}/run --rounds 1", "auto: first sentence, as much as the import"),
-        (
-            "benchmark_translation_memory",
-            "{t}/run {t}/test.de --lines 10 --lines 20",
-            "20 lines: memory as much as for 10",
-        ),
-    ],
-)
-def test_speed_and_memory_are_printed(script: str, arguments: str, expected: str, run: Run) -> None:
-    figures = run(script, arguments)
-    assert figures[expected] > 0
+def test_speed_and_memory_are_printed(run: Run) -> None:
+    assert run("benchmark_start", "{t}/run --rounds 1")["auto: first sentence, as much as the import"] > 0
+    figures = run("benchmark_translation_memory", "{t}/run {t}/test.de --lines 10 --lines 20")
+    assert figures["20 lines: memory as much as for 10"] > 0

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from itertools import product
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import compare_aligner_settings as script
+import pytest
 
 from nmt.alignment.error_rate import Gold
 from nmt.extras.aligner import hmm
+from tests.scripts.conftest import figures
 
 LINES = ["a b c", "b a", "c c a", "b c"] * 5, ["x y z", "y x", "z z x", "y z"] * 5
 
@@ -23,9 +18,8 @@ LINES = ["a b c", "b a", "c c a", "b c"] * 5, ["x y z", "y x", "z z x", "y z"] *
 def test_the_probability_of_a_sentence_is_the_sum_over_all_alignments() -> None:
     member = script.learnt(*LINES)
     models, direction = member.models, member.models.forward
-    source, target = (each.numbered(script.sentences([line])).tokens_B[0] for each, line in (
-        (member.source, "c a b"), (member.target, "z new x"),
-    ))  # fmt: skip
+    source = member.source.numbered(script.sentences(["c a b"])).tokens_B[0]
+    target = member.target.numbered(script.sentences(["z new x"])).tokens_B[0]
     pairs = models.pair_E.tolist()
     centre, total = hmm.FARTHEST_JUMP, 0.0
 
@@ -56,13 +50,13 @@ def test_means_of_kinds_are_those_of_members_learnt_apart(capsys: pytest.Capture
     text, gold_text = [list(side) for side in LINES], (["a b c", "b a"], ["x y z", "y x"])
     gold = [Gold(frozenset(pairs), frozenset()) for pairs in ({(0, 0), (1, 1)}, {(0, 1)})]
     script.compare_units([["w"], ["4", "p.5"]], text, gold_text, gold)
-    figures = {line["name"]: line["value"] for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    values = figures(capsys.readouterr().out)
     members = [script.learnt(*LINES, letters=4), script.learnt(*LINES, share=0.5)]
     for name, used in (("w", [script.learnt(*LINES)]), ("4 p.5", members)):
         found = script.text_aligner(used, text).align(*gold_text)
         expected = 100 * script.score([each.links for each in found], gold).aer
-        assert figures[f"{name}: AER"] == pytest.approx(expected, rel=1e-3)
-        assert figures[f"{name}: learning"] > 0
+        assert values[f"{name}: AER"] == pytest.approx(expected, rel=1e-3)
+        assert values[f"{name}: learning"] > 0
 
 
 def test_a_share_is_that_of_pieces() -> None:
@@ -74,10 +68,8 @@ def test_a_share_is_that_of_pieces() -> None:
 @pytest.mark.parametrize("changes", [each for each in script.SETTINGS[1:] if "share" not in each], ids=str)
 def test_every_setting_changes_the_models(changes: dict[str, float]) -> None:
     usual = script.learnt(*LINES).models
-    small = {
-        key: 2 if key == "MOST_PAIRS" else 1 if key == "FARTHEST_JUMP" else value for key, value in changes.items()
-    }
-    with script.changed(small) as options:
+    small = {"MOST_PAIRS": 2, "FARTHEST_JUMP": 1}
+    with script.changed({key: small.get(key, value) for key, value in changes.items()}) as options:
         other = script.learnt(*LINES, **options).models
     assert (
         other.forward.empty_probability != usual.forward.empty_probability

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import compare_attention
 import pytest
 import sacrebleu
+from compare_attention import Base, Budget, Case, System, read_systems, systems
 
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_lines
 from nmt.experiment import load
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import compare_attention  # noqa: E402
-from compare_attention import Base, Budget, Case, System, read_systems, systems  # noqa: E402
+from tests.scripts.conftest import ROOT
 
 CONFIG = ROOT / "configs" / "comparison-de-en.yaml"
 

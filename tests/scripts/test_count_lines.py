@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
+import count_lines
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import count_lines  # noqa: E402
+from tests.scripts.conftest import figures
 
 SOURCE = '''\
 """What a module is."""
@@ -29,10 +25,10 @@ def test_the_sources_and_a_run_keep_the_bars(capsys: pytest.CaptureFixture[str])
     code = count_lines.main(["--run"])
     out, err = capsys.readouterr()
     assert code == 0, err
-    figures = {line["name"]: line["value"] for line in map(json.loads, out.splitlines())}
-    assert figures.keys() == count_lines.BARS.keys()
-    assert figures.pop("oblique docstrings, %") >= 0  # none is best
-    assert min(figures.values()) > 0
+    values = figures(out)
+    assert values.keys() == count_lines.BARS.keys()
+    assert values.pop("oblique docstrings, %") >= 0  # none is best
+    assert min(values.values()) > 0
 
 
 def test_counts_of_a_small_tree(
@@ -43,9 +39,6 @@ def test_counts_of_a_small_tree(
         (tmp_path / file).write_text(SOURCE, encoding="utf-8")
     (tmp_path / "README.md").write_text("There is no bar, and there is none.\n", encoding="utf-8")
     monkeypatch.setattr(count_lines, "ROOT", tmp_path)
-    bars = {**count_lines.BARS, "longest function": 3}
-    monkeypatch.setattr(count_lines, "BARS", bars)
+    monkeypatch.setattr(count_lines, "BARS", {**count_lines.BARS, "longest function": 3})
     assert count_lines.main([]) == 1  # by the function and the docstrings
-    out, _ = capsys.readouterr()
-    values = {line["name"]: line["value"] for line in map(json.loads, out.splitlines())}
-    assert list(values.values()) == [8, 12, 4, 4, 50.0]
+    assert list(figures(capsys.readouterr().out).values()) == [8, 12, 4, 4, 50.0]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import gzip
 import io
 import random
-import threading
 import zipfile
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from nmt.experiment import load
 from scripts import download_tatoeba as script
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.scripts.conftest import ROOT, serving
 
 
 def archive(text: str) -> bytes:
@@ -64,17 +62,13 @@ def test_no_held_out_sentence_is_anywhere_else(tmp_path: Path, capsys: pytest.Ca
     assert a["test.de.gz"] != c["test.de.gz"]
 
 
-def test_it_is_fetched_and_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_fetched_and_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "spa-eng.zip").write_bytes(archive(corpus()))
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
         source = f"http://127.0.0.1:{server.server_port}"
         script.download(tmp_path / "es", language="es", source=source, valid=10, test=20)
         with pytest.raises(script.DownloadError, match="deu-eng.zip: the server answered 404 File not found"):
             script.download(tmp_path / "de", source=source)
-        server.shutdown()
     assert len(list((tmp_path / "es").glob("*.es.gz"))) == 3
     with pytest.raises(script.DownloadError, match="es: holds a corpus already; delete it"):
         script.download(tmp_path / "es", language="es", source=source)

@@ -5,58 +5,40 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
+import clients
+import endurance
 import pytest
 
-from tests.workflows.runs import trained, write_corpus
+from tests.scripts.conftest import figures, serving
+from tests.workflows.runs import Command, write_corpus
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import clients  # noqa: E402
-import endurance  # noqa: E402
-
-__all__ = ["trained"]
-
-Figures = dict[str, float]
+Measure: TypeAlias = Callable[..., tuple[dict[str, float], str]]
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Figures, str]]:
+def measured(run_script: Command) -> Measure:
     """Runs the script; its figures, and what it says of bars that are missed."""
 
-    def run(*arguments: object) -> tuple[Figures, str]:
-        capsys.readouterr()
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        monkeypatch.setenv("PYTHONPATH", str(ROOT))
-        monkeypatch.setattr(sys, "argv", ["endurance.py", *map(str, arguments)])
-        code: Any = 0
-        try:
-            endurance.main()
-        except SystemExit as exit:
-            code = exit.code
-        out, err = capsys.readouterr()
+    def run(*arguments: object) -> tuple[dict[str, float], str]:
+        code, out, err = run_script(endurance, *arguments)
         missed = "".join(f"{line}\n" for line in err.splitlines() if line.startswith("missed: "))
         assert code == (1 if missed else 0), err
-        return {each["name"]: each["value"] for each in map(json.loads, out.splitlines())}, missed
+        return figures(out), missed
 
     return run
 
 
 @pytest.mark.slow
-def test_a_training_is_told_by_epochs(tmp_path: Path, measured: Callable[..., tuple[Figures, str]]) -> None:
+def test_a_training_is_told_by_epochs(tmp_path: Path, measured: Measure) -> None:
     write_corpus(tmp_path)
-    figures, missed = measured(
-        "train", "--pairs", 500, "--epochs", 2, "--batch-tokens", 100, "--corpus", tmp_path, "--folder", tmp_path,
-        "--memory", 5,
-    )  # fmt: skip
+    folders = ("--corpus", tmp_path, "--folder", tmp_path)
+    figures, missed = measured("train", "--pairs=500", "--epochs=2", "--batch-tokens=100", *folders, "--memory=5")
     assert missed == ""
     assert figures["pairs"] == 500  # of 60 different ones
     assert figures["pairs lost by nmt prepare"] == figures["epochs that are missing"] == 0
@@ -67,10 +49,9 @@ def test_a_training_is_told_by_epochs(tmp_path: Path, measured: Callable[..., tu
 
 
 @pytest.mark.slow
-def test_translations_are_counted_and_compared(trained: Path, measured: Callable[..., tuple[Figures, str]]) -> None:
-    figures, missed = measured(
-        "translate", trained / "run", "--source", trained / "train.de", "--lines", 4500, "--memory", 5
-    )
+def test_translations_are_counted_and_compared(trained: Path, measured: Measure) -> None:
+    source = trained / "train.de"
+    figures, missed = measured("translate", trained / "run", f"--source={source}", "--lines=4500", "--memory=5")
     assert missed == ""
     assert figures["lines"] == 4500
     assert figures["lines lost or too many"] == figures["lines translated otherwise than the first time"] == 0
@@ -97,12 +78,7 @@ time.sleep(0.5)
     ids=["nothing", "one less", "one more", "another", "memory"],
 )
 def test_what_a_translation_does_wrong_is_seen(
-    fault: str,
-    limit: float,
-    missed: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    measured: Callable[..., tuple[Figures, str]],
+    fault: str, limit: float, missed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: Measure
 ) -> None:
     write_corpus(tmp_path)
     monkeypatch.setattr(endurance, "validate_model", lambda model, overrides, **_: None)
@@ -114,13 +90,11 @@ def test_what_a_translation_does_wrong_is_seen(
 
 @pytest.mark.slow
 def test_a_server_is_asked_by_good_clients_and_broken_ones(
-    trained: Path, measured: Callable[..., tuple[Figures, str]], monkeypatch: pytest.MonkeyPatch
+    trained: Path, measured: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "FAULTS", [each for each in clients.FAULTS if each is not clients._stalled])
-    figures, missed = measured(
-        "serve", trained / "run", "--source", trained / "train.de", "--minutes", 0.07, "--clients", 20,
-        "--timeout", 5, "--memory", 5,
-    )  # fmt: skip
+    options = ("--minutes=0.07", "--clients=20", "--timeout=5", "--memory=5")
+    figures, missed = measured("serve", trained / "run", f"--source={trained / 'train.de'}", *options)
     assert missed == ""
     good = figures["good: 200"]
     assert good > 10
@@ -138,10 +112,9 @@ class Answering(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"]
-        translations = [[{"text": each.upper()}] for each in texts]
         results = [
-            {"line": number, "source": text, "translations": found}
-            for number, (text, found) in enumerate(zip(texts, translations, strict=True), 1)
+            {"line": number, "source": text, "translations": [{"text": text.upper()}]}
+            for number, text in enumerate(texts, 1)
         ]
         self.server.count += 1  # type: ignore[attr-defined]
         status, body = 200, json.dumps({"results": results}).encode()
@@ -152,21 +125,6 @@ class Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def answering(every_third: tuple[int, bytes]) -> Iterator[int]:
-    handler = type("Handler", (Answering,), {"every_third": every_third})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.count = 0  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
 
 
 OTHER = json.dumps({"results": [{"line": 1, "source": "a", "translations": [{"text": "B"}]}]}).encode()
@@ -179,8 +137,9 @@ OTHER = json.dumps({"results": [{"line": 1, "source": "a", "translations": [{"te
 )
 def test_what_a_server_does_wrong_is_seen(every_third: tuple[int, bytes], is_wrong: bool) -> None:
     expected = {word: word.upper() for word in ("a", "b", "ä")}
-    with answering(every_third) as port:
-        tally = clients.at_once(port, expected, clients=3, until=time.monotonic() + 0.3)
+    with serving(type("Handler", (Answering,), {"every_third": every_third})) as server:
+        server.count = 0  # type: ignore[attr-defined]
+        tally = clients.at_once(server.server_port, expected, clients=3, until=time.monotonic() + 0.3)
     assert bool(tally.wrong) == is_wrong
     assert tally.statuses["good", 200] > 3
     if every_third[0] != 200:
@@ -200,18 +159,12 @@ def test_what_a_server_does_wrong_is_seen(every_third: tuple[int, bytes], is_wro
     ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )
 def test_a_mistake_is_a_line(
-    arguments: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_script: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["endurance.py", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        endurance.main()
-    assert exit.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith(message)
+    code, _, err = run_script(endurance, *arguments)
+    assert code == 2
+    assert err.splitlines()[-1].endswith(message)
 
 
 def test_the_latency_of_so_many_of_a_hundred() -> None:

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import random
-import sys
 from fractions import Fraction
 from pathlib import Path
 
+import benchmark_alignment
+import benchmark_filter
+import benchmark_glossary
+import benchmark_prepare
+import benchmark_sentences
+import benchmark_suspects
+import forgetting
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import benchmark_alignment  # noqa: E402
-import benchmark_filter  # noqa: E402
-import benchmark_glossary  # noqa: E402
-import benchmark_prepare  # noqa: E402
-import benchmark_sentences  # noqa: E402
-import benchmark_suspects  # noqa: E402
-import forgetting  # noqa: E402
-
-from nmt.alignment.formats import Alignment, read_gold  # noqa: E402
-from nmt.data.store import Ragged, Store, StoredCorpus  # noqa: E402
-from nmt.data.store_writer import StoreWriter  # noqa: E402
-from nmt.data.words import text_words  # noqa: E402
-from nmt.extras.aligner.align import TextAligner, learn_word_aligner  # noqa: E402
-from nmt.extras.aligner.aligner import load_aligner, save_aligner  # noqa: E402
-from nmt.extras.aligner.word_units import Subwords  # noqa: E402
-from nmt.extras.documents.glossary import Term  # noqa: E402
-from tests.workflows.runs import sentences  # noqa: E402
+from nmt.alignment.formats import Alignment, read_gold
+from nmt.data.store import Ragged, Store, StoredCorpus
+from nmt.data.store_writer import StoreWriter
+from nmt.data.words import text_words
+from nmt.extras.aligner.align import TextAligner, learn_word_aligner
+from nmt.extras.aligner.aligner import load_aligner, save_aligner
+from nmt.extras.aligner.word_units import Subwords
+from nmt.extras.documents.glossary import Term
+from tests.scripts.conftest import ROOT
+from tests.workflows.runs import sentences
 
 DATA = ROOT / "data" / "de-en"
 

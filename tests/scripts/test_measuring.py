@@ -7,13 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import benchmark_translation
+import measuring
 import pytest
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-import benchmark_translation  # noqa: E402
-import measuring  # noqa: E402
 
 MIB = 1 << 10  # of KiB
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux' /proc")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("cosmic_ray", reason="faults are drawn with cosmic-ray")
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 
-import mutants  # noqa: E402
+import mutants
 
 
 def plant(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
@@ -103,7 +100,7 @@ def test_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     options = "[tool.pytest.ini_options]\nmarkers = ['slow: long']\naddopts = '--import-mode=importlib'\n"
     files = {"nmt/data/small.py": SMALL, "tests/data/test_small.py": "import nowhere\n", "pyproject.toml": options}
     plant(tmp_path, monkeypatch, {**files, "tests/data/test_more.py": TESTS})
-    monkeypatch.setattr(mutants, "PYTEST", mutants.PYTEST.replace("timeout=60", "timeout=5"))
+    monkeypatch.setattr(mutants, "PYTEST", mutants.PYTEST.replace("timeout=60", "timeout=2"))
     assert mutants.main(["--jobs", "2"]) == 1
     verdicts = {
         line.partition(" s  ")[2].partition(": ")[2]: line.split()[0] for line in capsys.readouterr().err.splitlines()

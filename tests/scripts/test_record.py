@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
+import record
 
+from tests.scripts.conftest import ROOT
 from tests.workflows.runs import nmt, write_corpus
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import record  # noqa: E402
 
 
 def test_records_of_a_tiny_training(

@@ -377,16 +377,22 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMATS[0]})
 
 
-def load_aligner(path: Path) -> WordAligner:
-    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file."""
+def read_safetensors(path: Path, framework: str, *, remedy: str = "") -> tuple[dict[str, str], dict[str, Any]]:
+    """Reads the metadata and the tensors of a file. Raises InputError, with the remedy, if it cannot be read, and the
+    errors of safetensors or of the framework if it is damaged."""
     refuse_special(path)
     try:
         path.open("rb").close()  # safetensors' own errors repeat the path
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with safetensors.safe_open(path, framework=framework) as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}{remedy}") from None
+
+
+def load_aligner(path: Path) -> WordAligner:
+    """Reads a file of `save_aligner`. Raises InputError for another or a damaged file."""
+    try:
+        metadata, arrays = read_safetensors(path, "numpy")
     except (safetensors.SafetensorError, ValueError, TypeError, AttributeError):  # the last two: types numpy lacks
         raise InputError(f"{path}: is not an aligner, or damaged; make one with nmt aligner") from None
     if metadata.get("format") not in _FORMATS:

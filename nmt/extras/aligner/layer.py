@@ -35,9 +35,10 @@ from nmt.alignment import Weights
 from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, whole_file
+from nmt.core.files import whole_file
 from nmt.core.meta_init import on_meta_device
 from nmt.data.batching import length_batches, pad
+from nmt.extras.aligner.aligner import read_safetensors
 from nmt.models.seq2seq import Seq2Seq
 
 WIDTH = 128
@@ -228,12 +229,8 @@ def save_layer(layer: AlignmentLayer, path: Path, *, model: str) -> None:
 def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
     """Reads a file of ``save_layer``. Raises InputError, with the ``remedy``, for another or a damaged file, and for
     the layer of another model."""
-    refuse_special(path)
     try:
-        path.open("rb").close()  # safetensors' own errors repeat the path
-        with safetensors.safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata, tensors = read_safetensors(path, "pt", remedy=f"; {remedy}")
         made_for = metadata[_FORMAT]
         width = tensors["source.narrow.bias"].shape[0]
         if not width or width % 2:
@@ -244,8 +241,6 @@ def load_layer(path: Path, *, model: str, remedy: str) -> AlignmentLayer:
         layer.load_state_dict(tensors, assign=True)
         if any(tensor.dtype != torch.float32 or not tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("values")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is not an alignment layer, or damaged; {remedy}") from None
     if made_for != model:

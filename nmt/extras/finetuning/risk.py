@@ -37,6 +37,7 @@ from nmt.models.loss import TargetTokens
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
+from nmt.search.scoring import max_lengths
 from nmt.training.config import RiskConfig
 
 COMPACT_BELOW = 0.8
@@ -88,7 +89,7 @@ class MinimumRisk:
         model, config = self._model, self.config
         # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
         # gradient
-        max_length_B = max_lengths(source_BS != model.pad, config.max_length_ratio)
+        max_length_B = max_lengths((source_BS != model.pad).sum(dim=1), config.max_length_ratio)
         with _evaluating(model), self._compute.autocast():
             drawn_BKT = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
         pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
@@ -133,11 +134,6 @@ def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
         return min(float(metric.sentence_score(hypothesis, [reference]).score) / 100.0, 1.0)
 
     return of
-
-
-def max_lengths(is_token_BS: Tensor, ratio: float) -> Tensor:
-    """Computes the maximum number of tokens of hypotheses, end-of-sentence included, as in translation."""
-    return (is_token_BS.sum(dim=1) * ratio).long() + 10
 
 
 @torch.no_grad()

@@ -27,24 +27,15 @@ TOGETHER = "--source and --target go together; give both"
         ),
         ("aligner --continue x.de", "--continue goes on from an aligner that needs no model; give --output as well"),
         (f"{TO_FILE} --continue x.de", "x.de: is not an aligner, or damaged"),
+        ("aligner -s no -t x.en -o out", "no: no such file"),
+        ("aligner -s x.de -t no -o out", "no: no such file"),
+        ("aligner -s . -t x.en -o out", ".: is a folder; name a file"),
+        ("aligner -s x.de -t short -o out", "short has 1 lines, but x.de has more: they must go together"),
+        ("aligner -s bytes -t x.en -o out", "bytes has 1 lines"),
         *(
-            (f"aligner -s {source} -t {target} -o out", error)
-            for source, target, error in (
-                ("no", "x.en", "no: no such file"),
-                ("x.de", "no", "no: no such file"),
-                (".", "x.en", ".: is a folder; name a file"),
-                ("x.de", "short", "short has 1 lines, but x.de has more: they must go together"),
-                ("bytes", "x.en", "bytes has 1 lines"),
-            )
-        ),
-        *(
-            (f"{command} -s {source} -t {target}", f"{blank}: holds no word to learn from")
+            (f"{command} -s {files}", f"{blank}: holds no word to learn from")
             for command in ("aligner -o out", "align --learn")
-            for source, target, blank in (
-                ("x.de", "blank", "blank"),
-                ("blank", "x.en", "blank"),
-                ("empty", "empty", "empty"),
-            )
+            for files, blank in (("x.de -t blank", "blank"), ("blank -t x.en", "blank"), ("empty -t empty", "empty"))
         ),
         (f"{ALIGNER} -o x.de", "--output x.de: is an input file of this command"),
         (f"{ALIGNER} -o .", "--output .: cannot be written: is a folder"),

@@ -188,8 +188,8 @@ def test_further_pairs_are_learnt_from_as_if_all_had_been_together(
     whole = learn(sources, targets, **TOKENS)
     # A token is numbered when it comes first, so the first half has 20 of each side.
     few = [all((source < 20) & (target < 20)) for source, target in zip(sources, targets, strict=True)]
-    first, rest = ([[side[row] for row, is_few in enumerate(few) if is_few == wanted] for side in reversal]
-                   for wanted in (True, False))  # fmt: skip
+    first = [[sentence for sentence, is_few in zip(side, few, strict=True) if is_few] for side in reversal]
+    rest = [[sentence for sentence, is_few in zip(side, few, strict=True) if not is_few] for side in reversal]
     before = learn(*first, source_tokens=20, target_tokens=20)
     both = learn(*rest, **TOKENS, before=before, flat_iterations=0)
     for one, other in ((both.forward, whole.forward), (both.backward, whole.backward)):
@@ -211,10 +211,8 @@ def test_tokens_without_pairs_are_forgotten_as_if_never_seen(reversal: Sides, mo
     assert (known.source_tokens, known.target_tokens) == (len(source_U), len(target_V)) == (20, 20)
     pairs = list(zip(source_U[known.pair_E // 20], target_V[known.pair_E % 20], strict=True))
     assert pairs == list(zip(*np.divmod(whole.pair_E, 30), strict=True))
-    sides = (known.forward, whole.forward, source_U, known.pair_E // 20), (
-        known.backward, whole.backward, target_V, known.pair_E % 20
-    )  # fmt: skip
-    for now, before, kept, own_E in sides:
+    forward, backward = (known.forward, whole.forward, source_U), (known.backward, whole.backward, target_V)
+    for (now, before, kept), own_E in zip((forward, backward), np.divmod(known.pair_E, 20), strict=True):
         # (n + a) / (n + aV) of a pair, a / (n + aV) of what was never seen: V was 30, and n stays.
         total, old = PRIOR / now.unseen_U1[:-1].astype(float), PRIOR / before.unseen_U1[kept].astype(float)
         np.testing.assert_allclose(total, old - 10 * PRIOR, rtol=1e-5)

@@ -110,10 +110,9 @@ def wrong(layer: AlignmentLayer, model: Seq2Seq[Any, Any], given: list[LinkedPai
     """The share of pieces whose best partner is not theirs."""
     sources, targets, links = zip(*given, strict=True)
     found = module.weights(layer, model, sources, targets, COMPUTE, batch_tokens=500)
-    best = [
-        zip(link_TS, forward.argmax(axis=1), strict=True) for link_TS, (forward, _) in zip(links, found, strict=True)
-    ]
-    return 1 - float(np.mean([row[place] for rows in best for row, place in rows]))
+    both = zip(links, found, strict=True)
+    best = [link_TS[np.arange(len(link_TS)), forward.argmax(axis=1)] for link_TS, (forward, _) in both]
+    return 1 - float(np.mean(np.concatenate(best)))
 
 
 def taught(model: Seq2Seq[Any, Any], updates: int = 120) -> AlignmentLayer:

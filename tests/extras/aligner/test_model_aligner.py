@@ -49,10 +49,8 @@ def test_trained_is_the_mean_of_aligner_layer_and_attention(taught: Path, share:
         (pieces,) = weights(layer, trained.model, [one.ids], [other.ids], trained.compute, batch_tokens=100)
         speaks = [np.array([row == 4 or piece != "." for piece in each.written]) for each in (other, one)]
         assert [(~says).sum() for says in speaks] == ([1, 1] if row == 0 else [0, 0])
-        counts = [
-            [np.bincount(np.array(each.word_of_piece)[says], minlength=len(each.words))]
-            for each, says in zip((other, one), speaks, strict=True)
-        ]
+        spoken = ((np.array(each.word_of_piece)[says], each) for each, says in zip((other, one), speaks, strict=True))
+        counts = [[np.bincount(words, minlength=len(each.words))] for words, each in spoken]
         by_layer = between_words(*(matrix[np.ix_(*speaks)][None] for matrix in pieces), *counts)[:, 0]
         (by_aligner,) = aligner.matrices([one.words], [other.words])
         look = looks[row].weights_TS  # the aligner's share, and half of the rest each of the others
@@ -91,11 +89,8 @@ def test_the_command_line_aligns_as_python(taught: Path, nmt: Command) -> None:
         assert (done.code, done.stdout.splitlines()) == (0, lines)
     assert "trained" in translator.aligner.methods
     assert "shifted-attention - trained" in align("--compare").stdout
-    for options in (
-        "--format html -o page.html --view trained --view shifted-attention:head1",
-        "--method shifted-attention --heads head1",
-        "--text --method trained",
-    ):
+    views = "--format html -o page.html --view trained --view shifted-attention:head1"
+    for options in (views, "--method shifted-attention --heads head1", "--text --method trained"):
         assert align(*options.split()).code == 0
     for options, error in (
         ("--method trained --level subword", "--level subword: --method trained aligns words; leave it out"),

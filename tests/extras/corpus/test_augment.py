@@ -72,9 +72,8 @@ def test_all_kinds_of_pairs_make_a_configuration_that_trains(folder: Path) -> No
 
     # another process translates a line so, and its score is that of the half that is kept
     (folder / "first").write_text(f"{known[0]}\n", encoding="utf-8")
-    single = nmt(
-        "translate", made / "reverse", "--precision", "float32", "--format", "jsonl", "--input", "first", folder=folder
-    )
+    options = ("--precision", "float32", "--format", "jsonl", "--input", "first")
+    single = nmt("translate", made / "reverse", *options, folder=folder)
     first = json.loads((made / "translated" / "back-translation" / "00000.txt").read_text().splitlines()[0])
     assert json.loads(single.stdout)["translations"][0]["text"] == first["translations"][0]["text"]
     assert all(line.startswith("<BT> ") for line in sources)
@@ -86,9 +85,8 @@ def test_all_kinds_of_pairs_make_a_configuration_that_trains(folder: Path) -> No
     kinds = ("back-translation", "self-training", "copies", "diversified-target", "diversified-source")
     assert names == ["train.de", *(f"{kind}.de" for kind in kinds)]
     report = json.loads((made / "prepared" / "report.json").read_text())
-    assert "identical" not in [
-        why for corpus in report["corpora"] for why, drop in corpus["dropped"].items() if drop["pairs"]
-    ]
+    dropped = [reason for corpus in report["corpora"] for reason, drop in corpus["dropped"].items() if drop["pairs"]]
+    assert "identical" not in dropped
     assert nmt("translate", "run-augmented", folder=folder, stdin=b"eins\n").stdout.count(b"\n") == 1
 
 
@@ -145,9 +143,8 @@ def test_interrupted_it_goes_on_to_the_same_files(
         assert message in command(*others[:end], "parts", *others[end:], *changed).error
     assert contents(folder / "parts") == parts
     (folder / "parts" / "augment.json").write_text("{")
-    assert command(*arguments, "parts").error.startswith(
-        "parts/augment.json: is damaged; delete parts, or name another"
-    )
+    damaged = "parts/augment.json: is damaged; delete parts, or name another"
+    assert command(*arguments, "parts").error.startswith(damaged)
 
 
 def test_pairs_in_one_file_are_exchanged(folder: Path, command: Command) -> None:

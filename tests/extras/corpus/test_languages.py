@@ -80,18 +80,11 @@ def test_a_report_and_the_pairs(here: Path, languages: Command, monkeypatch: pyt
     monkeypatch.setattr(find_languages, "Identifier", ByFirstWord)
     report = languages("--source", "x.de", "--target", "x.en").stdout.splitlines()
     assert sorted(report[0].removeprefix("source    ").split(", ")) == ["de 85.0%", "en 5.0%", "es 5.0%", "zxx 5.0%"]
-    assert report[2:] == [
-        SUMMARY,
-        "swapped   en: en x | de: de\tx",
-        "source    es: es x | en: en 5",
-        "target    de: de 8 | es: es 8",
-    ]
+    examples = ["swapped   en: en x | de: de\tx", "source    es: es x | en: en 5", "target    de: de 8 | es: es 8"]
+    assert report[2:] == [SUMMARY, *examples]
     faults = languages("--source", "x.de", "--target", "x.en", "--format", "faults")
-    assert faults.stdout.splitlines() == [
-        "4\tswapped\ten\tde\ten x\tde x",
-        "6\tsource\tes\ten\tes x\ten 5",
-        "9\ttarget\tde\tes\tde 8\tes 8",
-    ]
+    rows = ["4\tswapped\ten\tde\ten x\tde x", "6\tsource\tes\ten\tes x\ten 5", "9\ttarget\tde\tes\tde 8\tes 8"]
+    assert faults.stdout.splitlines() == rows
     assert faults.stderr.splitlines() == [SUMMARY]
     assert languages("--source", "x.de", "--target", "x.en", "--format", "kept", "-o", "kept.tsv").code == 0
     kept = Path("kept.tsv").read_text(encoding="utf-8").splitlines()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,11 @@ def corpus(count: int, name: str = "train") -> list[tuple[str, str]]:
     return list(dict.fromkeys(zip(*sides, strict=True)))[:count]
 
 
-@contextmanager
-def small() -> Iterator[None]:
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small model is trained."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"SUBWORDS": 400, "EPOCHS": (1, 1)}.items():
-            patch.setattr(pair_filter, name, value)
-        yield
+    monkeypatch.setattr(pair_filter, "SUBWORDS", 400)
+    monkeypatch.setattr(pair_filter, "EPOCHS", (1, 1))
 
 
 def planted(count: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -98,20 +94,14 @@ def test_features_are_those_of_the_probabilities(learnt: PairFilter) -> None:
             cells = [p(token, other) if side == 0 else p(other, token) for other in there]
             exchanged = [other * tokens + token if side == 0 else token * tokens + other for other in there]
             this, that = [[cell[1 - side] for cell in cells], [cell[side] for cell in cells]]
-            expected = [
-                max(this),
-                max(that),
-                max(sum(links.get(key, (-10.0, -10.0))) / 2 for key in exchanged),
-                float(token in there),
-                own[side][token],
-                own[1 - side][token],
-                empty[side][token],
-            ]
+            expected = [max(this), max(that), max(sum(links.get(key, (-10.0, -10.0))) / 2 for key in exchanged)]
+            expected += [float(token in there), own[side][token], own[1 - side][token], empty[side][token]]
             assert found[side][0, place].tolist() == pytest.approx(expected, abs=1e-4)
     assert min(map(len, pair)) > 2
     assert any(one * tokens + other in links for one in pair[0] for other in pair[1])
 
 
+@pytest.mark.usefixtures("small")
 def test_no_pair_is_scored_by_what_has_learnt_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: dict[str, list[Any]] = {"learn_lexicon": [], "_inputs": [], "_learn_classifier": []}
     for name, seen in calls.items():
@@ -122,8 +112,7 @@ def test_no_pair_is_scored_by_what_has_learnt_from_it(monkeypatch: pytest.Monkey
 
         monkeypatch.setattr(pair_filter, name, spy)
     pairs = corpus(400)
-    with small():
-        found = learn_pair_filter(pairs, seed=1)
+    found = learn_pair_filter(pairs, seed=1)
     folds = [{pair for pair in pairs if pair_filter._fold(*pair) == fold} for fold in range(pair_filter.FOLDS)]
 
     def tokens(part: set[tuple[str, str]]) -> set[tuple[tuple[int, ...], ...]]:
@@ -187,30 +176,31 @@ def test_what_is_wrong_is_found_in_the_corpus_it_stands_in(learnt: PairFilter) -
     assert learnt.scores(["ein Hund", " ", ""], ["", "a dog", ""]).tolist() == [-math.inf] * 3
 
 
+@pytest.mark.usefixtures("small")
 def test_a_text_of_few_words_has_scores() -> None:
     names = {"null": "zero", "eins": "one", "zwei": "two", "drei": "three", "vier": "four"}
     draw = np.random.default_rng(1)
     words = [draw.choice(list(names), size=draw.integers(2, 8)).tolist() for _ in range(400)]
     pairs = list(dict.fromkeys((" ".join(each), " ".join(names[word] for word in each)) for each in words))
-    with small():
-        found = learn_pair_filter(pairs, seed=1)
-        assert np.isfinite(found.scores(*zip(*pairs, strict=True))).all()
-        with pytest.raises(InputError, match="some hundred different pairs"):
-            learn_pair_filter(pairs[:100], seed=1)
+    found = learn_pair_filter(pairs, seed=1)
+    assert np.isfinite(found.scores(*zip(*pairs, strict=True))).all()
+    with pytest.raises(InputError, match="some hundred different pairs"):
+        learn_pair_filter(pairs[:100], seed=1)
 
 
+@pytest.mark.usefixtures("small")
 def test_a_filter_is_learnt_saved_and_used(nmt: Command, tmp_path: Path) -> None:
     pairs = [(f"{source}\t", target) for source, target in corpus(300)]
     pairs[7] = ("", "nothing")
     for side, name in enumerate(("a.de", "a.en")):
         (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
     files = ("--source", tmp_path / "a.de", "--target", tmp_path / "a.en")
-    with small():
-        printed = nmt(*files)
-        assert nmt(*files, "--save", tmp_path / "first").stdout == ""
-        for name, seed in (("again", 1), ("other", 2)):
-            done = nmt(*files, "--save", tmp_path / name, "--seed", seed, "--output", tmp_path / "scores")
-            assert (done.code, done.stdout) == (0, "")
+    printed = nmt(*files)
+    assert nmt(*files, "--save", tmp_path / "first").stdout == ""
+    for name, seed in (("again", 1), ("other", 2)):
+        done = nmt(*files, "--save", tmp_path / name, "--seed", seed, "--output", tmp_path / "scores")
+        assert (done.code, done.stdout) == (0, "")
+        assert ((tmp_path / "scores").read_text() == printed.stdout) == (seed == 1)
     first, again, other = [(tmp_path / name).read_bytes() for name in ("first", "again", "other")]
     assert first == again != other
     scored = nmt(*files, "--model", tmp_path / "first", "--false-alarms", "0.4")

@@ -109,11 +109,9 @@ def test_spaces_and_tabs_may_be_several(tmp_path: Path) -> None:
 
 
 def experiment(folder: Path, *overrides: str, run: str = "run") -> Experiment:
-    shared = (
-        "data.subwords={kind: word, joint: false}", "model.embedding.size=4", "data.valid=null",
-        "training.optimizer.weight_decay=0.1", "training.ema=0.9",
-    )  # fmt: skip
-    return load(folder / "config.yaml", [f"run={folder / run}", *shared, *overrides], with_corpora=True)
+    shared = ["data.subwords={kind: word, joint: false}", "model.embedding.size=4", "data.valid=null"]
+    shared += ["training.optimizer.weight_decay=0.1", "training.ema=0.9", f"run={folder / run}"]
+    return load(folder / "config.yaml", [*shared, *overrides], with_corpora=True)
 
 
 def weights(run: Path, name: str = "model") -> Arrays:
@@ -160,11 +158,9 @@ def test_frozen_tables_stay_to_the_bit(corpus: Path, capsys: pytest.CaptureFixtu
 
 
 def test_tuned_vectors_are_where_training_starts(corpus: Path) -> None:
-    given = experiment(
-        corpus, "model.embedding.pretrained={source: source.vec, target: target.vec}",
-        "training.optimizer.learning_rate=1e-6", "training.stopping.updates=1",
-    )  # fmt: skip
-    run = train(given, precision="float32")
+    both = "model.embedding.pretrained={source: source.vec, target: target.vec}"
+    slow = ("training.optimizer.learning_rate=1e-6", "training.stopping.updates=1")
+    run = train(experiment(corpus, both, *slow), precision="float32")
     model = weights(run)
     for side, table in TABLES.items():
         for row, values in expected_rows(run, corpus, side).items():
@@ -205,10 +201,8 @@ def test_fine_tuning_may_thaw_what_was_frozen(corpus: Path, capsys: pytest.Captu
     old = train(experiment(corpus, frozen), precision="float32")
     (corpus / "source.vec").unlink()
     capsys.readouterr()
-    tuned = experiment(
-        corpus, f"training.start_from={old}", f"data.subwords={{model: {old}, joint: false}}",
-        "model.embedding.pretrained={target: gone.vec}", run="new",
-    )  # fmt: skip
+    origin = (f"training.start_from={old}", f"data.subwords={{model: {old}, joint: false}}")
+    tuned = experiment(corpus, *origin, "model.embedding.pretrained={target: gone.vec}", run="new")
     new = train(tuned, precision="float32")
     assert "vectors" not in capsys.readouterr().err
     before, after = weights(old)[TABLES["source"]], weights(new)[TABLES["source"]]

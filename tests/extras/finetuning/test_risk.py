@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -25,7 +25,7 @@ from nmt.data.batching import halves
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.experiment import Experiment, load
 from nmt.extras.finetuning import risk
-from nmt.extras.finetuning.risk import MinimumRisk, max_lengths, reward, sample
+from nmt.extras.finetuning.risk import MinimumRisk, reward, sample
 from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -42,10 +42,8 @@ from tests.workflows.runs import assert_same_bits, measured
 NO_DROPOUT = {"embedding": 0.0, "layers": 0.0}
 MODELS = {
     "rnn": {**tree(), "dropout": NO_DROPOUT},
-    "transformer": {
-        **tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER),
-        "dropout": {**NO_DROPOUT, "feed_forward": 0.0},
-    },
+    "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)
+    | {"dropout": {**NO_DROPOUT, "feed_forward": 0.0}},
 }
 FLOAT32 = Compute(torch.device("cpu"), "float32")
 
@@ -83,12 +81,7 @@ def log_p(model: Seq2Seq[Any, Any], source: list[int], hypothesis: Sequence[int]
 
 
 def risk_by_loops(
-    model: Seq2Seq[Any, Any],
-    hypotheses: list[list[list[int]]],
-    alpha: float,
-    score: Callable[[str, list[str]], Any] = sacrebleu.sentence_bleu,
-    *,
-    include_reference: bool = True,
+    model: Seq2Seq[Any, Any], hypotheses: list[list[list[int]]], alpha: float, *, include_reference: bool = True
 ) -> Tensor:
     """Equations 7 to 9, summed over the sentences."""
     total = torch.zeros((), dtype=torch.float64)
@@ -99,7 +92,7 @@ def risk_by_loops(
                 distinct.append(each)
         sharpened = [(alpha * log_p(model, source, each)).exp() for each in distinct]
         for each, weight in zip(distinct, sharpened, strict=True):
-            cost = 1.0 - score(text(each[:-1]), [text(target[:-1])]).score / 100.0
+            cost = 1.0 - sacrebleu.sentence_bleu(text(each[:-1]), [text(target[:-1])]).score / 100.0
             total = total + weight / sum(sharpened) * cost
     return total
 
@@ -229,15 +222,6 @@ def test_what_is_never_drawn_may_be_the_most_probable() -> None:
     assert not {PAD, BOS} & set(drawn_BKT.flatten().tolist())
 
 
-def test_lengths_are_those_of_translation() -> None:
-    from nmt.search.scoring import max_lengths as in_search
-
-    source_BS = padded(SOURCES)
-    for ratio in (0.3, 1.5, 2.0):
-        expected_B = in_search(torch.tensor([len(each) for each in SOURCES]), ratio)
-        assert torch.equal(max_lengths(source_BS != PAD, ratio), expected_B)
-
-
 def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make({**MODELS["rnn"], "dropout": {"embedding": 0.5, "layers": 0.5}}).train()
     seen = []
@@ -252,11 +236,16 @@ def test_draws_are_without_dropout_and_the_pass_is_with_it(monkeypatch: pytest.M
     assert not seen[0][0]
     assert all(module.training for module in model.modules())
     torch.manual_seed(3)
-    limits = max_lengths(padded(SOURCES) != PAD, 2.0)
+    limits = torch.tensor([2 * len(source) + 10 for source in SOURCES])
     without_dropout = sample(model.eval(), padded(SOURCES), limits, samples=8, temperature=1.0)
     assert torch.equal(seen[0][1], without_dropout)
     again = minimum_risk(model.train())(padded(SOURCES), padded(TARGETS))
     assert first.objective.item() != pytest.approx(again.objective.item(), rel=1e-4)
+    # the draws may fail because of memory; then the batch is halved and tried again
+    monkeypatch.setattr(risk, "sample", Mock(side_effect=torch.OutOfMemoryError))
+    with pytest.raises(torch.OutOfMemoryError):
+        minimum_risk(model)(padded(SOURCES), padded(TARGETS))
+    assert all(module.training for module in model.modules())
 
 
 def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,15 +257,6 @@ def test_hypotheses_are_scored_in_parts_of_two_batches(monkeypatch: pytest.Monke
     most = 2 * padded(TARGETS).numel()
     assert len(sizes) > 2
     assert 0.7 * most < max(sizes) <= most
-
-
-def test_draws_that_fail_leave_the_model_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draws may fail because of memory; then the batch is halved and tried again."""
-    model = make(MODELS["rnn"]).train()
-    monkeypatch.setattr(risk, "sample", Mock(side_effect=torch.OutOfMemoryError))
-    with pytest.raises(torch.OutOfMemoryError):
-        minimum_risk(model)(padded(SOURCES), padded(TARGETS))
-    assert all(module.training for module in model.modules())
 
 
 def test_in_bfloat16_every_weight_has_its_gradient() -> None:
@@ -298,31 +278,26 @@ def test_in_bfloat16_every_weight_has_its_gradient() -> None:
 
 # ------------------------------------------------------------------------------------------------------------- rewards
 
-PAIRS = [
-    ("The dog sleeps in the sun.", "The dog sleeps in the sun."),
-    ("The dog sleeps in the shade, I think.", "The dog sleeps in the sun."),
-    ("a cat", "A dog sleeps."),
-    ("", "A dog sleeps."),
-    ("dog", "dog"),
-    ("the the the the the the the", "The dog sleeps in the sun, and the cat beside it."),
-]
 
-
-@pytest.mark.parametrize(("hypothesis", "reference"), PAIRS)
-def test_rewards_are_sacrebleus(hypothesis: str, reference: str) -> None:
-    bleu, chrf = (
-        score(hypothesis, [reference]).score / 100.0 for score in (sacrebleu.sentence_bleu, sacrebleu.sentence_chrf)
-    )
-    assert reward("bleu")(hypothesis, reference) == pytest.approx(bleu)
-    assert reward("chrf")(hypothesis, reference) == pytest.approx(chrf)
-    assert max(reward("bleu")(hypothesis, reference), reward("chrf")(hypothesis, reference)) <= 1.0
-
-
-def test_words_of_a_reward_are_those_of_the_script() -> None:
-    """If it were one word, no sentence would be similar to another."""
-    expected = sacrebleu.sentence_bleu("我有一条狗。", ["我有一只狗。"], tokenize="zh").score / 100.0
-    assert expected > 0.0
-    assert reward("bleu")("我有一条狗。", "我有一只狗。") == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "tokenize"),
+    [
+        ("The dog sleeps in the sun.", "The dog sleeps in the sun.", "13a"),
+        ("The dog sleeps in the shade, I think.", "The dog sleeps in the sun.", "13a"),
+        ("a cat", "A dog sleeps.", "13a"),
+        ("", "A dog sleeps.", "13a"),
+        ("dog", "dog", "13a"),
+        ("the the the the the the the", "The dog sleeps in the sun, and the cat beside it.", "13a"),
+        ("我有一条狗。", "我有一只狗。", "zh"),  # as one word, no sentence would be similar to another
+    ],
+)
+def test_rewards_are_sacrebleus(hypothesis: str, reference: str, tokenize: str) -> None:
+    bleu = sacrebleu.sentence_bleu(hypothesis, [reference], tokenize=tokenize).score / 100.0
+    chrf = sacrebleu.sentence_chrf(hypothesis, [reference]).score / 100.0
+    found = reward("bleu")(hypothesis, reference), reward("chrf")(hypothesis, reference)
+    assert found == (pytest.approx(bleu), pytest.approx(chrf))
+    assert max(found) <= 1.0
+    assert bleu > 0.0 or tokenize == "13a"
 
 
 # ------------------------------------------------------------------------------------------------------ whole and parts
@@ -349,12 +324,12 @@ def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pyt
         each = [objective.backward(part, BatchTotals(tokens, len(SOURCES)), update=1) for part in parts]
         losses.append(reduce(add, each))
         gradients.append([parameter.grad for parameter in model.parameters()])
-    assert losses[0].risk.item() == pytest.approx(risk_by_loops(model, DRAWN, 0.5).item(), rel=1e-4)
+    risk_by_hand = risk_by_loops(model, DRAWN, 0.5)
+    assert losses[0].risk.item() == pytest.approx(risk_by_hand.item(), rel=1e-4)
     assert losses[1].risk.item() == pytest.approx(losses[0].risk.item(), rel=1e-5)
     assert losses[1].objective.item() == pytest.approx(losses[0].objective.item(), rel=1e-5)
     usual = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy(0.1)).objective
-    count = tokens if normalization == "tokens" else len(SOURCES)
-    total = risk_by_loops(model, DRAWN, 0.5) / len(SOURCES) + 0.2 * usual / count
+    total = risk_by_hand / len(SOURCES) + 0.2 * usual / (tokens if normalization == "tokens" else len(SOURCES))
     expected = torch.autograd.grad(total, list(model.parameters()))
     for whole, in_parts, by_loops in zip(*gradients, expected, strict=True):
         torch.testing.assert_close(in_parts, whole, atol=1e-6, rtol=1e-4)
@@ -396,16 +371,15 @@ def test_loss_and_perplexity_are_those_of_the_gold_words(here: Path) -> None:
 @pytest.mark.slow
 def test_risk_falls(here: Path) -> None:
     """Training starts from a model that has learnt a little, and does not learn from the words of the references."""
-    common = ("training.validation.every=1000",)
-    trained(
-        "old", *common, "training.stopping.updates=250", "training.optimizer.learning_rate=1e-2",
-        "training.batching.batch_tokens=200",
-    )  # fmt: skip
-    run = trained(
-        "new", *common, "training.start_from=old", "training.stopping.updates=60",
-        "training.optimizer.learning_rate=2e-3", "training.batching.batch_tokens=400",
-        "training.risk={samples: 12, include_reference: false}",
-    )  # fmt: skip
+
+    def learnt(run: str, updates: int, rate: str, batch_tokens: int, *settings: str) -> Path:
+        batching = f"training.batching.batch_tokens={batch_tokens}"
+        own = (f"training.stopping.updates={updates}", f"training.optimizer.learning_rate={rate}", batching)
+        return trained(run, "training.validation.every=1000", *own, *settings)
+
+    own_risk = "training.risk={samples: 12, include_reference: false}"
+    learnt("old", 250, "1e-2", 200)
+    run = learnt("new", 60, "2e-3", 400, "training.start_from=old", own_risk)
     risks = [line["risk"] for line in measured(run, "train")]
     assert np.mean(risks[-10:]) < np.mean(risks[:10]) - 0.1
 

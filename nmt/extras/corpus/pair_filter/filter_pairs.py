@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,38 +19,33 @@ from nmt.workflows.align import corpus_of
 from nmt.workflows.build_corpus import PairSample
 from nmt.workflows.output_files import text_file
 
+if TYPE_CHECKING:
+    from nmt.extras.corpus.pair_filter.command import FilterOptions
+
 MAX_PAIRS = 300_000
 """Maximum number of pairs to learn from, which are drawn at random; it bounds memory."""
 
 
-def filter_pairs(
-    source: Path,
-    target: Path,
-    *,
-    model: Path | None,
-    save: Path | None,
-    output: Path | None,
-    format: str | None,
-    false_alarms: float,
-    seed: int,
-) -> None:
+def filter_pairs(options: FilterOptions) -> None:
     """Reads a filter from ``model``, or learns one from the corpus and writes it to ``save``. Then it writes scores or
     the pairs that are kept, according to ``format``, to stdout if ``output`` is None. Without a format it writes
-    nothing."""
-    corpus = corpus_of(source, target)
+    scores, but nothing if there is only a ``save``."""
+    corpus, model, save, output = corpus_of(options.source, options.target), options.model, options.save, options.output
     for path, option in ((output, "--output"), (save, "--save")):
         if path is not None:
-            refuse_overwriting(path, source, target, model, option=option)
+            refuse_overwriting(path, options.source, options.target, model, option=option)
             refuse_unwritable(path, option=option, renamed=path is save)
     if output is not None and output == save:
         raise InputError(f"--output {output}: is the file of --save, too; name another file")
     compute("cpu", "float32")
-    pair_filter = _learn(corpus, seed) if model is None else load_pair_filter(model)
+    pair_filter = (
+        _learn(corpus, 1 if options.seed is None else options.seed) if model is None else load_pair_filter(model)
+    )
     if save is not None:
         save_pair_filter(pair_filter, save)
         log.info(f"wrote {save}; use it with nmt filter --model {save}")
-    if format is not None:
-        _write(pair_filter, corpus, output, format, pair_filter.threshold(false_alarms))
+    if options.format is not None or save is None or output is not None:
+        _write(pair_filter, corpus, output, options.format or "scores", pair_filter.threshold(options.false_alarms))
 
 
 def _learn(corpus: CorpusConfig, seed: int) -> PairFilter:

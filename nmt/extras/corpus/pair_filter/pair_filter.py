@@ -38,13 +38,14 @@ from torch.nn import functional as F
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_special, whole_file
+from nmt.core.files import whole_file
 from nmt.data.batching import length_batches, pad
 from nmt.data.config import SubwordsConfig
 from nmt.data.filters import letters, pair_hash
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import EOS, PAD
+from nmt.extras.aligner.aligner import read_safetensors
 from nmt.extras.aligner.hmm import Tokens
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier, line_facts, summary
@@ -240,24 +241,22 @@ def save_pair_filter(pair_filter: PairFilter, path: Path) -> None:
 
 def load_pair_filter(path: Path) -> PairFilter:
     """Reads a file of `save_pair_filter`. Raises InputError for another or a damaged file."""
-    refuse_special(path)
     try:
-        path.open("rb").close()  # safetensors' own errors repeat the path
-        with safetensors.safe_open(path, framework="pt") as file:
-            form = (file.metadata() or {}).get("format")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata, tensors = read_safetensors(path, "pt")
         tokenizer = Tokenizer(tensors.pop("subwords").numpy().tobytes(), name=str(path))
         held_out = tensors.pop("held_out")
         lexicons = [Lexicon(*(tensors.pop(f"{name}.{fold}") for name in Lexicon._fields)) for fold in range(FOLDS)]
         floats = [held_out, *tensors.values(), *(x for each in lexicons for x in each[1:])]
         fits = held_out.ndim == 1 and len(held_out) > 0 and all(each.fits(tokenizer.size) for each in lexicons)
-        if form != _FORMAT or not fits or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats):
+        if (
+            metadata.get("format") != _FORMAT
+            or not fits
+            or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats)
+        ):
             raise ValueError("form")
         zero_X = torch.zeros(INPUTS)
         models = [PairClassifier(zero_X, zero_X, len(KINDS), SIZE).requires_grad_(False) for _ in range(2)]
         nn.ModuleList(models).load_state_dict(tensors, assign=True)
         return PairFilter(tokenizer, tuple(lexicons), tuple(models), held_out.numpy())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, KeyError, IndexError, RuntimeError, TypeError):
         raise InputError(f"{path}: is not a pair filter, or damaged; make one with nmt filter --save") from None

@@ -39,12 +39,8 @@ def test_all_that_has_a_direction_is_exchanged() -> None:
     assert twice.data.train_corpora[1] == config.data.train_corpora[1]
     assert twice.model == config.model
 
-    given = config.model_copy(
-        update={
-            "data": config.data.model_copy(
-                update={"subwords": config.data.subwords.model_copy(update={"model": Path("a"), "joint": False})}
-            )
-        }
+    given = experiment(
+        text.replace("subwords: {kind: bpe, size: 60, joint: true}", "subwords: {model: a, joint: false}")
     )
     with pytest.raises(InputError, match="--reverse"):
         exchanged(given, Path("reverse"), lambda path: path)
@@ -60,10 +56,8 @@ def test_real_pairs_are_a_share_of_an_epoch(
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path)  # 60 pairs
     config = experiment(CONFIG)
-    corpora = [
-        Synthetic("a", Path("a.de"), Path("a.en"), pairs - 10),
-        Synthetic("copies", Path("b.de"), Path("b.en"), 10),
-    ]
+    copies = Synthetic("copies", Path("b.de"), Path("b.en"), 10)
+    corpora = [Synthetic("a", Path("a.de"), Path("a.en"), pairs - 10), copies]
     found = mixture(config, corpora, share)
     assert found.real == pytest.approx(factor)
     made = augmented(config, Path("new"), corpora, found)
@@ -76,12 +70,9 @@ def test_real_pairs_are_a_share_of_an_epoch(
     real, *others = made.data.train_corpora
     assert real.weight == pytest.approx(factor)
     assert [each.weight for each in others] == [1.0, 1.0]
-    if 1 < factor < 1000:
-        assert real.weight * 60 / (real.weight * 60 + pairs) == pytest.approx(share)
-    before, after = config.training.stopping.updates, made.training.stopping.updates
-    assert before is not None
-    assert after is not None
     epoch = real.weight * 60 + pairs
-    assert after * real.weight / epoch == pytest.approx(before / 60, abs=real.weight / epoch), (
-        "real pairs seen as often"
-    )
+    if 1 < factor < 1000:
+        assert real.weight * 60 / epoch == pytest.approx(share)
+    before, after = (each.training.stopping.updates or 0 for each in (config, made))
+    # real pairs are seen as often
+    assert after * real.weight / epoch == pytest.approx(before / 60, abs=real.weight / epoch)

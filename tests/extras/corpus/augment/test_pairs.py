@@ -31,9 +31,8 @@ def test_the_best_are_kept_and_of_equals_the_first(keep: float) -> None:
 def test_a_round_trip_is_scored_by_sentence_chrf() -> None:
     again = [ScoredTranslation(row.text, row.line.upper() if n % 2 else row.line, 0.0) for n, row in enumerate(ROWS)]
     scored = list(with_round_trip(ROWS, again))
-    assert [row.score for row in scored] == [
-        CHRF().sentence_score(back.text, [row.line]).score for row, back in zip(ROWS, again, strict=True)
-    ]
+    pairs = zip(again, ROWS, strict=True)
+    assert [row.score for row in scored] == [CHRF().sentence_score(back.text, [row.line]).score for back, row in pairs]
     assert [(row.line, row.text) for row in scored] == [(row.line, row.text) for row in ROWS]
 
 
@@ -42,9 +41,7 @@ def test_every_line_kept_has_its_own_translation(tmp_path: Path, side: str) -> N
     files = tmp_path / "pairs" / "a.de", tmp_path / "pairs" / "a.en"
     kind = Kind("a", side, "noised" if side == "source" else "tagged")  # type: ignore[arg-type]
     counts = write_pairs(kind, lambda: iter(ROWS), lambda: iter(ROWS), files, keep=0.5, seed=3, end="\n")
-    kept = [
-        n for n, is_kept in enumerate(best(np.array([r.score if r.text else -np.inf for r in ROWS]), 0.5)) if is_kept
-    ]
+    kept = np.flatnonzero(best(np.array([row.score if row.text else -np.inf for row in ROWS]), 0.5)).tolist()
     assert (counts.written, counts.blank, counts.worst) == (len(kept), 6, 40 - 6 - len(kept))
     source, target = (path.read_text(encoding="utf-8").splitlines() for path in files)
     if side == "target":

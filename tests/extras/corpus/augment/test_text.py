@@ -12,20 +12,8 @@ from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_shards, w
 
 
 def test_lines_are_kept_once_and_all_others_counted() -> None:
-    lines = [
-        "a b",
-        " a b ",
-        "",
-        " \t",
-        "c\x00d",
-        "e\u2028f",
-        "held out",
-        "one two three four",
-        "x" * 61,
-        "c",
-        "a b",
-        "é",
-    ]
+    lines = ["a b", " a b ", "", " \t", "c\x00d", "e\u2028f", "held out", "one two three four"]
+    lines += ["x" * 61, "c", "a b", "é"]
     counts: Counter[str] = Counter()
     assert list(Cleaning(3, {"held out"})(lines, counts)) == ["a b", "c", "é"]
     assert counts == {
