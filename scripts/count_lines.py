@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 6645,
+    "lines of the core": 6680,
     "lines of nmt": 31290,
     "longest function": 80,
     "'is no'": 5,

@@ -146,6 +146,8 @@ class ModelConfig(Structure):
             )
         if has_attention or isinstance(decoder, ContextSourceConfig):
             return self
+        if decoder.context_gate:
+            raise ValueError("decoder.context_gate has no context to weigh with attention.score: none; leave it out")
         if decoder.query != "current":
             raise ValueError(
                 f"decoder.query: {decoder.query} has no attention to ask with attention.score: none; leave it out"
@@ -230,6 +232,11 @@ class ModelConfig(Structure):
             raise ValueError(
                 f"attention.weights: {attention.weights.kind} with training: marginal reads no context but that of the "
                 "source; leave decoder.self_attention out"
+            )
+        if decoder.context_gate:
+            raise ValueError(
+                f"attention.weights: {attention.weights.kind} with training: marginal reads one position at a time; "
+                "leave decoder.context_gate out"
             )
         if decoder.query != "current" or decoder.input_feeding:
             raise ValueError(

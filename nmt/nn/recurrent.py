@@ -90,16 +90,21 @@ class RecurrentStack(nn.Module):
     above the bottom one is its hidden state plus its input, before dropout (Wu et al. 2016, equation 5).
     """
 
-    def __init__(self, cell: CellKind, *, input_size: int, size: int, layers: int, residual: bool = False) -> None:
+    def __init__(
+        self, cell: CellKind, *, input_size: int, size: int, layers: int, residual: bool = False, shared_size: int = 0
+    ) -> None:
+        """``shared_size`` is the width of a further input of all layers above the bottom one, step by step alone."""
         super().__init__()
         self.residual = residual
         self.kind = cell
         self.cell = CELL_TYPES[cell]
         self.input_size = input_size
+        self.shared_size = shared_size
         self.size = size
         self.layers = layers
         self.rnns = nn.ModuleList(
-            self.cell.module(size if layer else input_size, size, batch_first=True) for layer in range(layers)
+            self.cell.module(size + shared_size if layer else input_size, size, batch_first=True)
+            for layer in range(layers)
         )
         for name, parameter in self.rnns.named_parameters():
             if "weight" in name:
@@ -165,15 +170,23 @@ class RecurrentStack(nn.Module):
         cells = tuple(torch.zeros_like(hidden_BD) for hidden_BD in hidden) if self.kind == "lstm" else ()
         return StackState(tuple(hidden), cells, top_BD=hidden[-1])
 
-    def step(self, input_BE: Tensor, state: StackState, dropout_masks: Sequence[Tensor | None] = ()) -> StackState:
-        """Computes one step of all layers. ``dropout_masks`` are those for the input of each layer above the
-        bottom one."""
+    def step(
+        self,
+        input_BE: Tensor,
+        state: StackState,
+        dropout_masks: Sequence[Tensor | None] = (),
+        shared_BE: Tensor | None = None,
+    ) -> StackState:
+        """Computes one step of all layers. ``dropout_masks`` are those for the input of each layer above the bottom
+        one, which read ``shared_BE`` as well."""
         output_BD, layers = input_BE, list[CellState]()
         for layer, hidden_BD in enumerate(state.hidden):
             below_BD = input_BE = output_BD
             if layer > 0 and dropout_masks and (mask_BD := dropout_masks[layer - 1]) is not None:
                 # dropout between layers, none on the recurrence (Zaremba et al. 2014)
                 input_BE = input_BE * mask_BD
+            if layer > 0 and shared_BE is not None:
+                input_BE = torch.cat([input_BE, shared_BE], dim=1)
             layers.append(
                 self.layer_step(layer, input_BE, CellState(hidden_BD, state.cell[layer] if state.cell else None))
             )

@@ -124,20 +124,22 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     for step, token in enumerate([model.bos, *target[:-1]]):
         word_E = decoder.embedding.weight_VD[token]
         read = [word_E, *_added(decoder, summary_D, step)]
-        if decoder.query == "previous":
-            context = attended(top_D, word_E, step)
+        asks_first = decoder.query in ("previous", "bottom")
+        if asks_first:
+            context = attended(top_D if decoder.query == "previous" else hidden[0], word_E, step)
             read += context
         if decoder.input_feeding:
             read.append(readout_R)
         below_D = torch.cat(read)
         for layer, cell in enumerate(cells):
+            input_D = torch.cat([below_D, *context]) if decoder.query == "bottom" and layer > 0 else below_D
             if decoder.stack.kind == "lstm":
-                hidden[layer], memory[layer] = cell(below_D, (hidden[layer], memory[layer]))
+                hidden[layer], memory[layer] = cell(input_D, (hidden[layer], memory[layer]))
             else:
-                hidden[layer] = cell(below_D, hidden[layer])
+                hidden[layer] = cell(input_D, hidden[layer])
             below_D = hidden[layer] + below_D if decoder.stack.residual and layer > 0 else hidden[layer]
         top_D = below_D
-        if decoder.query != "previous":
+        if not asks_first:
             context = attended(top_D, word_E, step)
         if decoder.query == "between":
             if decoder.stack.kind == "lstm":
@@ -145,11 +147,17 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
             else:
                 hidden[-1] = second(context[0], hidden[-1])
             top_D = hidden[-1]
-        seen = [top_D, *(context if decoder.readout_context else []), *([word_E] if decoder.readout_embedding else [])]
+        reads_context = decoder.readout_context and decoder.context_gate is None
+        seen = [top_D, *(context if reads_context else []), *([word_E] if decoder.readout_embedding else [])]
         tops.append(top_D)
         if decoder.self_attention is not None:
             _, own = attend(decoder.self_attention, top_D, step, torch.stack(tops), torch.stack(tops))
             seen.append(torch.tensor(own, dtype=top_D.dtype))
-        readout_R = torch.tanh(decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias)
+        readout_R = decoder.readout.weight @ torch.cat(seen) + decoder.readout.bias
+        if (gate := decoder.context_gate) is not None:
+            z_R = 1 / (1 + torch.exp(-(gate.weight @ torch.cat([top_D, word_E, *context]) + gate.bias)))
+            source: Any = decoder.context_readout
+            readout_R = (1 - z_R) * readout_R + z_R * (source.weight @ context[0] + source.bias)
+        readout_R = torch.tanh(readout_R)
         readouts.append(readout_R)
     return Plain(torch.stack(readouts), weights_HTS)

@@ -180,6 +180,25 @@ FAULTS = {
         "decoder: {readout_context: false, query: current}",
         "decoder: readout_context: false leaves no use of what attention finds",
     ),
+    "a gate of a context that is not read": (
+        "decoder: {context_gate: true, readout_context: false, query: previous}",
+        "decoder: context_gate has nothing to weigh with readout_context: false; leave one of them out",
+    ),
+    "a gate without attention": (
+        "attention: {score: none}\ndecoder: {context_gate: true}",
+        "decoder.context_gate has no context to weigh with attention.score: none; leave it out",
+    ),
+    "a gate of an exact sum": (
+        (
+            "attention: {weights: {kind: hard, training: marginal}}\n"
+            "decoder: {context_gate: true, query: current, input_feeding: false}"
+        ),
+        "with training: marginal reads one position at a time; leave decoder.context_gate out",
+    ),
+    "a bottom layer that is the top one": (
+        "decoder: {query: bottom}",
+        "decoder: query: bottom asks from below other layers: set layers, or use query: previous",
+    ),
     "heads that do not divide an encoder state": (
         "attention: {heads: 3}\nencoder: {size: 16}",
         "attention.heads: 3 must divide the width of an encoder state (32); change one",

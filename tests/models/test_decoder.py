@@ -88,6 +88,18 @@ def test_attention_to_its_own_states(score: str, wiring: dict[str, Any]) -> None
     check(tree(decoder={**wiring, "self_attention": score, "readout_embedding": True}))
 
 
+@pytest.mark.parametrize("options", [{}, {"residual": True, "layers": 3}, {"query_embedding": True}], ids=str)
+@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
+def test_attention_from_the_bottom_layer(cell: str, options: dict[str, Any]) -> None:
+    check(tree(decoder={"query": "bottom", "layers": 2, "cell": cell, **options}))
+
+
+@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@pytest.mark.parametrize("options", [{}, {"readout_embedding": True, "self_attention": "dot"}], ids=["", "all parts"])
+def test_a_gate_of_the_context(options: dict[str, Any], wiring: dict[str, Any]) -> None:
+    check(tree(decoder={**wiring, **options, "context_gate": True}))
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_network_of_several_layers_between_encoder_and_decoder(layers: int) -> None:
     check(tree(decoder={"layers": layers, "start_layers": 3}))

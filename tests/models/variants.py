@@ -168,6 +168,12 @@ def variants() -> Iterator[Any]:
     for cell, layers in (("gru", 1), ("lstm", 2)):
         decoder = {"cell": cell, "layers": layers, "query": "between", "input_feeding": layers == 2}
         yield pytest.param(tree(decoder=decoder), id=f"attention between two cells, {cell}")
+    for score, residual in (("additive", False), ("coverage", True)):
+        decoder = {"query": "bottom", "layers": 3 - (score == "additive"), "residual": residual, "cell": "gru"}
+        yield pytest.param(tree(score=score, decoder=decoder), id=f"attention from the bottom layer by {score}")
+    for name, wiring in WIRINGS.items():
+        gated = {**wiring, "context_gate": True, "readout_embedding": name == "parallel"}
+        yield pytest.param(tree(decoder=gated), id=f"context gate, {name}")
     for coverage, wiring in (("gru", "previous"), ("fertility", "feeding"), ("gru", "parallel")):
         score = {"kind": "coverage", "coverage": coverage, "width": 3}
         yield pytest.param(tree(score=score, decoder=WIRINGS[wiring]), id=f"coverage by {coverage}, {wiring}")

@@ -28,7 +28,8 @@ class Int8RecurrentStack(RecurrentStack):
         self.residual, self.kind, self.cell = stack.residual, stack.kind, stack.cell
         self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers
         self.rnns = stack.rnns
-        self._parts = [list(parts), *[[stack.size]] * (stack.layers - 1)]
+        above = [stack.size, stack.shared_size] if stack.shared_size else [stack.size]
+        self._parts = [list(parts), *[above] * (stack.layers - 1)]
         weights = [[Int8Weight.of(weight, dtype) for weight in list(rnn.parameters())[:2]] for rnn in stack.rnns]
         self._input_weights = [
             [Int8Weight(part, weight_GE.scale_O, dtype) for part in torch.split(weight_GE.values_OI, widths, dim=1)]

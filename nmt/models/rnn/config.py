@@ -80,10 +80,12 @@ class RNNDecoderConfig(Structure):
     residual: bool = False
     """Add the input of each layer above the bottom one to its output. The query and the readout use the output of the
     top layer."""
-    query: Literal["previous", "current", "between"] = "current"
+    query: Literal["previous", "current", "between", "bottom"] = "current"
     """State that is the query: the state of this step (current, Luong) or of the step before (previous, Bahdanau). With
     previous, the context vector is an input of the cell. With between, a step has two cells: the first reads the word,
-    its state is the query, and the second reads the context vector (Nematus, Sennrich et al. 2017)."""
+    its state is the query, and the second reads the context vector (Nematus, Sennrich et al. 2017). With bottom, the
+    query is the state of the bottom layer in the step before, and the context vector an input of all layers (GNMT, Wu
+    et al. 2016)."""
     query_embedding: bool = False
     """Use [s; y'], the state and the embedding of the last word, as the query, instead of the state s."""
     input_feeding: bool = True
@@ -95,6 +97,9 @@ class RNNDecoderConfig(Structure):
     readout_context: bool = True
     """Let the readout read the context vector, as in Luong et al. 2015. If not, it is tanh(W s + b), and the context
     reaches a word through the cell alone, which needs query: previous."""
+    context_gate: bool = False
+    """Let a gate, computed from the last word, the state and the context vector, weigh in the readout what comes from
+    the context vector against the rest (Tu et al. 2017)."""
     self_attention: AnyScoreOrNone = NoScore()
     """Score of attention from each state s_t to the decoder's own states s_1 to s_t, with softmax weights; the readout
     reads the result too (Cheng et al. 2016). none: it does not."""
@@ -116,13 +121,17 @@ class RNNDecoderConfig(Structure):
         if not self.readout_context and self.query == "current":
             raise ValueError(
                 "readout_context: false leaves no use of what attention finds, unless it is an input of the cell: set "
-                "query: previous or between"
+                "query: previous, between or bottom"
             )
         if self.self_attention.is_stateful:
             raise ValueError(
                 f"self_attention: {self.self_attention.kind} has a state for each of a fixed number of words, and the "
                 "decoder's states grow in number; use another score"
             )
+        if self.context_gate and not self.readout_context:
+            raise ValueError("context_gate has nothing to weigh with readout_context: false; leave one of them out")
+        if self.query == "bottom" and self.layers == 1:
+            raise ValueError("query: bottom asks from below other layers: set layers, or use query: previous")
         if self.residual and self.query == "between":
             raise ValueError("residual: true has no place for the second cell of query: between; leave one of them out")
         return self

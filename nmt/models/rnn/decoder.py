@@ -79,6 +79,8 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     ``query: current``  (Luong et al. 2015, figure 2):            s_t = cell(y', s_{t-1}); c_t = attend(s_t)
     ``query: between``  (Sennrich et al. 2017, section 2.1):      s'_t = cell(y', s_{t-1}); c_t = attend(s'_t);
                                                                   s_t = cell'(c_t, s'_t)
+    ``query: bottom``   (Wu et al. 2016, section 3):              c_t = attend(s_{t-1}) with s of the bottom layer; c_t
+                                                                  is an input of all layers
     all:                                                          r_t = tanh(W [s_t; c_t] + b)
     ``input_feeding``   (Luong et al. 2015, section 3.3):         r_{t-1} is part of the input of the cell as well.
     ``query_embedding``:                                          c_t = attend([s; y']) with the s of ``query``.
@@ -86,6 +88,10 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
 
     ``self_attention``  (Cheng et al. 2016, section 3):           r_t = tanh(W [s_t; c_t; o_t] + b) with o_t =
                                                                   attend(s_t) over s_1 to s_t
+
+    ``context_gate``    (Tu et al. 2017, section 3.2):            r_t = tanh((1 - z) * (W s_t + b) + z * (V c_t + b')),
+                                                                  z = sigmoid(Z [s_t; y'; c_t] + d); in the paper, the
+                                                                  gate is in the cell
 
     The vector of the sentence gives s_0 and may be part of the input of the cell: see ``ContextInjection``. The readout
     of Bahdanau is a maxout layer over the previous state, the word and the context; here it is Luong's in both wirings,
@@ -133,7 +139,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.head_names = config.head_names(attention.head_count)
         self.handover = ContextInjection(config, summary_size=memory_size)
         # Bahdanau's cell reads the context, so attention comes before it
-        attends_first = config.query == "previous" and context_size > 0
+        attends_first = config.query in ("previous", "bottom") and context_size > 0
         self.is_sequential = config.query != "current" or config.input_feeding or self.attention.is_stateful
         """True if a step reads a result of the preceding step other than the state of the cell, so that steps are
         computed one by one."""
@@ -146,6 +152,7 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
             size=config.size,
             layers=config.layers,
             residual=config.residual,
+            shared_size=context_size * (config.query == "bottom"),
         )
         self.transition: RecurrentStack | None = None
         """The second cell, on the state of the top layer."""
@@ -161,10 +168,16 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
                 dropout=dropout.attention,
                 causal=True,
             )
-        inputs = [config.size, context_size * self.readout_context, width * self.readout_embedding]
+        reads_context = self.readout_context and not config.context_gate
+        inputs = [config.size, context_size * reads_context, width * self.readout_embedding]
         self.readout = nn.Linear(sum(inputs) + config.size * (self.self_attention is not None), readout_size)
-        nn.init.xavier_uniform_(self.readout.weight)
-        nn.init.zeros_(self.readout.bias)
+        self.context_gate = self.context_readout = None
+        if config.context_gate:
+            self.context_gate = nn.Linear(config.size + width + context_size, readout_size)
+            self.context_readout = nn.Linear(context_size, readout_size)
+        for layer in filter(None, (self.readout, self.context_gate, self.context_readout)):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
     def at_update(self, update: int) -> None:
         """See ``Decoder.at_update``."""
@@ -199,15 +212,16 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         inputs = [embedded_NE, self._sentence(memory, position_N1)[:, 0]]
         # r_{t-1}, with input feeding
         feeding = [] if state.readout_NR is None else [state.readout_NR]
-        if self.query == "previous":
-            # Bahdanau: c_t = attend(s_{t-1})
-            query_NQ = self._query(state.stack.top_BD, embedded_NE)
+        if self.query in ("previous", "bottom"):
+            # Bahdanau: c_t = attend(s_{t-1}); GNMT asks from the bottom layer, and every layer reads c_t
+            is_bottom = self.query == "bottom"
+            query_NQ = self._query(state.stack.hidden[0] if is_bottom else state.stack.top_BD, embedded_NE)
             attended: AttentionOutput = self.attention(
                 query_NQ[:, None], position_N1, memory.attention, state.attention
             )
-            stack = self.stack.step(
-                torch.cat([*inputs, attended.context_NTV[:, 0], *feeding], dim=1), state.stack, masks.layers
-            )
+            context_NV = attended.context_NTV[:, 0]
+            inputs_NX = torch.cat([*inputs, context_NV, *feeding], dim=1)
+            stack = self.stack.step(inputs_NX, state.stack, masks.layers, context_NV if is_bottom else None)
         else:
             # Luong: s_t = cell(y', s_{t-1}), before attention
             stack = self.stack.step(torch.cat([*inputs, *feeding], dim=1), state.stack, masks.layers)
@@ -314,13 +328,19 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     ) -> Tensor:
         """Computes the readout, tanh(W [s; c] + b), for one step or for all. ``own`` are the states for
         self-attention."""
-        parts = [top, *[context] * self.readout_context, *[embedded] * self.readout_embedding]
+        is_gated = self.context_gate is not None
+        parts = [top, *[context] * (self.readout_context and not is_gated), *[embedded] * self.readout_embedding]
         if self.self_attention is not None:
             # o_t = attend(s_t) over s_1 to s_t
             query_NTD = top if top.dim() == 3 else top[:, None]
             parts.append(self.self_attention(query_NTD, position_NT, own).context_NTV.view_as(top))
-        readout: Tensor = self.readout(torch.cat(parts, dim=-1)).tanh()
-        return readout
+        # W s + b
+        summed: Tensor = self.readout(torch.cat(parts, dim=-1))
+        if self.context_gate is not None and self.context_readout is not None:
+            # z = sigmoid(Z [s; y'; c] + d), then (1 - z) * (W s + b) + z * (V c + b')
+            gate = self.context_gate(torch.cat([top, embedded, context], dim=-1)).sigmoid()
+            summed = torch.lerp(summed, self.context_readout(context), gate)
+        return summed.tanh()
 
     @property
     def marginalizes(self) -> bool:

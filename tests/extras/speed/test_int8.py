@@ -85,6 +85,7 @@ def test_what_else_is_done_with_a_weight_is_refused() -> None:
         *itertools.product(["rnn", "transformer"], ["rnn", "feeding", "classical", "transformer"], ["none", "all"]),
         ("rnn", "reencoding", "none"),
         ("rnn", "glimpses", "all"),
+        ("rnn", "bottom", "all"),
     ],
 )
 def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None:
@@ -96,6 +97,7 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
         "transformer": {"kind": "transformer"},
         "reencoding": {"kind": "reencoding"},
         "glimpses": {"kind": "glimpses"},
+        "bottom": {"query": "bottom", "layers": 2, "context_gate": True},
     }
     score = "none" if decoder in ("reencoding", "glimpses") else "additive"
     sides = {"encoder": {"kind": encoder, **sizes}, "decoder": options[decoder]}
