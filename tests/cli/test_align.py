@@ -13,8 +13,6 @@ OF_ALIGNMENTS = (
     "--method gradient", "--format pharaoh", "--level word", "--output x", "--base 1", "--lexicon x",
     "--choose-heads entropy", "--view attention",
 )  # fmt: skip
-LEXICON = "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"
-SAME = "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
 JOINED = "--symmetrize and --threshold join two models; give --reverse as well"
 VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient, trained, or each:HEADS"
 
@@ -51,8 +49,6 @@ VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient,
         ("-t t --choose-heads entropy --learn",
          "--learn aligns both directions together, without a model; leave out MODEL, --choose-heads"),
         # views
-        ("-t t --format html -o x --level subword",
-         "--level subword: --format html shows words; leave it out, or use --format png"),
         ("-t t --format html -o x --view gradient --method attention",
          "--view names methods and heads itself; leave out --method, or --view"),
         ("-t t --format html -o x --view gradient --heads *",
@@ -60,17 +56,6 @@ VIEWS = "choose one of attention, shifted-attention, gradient, input-x-gradient,
         ("-t t --format html -o x --view atention", f"--view atention: 'atention' is not a method; {VIEWS}"),
         ("-t t --format html -o x --view forward:attention",
          "--view forward:attention: is of one of two models; give --reverse as well"),
-        # reports
-        ("-t t --min-count 2", LEXICON),
-        ("-t t --suspects x --lowercase", LEXICON),
-        ("-t t --terms x --examples 2", "--examples says what is in a lexicon; give --lexicon as well"),
-        ("-t t --min-score 2", "--min-score says which pairs are suspicious; give --suspects as well"),
-        ("-t t --suspects x --min-score nan", "--min-score nan: give a finite number"),
-        ("--suspects x", "--suspects looks for mistranslations in given pairs; give --target as well"),
-        ("-t t --suspects x --lexicon ./x", SAME),
-        ("-t t --lexicon x --output x", SAME),
-        ("-t t --suspects x --base 1",
-         "--base and --level are of links, which only reports do not show; add --output or --format"),
         # the model, found before it is loaded
         ("-t t", "run: no such run directory, checkpoint or config"),
     ],
@@ -90,10 +75,6 @@ def test_mistakes_are_one_line_before_a_model_is_loaded(
         ("--reverse x --threshold 0.5",
          "threshold: is for soft-mean and soft-product, not for grow-diag-final-and; leave it out"),
         ("--reverse x --symmetrize soft-mean --threshold 0", "threshold 0: give one above 0 and at most 1"),
-        ("--lexicon s", "--lexicon s: is an input file of this command; write to another file"),
-        ("--suspects t", "--suspects t: is an input file of this command; write to another file"),
-        ("--lexicon .", "--lexicon .: is not a regular file; give the name of a file to write"),
-        ("--suspects no/x", "--suspects no/x: cannot be written: No such file or directory"),
     ],
 )  # fmt: skip
 def test_mistakes_beside_a_model(
