@@ -45,7 +45,7 @@ def page(runs: Sequence[Run]) -> str:
         body += f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{heading}</h2>\n'
         body += f"{inner}</section>\n"
     samples = _samples(runs)
-    programs = ["common.js", *(["viewer.js"] if samples else []), "report.js"]
+    programs = ["common.js", *["viewer.js"] * bool(samples), "report.js"]
     missing = "Translations and the values of charts"
     begin, end = frame(title=f"{title} – nmt report", body=f"{body}</main>", missing=missing, programs=programs)
     return f"{begin}{_data(runs, samples) if samples else ''}{end}"
@@ -95,9 +95,9 @@ def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
 def _summary(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
         return "".join(f"<span>{_colour(place)}{escape(run.name)}</span>" for place, run in enumerate(runs))
-    units = {"parameters": " parameters", "updates": " updates"}
-    facts = {name: fact + units.get(name, "") for name, fact in runs[0].facts.items() if name != "corpus"}
-    return "".join(f"<span>{escape(fact)}</span>" for fact in facts.values())
+    counts = ("parameters", "updates")
+    facts = [f"{fact} {name}" if name in counts else fact for name, fact in runs[0].facts.items() if name != "corpus"]
+    return "".join(f"<span>{escape(fact)}</span>" for fact in facts)
 
 
 def _notes(runs: Sequence[Run]) -> str:
@@ -278,14 +278,9 @@ def _translations(runs: Sequence[Run]) -> str:
         return ""
     translated = [run.translated for run in runs if run.translated is not None]
     count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
-    attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
-    attending = {each.looks is not None for each in translated}
-    names = {
-        (True,): attention,
-        (False,): gradient,
-        (False, True): f"{attention}, or of a model without any {gradient}",
-    }
-    matrix = names[tuple(sorted(attending))]
+    gradient = "how steeply a word's score changes with the source (by gradients)"
+    attending = {"the attention" if each.looks is not None else gradient for each in translated}
+    matrix = ", or of a model without any ".join(sorted(attending, reverse=True))
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
@@ -332,9 +327,7 @@ def _by_length(runs: Sequence[Run]) -> str:
 
 def _attention(runs: Sequence[Run]) -> str:
     charts = _grid(runs, look_charts(runs))
-    if not charts:
-        return ""
-    return charts + (
+    return charts and charts + (
         '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
         "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
         f"below {LITTLE:g} it counts as left out, above {MUCH:g} as attended to twice.</p>\n"
