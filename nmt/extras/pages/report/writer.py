@@ -16,7 +16,7 @@ from nmt.extras.pages.report.attention import LITTLE, MUCH
 from nmt.extras.pages.report.charts import Chart, length_charts, look_charts, snapshot_charts, training_charts
 from nmt.extras.pages.report.differences import marked
 from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus
-from nmt.extras.pages.viewer import PageRecord, meta_block, page_file, pairs_block, quantized, record, script_json
+from nmt.extras.pages.viewer import PageRecord, data_block, page_file, quantized, record
 from nmt.extras.pages.viewer import page as frame
 
 
@@ -89,7 +89,9 @@ def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
         rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
     explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
     meta = {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
-    return meta_block(meta) + pairs_block([_pair(runs, place, sample) for place, sample in samples])
+    return data_block('id="meta"', meta) + data_block(
+        'class="pairs"', [_pair(runs, place, sample) for place, sample in samples]
+    )
 
 
 def _summary(runs: Sequence[Run]) -> str:
@@ -177,8 +179,7 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
     svg = inline_svg(figure, chart.key)
     plot = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
-    trace = {**chart_points(figure, chart), "names": [run.name for run in runs]}
-    data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
+    data = data_block('class="trace"', {**chart_points(figure, chart), "names": [run.name for run in runs]})
     return _figure(f'{plot}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
@@ -356,10 +357,9 @@ def _slider(place: int, name: str, snapshots: Snapshots) -> str:
         [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
         for pair in snapshots.pairs
     ]
-    tree = {"updates": snapshots.updates, "pairs": pairs}
+    data = data_block('class="matrices"', {"updates": snapshots.updates, "pairs": pairs})
     heading = f"<h3>{escape(name)}</h3>" if name else ""
     return (
         f'<div class="forming card">{heading}<label for="{id_}">Validation at <output for="{id_}"></output></label>'
-        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">'
-        f'<script type="application/json" class="matrices">{script_json(tree)}</script></div>\n'
+        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">{data}</div>\n'
     )
