@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -61,9 +62,8 @@ def make_workshop(folder: Path) -> None:
         work(folder, [f"nmt train configs/{config}.yaml --set run={run} {TURNED if is_turned else ''}"])
         for other in others:
             # Without what says when it was trained: no two may be the last.
-            shutil.copytree(
-                folder / run, folder / "runs" / other, symlinks=True, ignore=shutil.ignore_patterns(".order")
-            )
+            order = shutil.ignore_patterns(".order")
+            shutil.copytree(folder / run, folder / "runs" / other, symlinks=True, ignore=order)
 
 
 def _add_corpora(folder: Path) -> None:
@@ -86,17 +86,11 @@ def _add_corpora(folder: Path) -> None:
     for kind in ("de", "en", "align"):
         for name, of in (("x", "test"), ("dev", "valid")):
             _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
-    for name, of in (
-        ("source.de", "x.de"),
-        ("reference.en", "x.en"),
-        ("hypothesis.en", "dev.en"),
-        ("more.de", "x.de"),
-        ("more.en", "x.en"),
-    ):
-        shutil.copy(folder / of, folder / name)
+    copies = {"x.de": "source.de more.de", "x.en": "reference.en more.en", "dev.en": "hypothesis.en"}
+    for of, names in (copies | {"x.align": "fwd rev links"}).items():
+        for name in names.split():
+            shutil.copy(folder / of, folder / name)
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
-    for name in ("fwd", "rev", "links"):
-        shutil.copy(folder / "x.align", folder / name)
 
 
 def _add_configs(folder: Path) -> None:
@@ -130,11 +124,9 @@ def _add_command(folder: Path) -> None:
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
-    filter_ = (
-        "import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; "
-        "import nmt.cli.app; nmt.cli.app.main()"
-    )
-    hardly = "import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
+    main = "import nmt.cli.app; nmt.cli.app.main()"
+    filter_ = f"import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; {main}"
+    hardly = f"import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; {main}"
     command.write_text(
         f"""#!/bin/sh
 case $1 in
@@ -179,15 +171,8 @@ def work(folder: Path, lines: list[str]) -> None:
                 continue
             if server is not None:
                 shell[-1] = line.replace("http://127.0.0.1:8000", server.address)
-            done = subprocess.run(
-                shell,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+            done = subprocess.run(shell, cwd=folder, env=environment, check=False, **streams)
             assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     finally:
         if server is not None:
