@@ -114,11 +114,9 @@ def most_standing(words: tuple[str, ...], terms: Sequence[Term]) -> int:
         return 0
     first, *others = terms
     counts = [most_standing(words, others)]
-    for target in (tuple(target.split()) for target in first.targets):
-        for at in range(len(words)):
-            if words[at : at + len(target)] == target:
-                rest = (*words[:at], "-", *words[at + len(target) :])
-                counts.append(1 + most_standing(rest, others))
+    for target, at in itertools.product(map(str.split, first.targets), range(len(words))):
+        if [*words[at : at + len(target)]] == target:
+            counts.append(1 + most_standing((*words[:at], "-", *words[at + len(target) :]), others))
     return max(counts)
 
 

@@ -44,8 +44,8 @@ def weighted(marked: Marked, target: str, weights: Callable[[Span, Span], float]
     """Restores the markup by the weights of units: a function of their spans, or a row for each unit of the target."""
     sources, spans = units(marked.text, 0, len(marked.text), marked), units(target, 0, len(target))
     rows = [[weights(source, span) for source in sources] for span in spans] if callable(weights) else weights
-    looking = (Unit(*span, UnitWeights(0, np.array(row))) for span, row in zip(spans, rows, strict=True))
-    return restore(marked, sources, target, list(looking))
+    looking = [Unit(*span, UnitWeights(0, np.array(row))) for span, row in zip(spans, rows, strict=True)]
+    return restore(marked, sources, target, looking)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +188,13 @@ def marked_up(draw: st.DrawFn, depth: int = 3) -> str:
 
 def outline(text: str) -> list[str]:
     """Every element with the path to it, which is its ancestors' tags."""
-    xml = re.sub(r"&(?!amp;)\w+;", "", text)
-    root = ElementTree.fromstring(f"<root>{xml}</root>")
 
     def walk(element: ElementTree.Element, path: str) -> list[str]:
-        found = []
-        for child in element:
-            own = f"{path}/{child.tag}{sorted(child.attrib.items())}"
-            found += [own, *walk(child, own)]
-        return found
+        paths = [(child, f"{path}/{child.tag}{sorted(child.attrib.items())}") for child in element]
+        return [each for child, own in paths for each in (own, *walk(child, own))]
 
-    return sorted(walk(root, ""))
+    xml = re.sub(r"&(?!amp;)\w+;", "", text)
+    return sorted(walk(ElementTree.fromstring(f"<root>{xml}</root>"), ""))
 
 
 @given(marked_up(), st.lists(st.sampled_from(["dog", "the", "x,", "狗", "(y)", ".", "…"]), max_size=8), st.data())

@@ -48,16 +48,13 @@ def show(browser: Browser, folder: Path, shown: list[list[Alignment]], gold: Seq
 
 def choose(browser: Browser, id_: str, value: object) -> None:
     """Sets a control as a person would."""
-    browser.run(
-        "const [id, value] = arguments; const control = document.getElementById(id); control.value = value;"
-        "for (const kind of ['input', 'change']) control.dispatchEvent(new Event(kind))",
-        id_,
-        value,
-    )
+    values(browser, f"#{id_}", f"e.value = {value!r}")
+    for kind in ("input", "change"):
+        values(browser, f"#{id_}", f"e.dispatchEvent(new Event('{kind}'))")
 
 
 def layout(browser: Browser, name: str) -> None:
-    browser.run("document.querySelector(`[name=layout][value=${arguments[0]}]`).click()", name)
+    values(browser, f"[name=layout][value={name}]", "e.click()")
 
 
 def word(pair: int, side: int, place: int) -> str:
@@ -93,9 +90,14 @@ def rounded(weights: np.ndarray) -> list[float]:
     return [round(each, 3) for each in weights.tolist()]
 
 
-def test_words_light_up_where_they_look_and_stay_text(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> list[list[Alignment]]:
+    """The pairs, on a page."""
+    show(browser, tmp_path, made := pairs())
+    return made
+
+
+def test_words_light_up_where_they_look_and_stay_text(browser: Browser, shown: list[list[Alignment]]) -> None:
     weights_TS = shown[0][0].weights_TS
     assert browser.texts(".pair:nth-of-type(1) .word") == [*SOURCES[0].split(), *TARGETS[0].split()]
     assert browser.run("return document.title") == "<b>de</b> – word alignments"
@@ -107,9 +109,8 @@ def test_words_light_up_where_they_look_and_stay_text(browser: Browser, tmp_path
         assert lit(browser, 1, side) == [None] * 4
     top = values(browser, word(1, 0, 2), "e.getBoundingClientRect().top")
     best = int(weights_TS[:, 2].argmax())
-    assert browser.texts(".told")[0].startswith(
-        f"</script>: {TARGETS[0].split()[best]} {round(100 * weights_TS[best, 2])} %"
-    )
+    told = f"</script>: {TARGETS[0].split()[best]} {round(100 * weights_TS[best, 2])} %"
+    assert browser.texts(".told")[0].startswith(told)
     browser.point("h1")
     assert lit(browser, 1, 0) + lit(browser, 1, 1) == [None] * 8
     assert values(browser, word(1, 0, 2), "e.getBoundingClientRect().top") == top  # no word moves away from the pointer
@@ -135,9 +136,9 @@ def test_a_click_keeps_a_word_also_in_other_views_and_layouts(browser: Browser, 
     assert lit(browser, 1, 0) == [None] * 4
 
 
-def test_the_slider_draws_the_own_links_and_then_those_of_enough_weight(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+def test_the_slider_draws_the_own_links_and_then_those_of_enough_weight(
+    browser: Browser, shown: list[list[Alignment]]
+) -> None:
     for number, (each,) in enumerate(shown, 1):
         assert drawn(browser, number, len(each.source_words)) == dict.fromkeys(each.links, "link")
     assert browser.texts("#least") == ["the alignment's own"]
@@ -159,9 +160,7 @@ def test_the_slider_draws_the_own_links_and_then_those_of_enough_weight(browser:
         assert np.abs(np.add(left, places) - words).max() < 1
 
 
-def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, shown: list[list[Alignment]]) -> None:
     layout(browser, "matrix")
     cells = "[...e.cells].map((cell) => [cell.textContent, cell.className, cell.style.getPropertyValue('--weight')])"
     rows = values(browser, ".pair:nth-of-type(4) tbody tr", cells)
@@ -210,9 +209,8 @@ def test_gold_tells_right_wrong_and_missed_links_apart(browser: Browser, tmp_pat
             expected[link] = "sure" if link in links.sure else "possible" if link in links.possible else "wrong"
         assert drawn(browser, number, len(each.source_words)) == expected
         rates.append(score_pair(each.links, links).aer)
-    assert [each.rpartition(" ")[2] for each in browser.texts(".pair header span")] == [
-        f"{100 * rate:.1f}" for rate in rates
-    ]
+    told = [each.rpartition(" ")[2] for each in browser.texts(".pair header span")]
+    assert told == [f"{100 * rate:.1f}" for rate in rates]
     total = score([each.links for (each,) in shown], gold)
     assert browser.run(STATUS) == f"13 pairs, AER {100 * total.aer:.1f}"
     names = ["right, sure", "right, possible", "wrong", "missed", "possible, not linked"]
@@ -250,9 +248,7 @@ def test_filter_pages_and_order(browser: Browser, tmp_path: Path) -> None:
     assert numbers(browser)[:3] == [1, 4, 2]
 
 
-def test_it_works_without_a_mouse(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+def test_it_works_without_a_mouse(browser: Browser, shown: list[list[Alignment]]) -> None:
     focused = "return [document.activeElement.dataset.side, document.activeElement.textContent]"
     browser.run("document.querySelectorAll('.pager input')[0].focus()")
     for _ in range(5):
