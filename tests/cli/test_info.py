@@ -11,18 +11,13 @@ import pytest
 
 from nmt.workflows.info import inspect, text
 from tests.cli.conftest import Light
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command
 
 
-@pytest.fixture
-def info(capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys, "info")
-
-
-def test_it_prints_a_page_or_an_object_without_torch(trained: Path, info: Command, light: Light) -> None:
+def test_it_prints_a_page_or_an_object_without_torch(trained: Path, run: Command, light: Light) -> None:
     found = inspect(str(trained / "run"))
-    assert info(trained / "run") == (0, f"{text(found)}\n", "")
-    assert json.loads(info(trained / "run", "--json").stdout) == json.loads(json.dumps(asdict(found)))
+    assert run("info", trained / "run") == (0, f"{text(found)}\n", "")
+    assert json.loads(run("info", trained / "run", "--json").stdout) == json.loads(json.dumps(asdict(found)))
     assert light("info", str(trained / "run")) == ([], 0)
 
 
@@ -40,14 +35,15 @@ def test_it_prints_a_page_or_an_object_without_torch(trained: Path, info: Comman
     ],
 )
 def test_what_is_damaged_is_named(
-    trained: Path, tmp_path: Path, info: Command, name: str, data: bytes, message: str
+    trained: Path, tmp_path: Path, run: Command, name: str, data: bytes, message: str
 ) -> None:
     copy = shutil.copytree(trained / "run", tmp_path / "copy", symlinks=True)
     (copy / name).parent.mkdir(parents=True, exist_ok=True)
     (copy / name).write_bytes(data)
-    assert info(copy).error.startswith(f"{copy}/{message}")
+    assert run("info", copy).error.startswith(f"{copy}/{message}")
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path, info: Command) -> None:
-    assert info(tmp_path).error == f"{tmp_path}: is neither a run directory (it has no config.yaml) nor a checkpoint"
-    assert info(tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"
+def test_what_is_no_run_is_refused(tmp_path: Path, run: Command) -> None:
+    neither = f"{tmp_path}: is neither a run directory (it has no config.yaml) nor a checkpoint"
+    assert run("info", tmp_path).error == neither
+    assert run("info", tmp_path / "x").error == f"{tmp_path}/x: no such run directory, checkpoint or config"

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.workflows.runs import Command, in_process, sentences
+from tests.workflows.runs import Command, sentences
 
 NO_NAME = "a configuration cannot name this file, for its name is not a plain text; rename it"
 TSV = "--tsv pairs.tsv"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def init(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(tmp_path)
     pairs = sentences(80, seed=2)
     Path("pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     Path("x.de").write_text("".join(f"{source}\n" for source, _ in pairs))
-    return tmp_path
-
-
-@pytest.fixture
-def init(here: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys, "init", "--no-time")
+    return partial(run, "init", "--no-time")
 
 
 @pytest.mark.parametrize(
