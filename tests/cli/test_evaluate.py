@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.cli.conftest import mistakes
 
-test_mistakes = mistakes("evaluate", {
-    "--source x": "--reference is missing; name the file with the reference translations",
-    "--reference x": "there is nothing to score; give --source for a model to translate, or --hypothesis",
-    "--reference x --hypothesis y runs/z":
-        "--hypothesis scores a file without a model; leave out MODEL, or --hypothesis",
-})  # fmt: skip
+test_mistakes = mistakes(
+    "evaluate",
+    {
+        "--source x": "--reference is missing; name the file with the reference translations",
+        "--reference x": "there is nothing to score; give --source for a model to translate, or --hypothesis",
+    },
+)

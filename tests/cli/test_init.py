@@ -27,7 +27,6 @@ def init(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Comma
     [
         ("", "there is nothing to train on; give two files, as nmt init NAME FILE FILE"),
         ("--source x.de", "--source and --target go together; give both"),
-        (f"{TSV} --source x.de", "--tsv holds both sides; leave out --source, or it"),
         (f"{TSV} --test-source x.de", "--test-source and --test-target go together; give both"),
         (f"{TSV} --valid-tsv pairs.tsv --valid-pairs 3",
          "--valid-pairs holds pairs out, and --valid-source or --valid-tsv has such; leave one out"),

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from nmt.cli.translate import TranslateOptions
 from nmt.translator import find_run
 from nmt.workflows import translate
 from tests.workflows.runs import Command
@@ -36,6 +37,7 @@ def test_options_reach_the_workflow(run: Command, monkeypatch: pytest.MonkeyPatc
     assert (model, named) == ("runs/x", expected)
     given = {name: value for name, value in load.keywords.items() if value is not None}
     assert given == loading | {"overrides": CHANGES.split()}
+    assert TranslateOptions().changes == []
 
 
 @pytest.mark.parametrize(
