@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cli.conftest import mistakes
 from tests.workflows.runs import Command
 
-test_mistakes = mistakes("align run -s s -t t", {
+MISTAKES = {
     "--symmetrize union": "--symmetrize and --threshold join two models; give --reverse as well",
     "--threshold 0.5": "--symmetrize and --threshold join two models; give --reverse as well",
     "--reverse x --compare": "--compare is of the methods of one model; leave out --reverse, or --compare",
@@ -43,13 +43,15 @@ test_mistakes = mistakes("align run -s s -t t", {
     "--format html -o x --view forward:attention":
         "--view forward:attention: is of one of two models; give --reverse as well",
     "": "run: no such run directory, checkpoint or config",
-})  # fmt: skip
+}  # fmt: skip
+test_mistakes = mistakes("align run -s s -t t", MISTAKES)
 
-test_mistakes_without_a_target = mistakes("align run -s s", {
+MISTAKES_WITHOUT_A_TARGET = {
     "--reverse x": "--reverse aligns given pairs; give --target as well",
     "--reverse x --free-running":
         "--reverse aligns given pairs, and --free-running the model's own translations; leave one out",
-})  # fmt: skip
+}  # fmt: skip
+test_mistakes_without_a_target = mistakes("align run -s s", MISTAKES_WITHOUT_A_TARGET)
 
 
 def test_mistakes_beside_a_model(trained: Path, run: Command) -> None:

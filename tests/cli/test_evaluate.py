@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from tests.cli.conftest import mistakes
 
-test_mistakes = mistakes(
-    "evaluate",
-    {
-        "--source x": "--reference is missing; name the file with the reference translations",
-        "--reference x": "there is nothing to score; give --source for a model to translate, or --hypothesis",
-    },
-)
+MISTAKES = {
+    "--source x": "--reference is missing; name the file with the reference translations",
+    "--reference x": "there is nothing to score; give --source for a model to translate, or --hypothesis",
+}
+test_mistakes = mistakes("evaluate", MISTAKES)

@@ -10,7 +10,7 @@ from nmt.cli.links import renamed
 from tests.cli.conftest import mistakes
 from tests.workflows.runs import Command
 
-test_mistakes = mistakes("links", {
+MISTAKES = {
     "f -s s": "LINKS are of given pairs; give --target as well",
     "-s s -t t": "LINKS is missing; name the file with the links",
     "f": "--source is missing; name the file with the source sentences",
@@ -25,7 +25,8 @@ test_mistakes = mistakes("links", {
         "--base is of links, which only reports do not show; add --output or --format",
     "f -s s -t t --format html -o out --lexicon out":
         "--output, --lexicon and --terms: two of them are the same file; give each its own",
-})  # fmt: skip
+}  # fmt: skip
+test_mistakes = mistakes("links", MISTAKES)
 
 WARNING = "warning: nmt align --links FILE is now nmt links FILE; the old spelling works until nmt 0.3\n"
 

@@ -19,11 +19,9 @@ def test_choices_with_the_same_help_stand_together() -> None:
     assert choices_help(choices) == "png, svg: a picture; html: a page"
 
 
-test_mistakes = mistakes(
-    "",
-    {
-        "train no/such.yaml": "no/such.yaml: no such file",
-        "serve no/such": "no/such: no such run directory, checkpoint or config",
-        "serve --queue 100": "--max-sentences 256: such a request has no room in --queue 100",
-    },
-)
+MISTAKES = {
+    "train no/such.yaml": "no/such.yaml: no such file",
+    "serve no/such": "no/such: no such run directory, checkpoint or config",
+    "serve --queue 100": "--max-sentences 256: such a request has no room in --queue 100",
+}
+test_mistakes = mistakes("", MISTAKES)

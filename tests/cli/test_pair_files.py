@@ -48,16 +48,14 @@ def test_pairs_are_two_files_or_one_as_options_or_arguments(
         assert sides("new", "--tsv", "a", "--valid-tsv", "b") == one
 
 
-test_mistakes = mistakes(
-    "",
-    {
-        "score": "--source and --target: missing; or name the files: nmt score FILE FILE",
-        "filter --tsv x -s y": "--tsv holds both sides; leave out --source, or it",
-        "align no/such README.md": "no/such: no such run, configuration or text file",
-        "align runs/z a b c": "c: an argument too many: nmt align [MODEL] [FILE FILE]",
-        "init README.md LICENSE": "NAME is missing: nmt init NAME README.md LICENSE",
-    },
-)
+MISTAKES = {
+    "score": "--source and --target: missing; or name the files: nmt score FILE FILE",
+    "filter --tsv x -s y": "--tsv holds both sides; leave out --source, or it",
+    "align no/such README.md": "no/such: no such run, configuration or text file",
+    "align runs/z a b c": "c: an argument too many: nmt align [MODEL] [FILE FILE]",
+    "init README.md LICENSE": "NAME is missing: nmt init NAME README.md LICENSE",
+}
+test_mistakes = mistakes("", MISTAKES)
 
 
 @pytest.mark.parametrize("command", ["score run", "align run", "evaluate --by-length run", "align --learn"])

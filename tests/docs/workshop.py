@@ -127,17 +127,15 @@ def _add_command(folder: Path) -> None:
     main = "import nmt.cli.app; nmt.cli.app.main()"
     filter_ = f"import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; {main}"
     hardly = f"import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; {main}"
-    command.write_text(
-        f"""#!/bin/sh
+    script = f"""#!/bin/sh
 case $1 in
   train|augment) set -- "$@" {short} ;;
   aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
   filter) exec "{sys.executable}" -c '{filter_}' "$@" ;;
 esac
 exec "{sys.executable}" -m nmt "$@"
-""",
-        encoding="utf-8",
-    )
+"""
+    command.write_text(script, encoding="utf-8")
     command.chmod(0o755)
 
 
@@ -152,13 +150,9 @@ def _cut(path: Path, count: int, to: Path) -> None:
 
 def work(folder: Path, lines: list[str]) -> None:
     """Has a shell run each line; a server goes on until the next one or the end, and curl asks it."""
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "MULTI30K": "data/multi30k",
-    }
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    added = {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MULTI30K": "data/multi30k"}
+    environment = {**os.environ, **added}
     server: Server | None = None
     try:
         for line in lines:
@@ -183,9 +177,8 @@ class Server:
     """An `nmt serve` that runs."""
 
     def __init__(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, **streams)
         assert self.process.stderr is not None
         said = ""
         for line in self.process.stderr:

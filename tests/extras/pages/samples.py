@@ -26,9 +26,8 @@ def aligned(
 
 def values(browser: Browser, selector: str, expression: str) -> list[Any]:
     """The values of an expression of JavaScript for each element, ``e``."""
-    found: list[Any] = browser.run(
-        f"return [...document.querySelectorAll(arguments[0])].map((e) => {expression})", selector
-    )
+    elements = "[...document.querySelectorAll(arguments[0])]"
+    found: list[Any] = browser.run(f"return {elements}.map((e) => {expression})", selector)
     return found
 
 
@@ -36,9 +35,8 @@ def nameless(browser: Browser) -> list[str]:
     """The elements that are used, or are parts of the page, and have no name."""
     parts = "button, input, select, [role=group], [role=img], [tabindex], article, nav, section, table"
     name = "e.ariaLabel || e.labels?.length || e.textContent.trim() || e.getAttribute('aria-labelledby')"
-    return [
-        html for html, is_named in values(browser, parts, f"[e.outerHTML.slice(0, 80), !!({name})]") if not is_named
-    ]
+    found = values(browser, parts, f"[e.outerHTML.slice(0, 80), !!({name})]")
+    return [html for html, is_named in found if not is_named]
 
 
 class Page(HTMLParser):

@@ -73,11 +73,7 @@ def test_white_space_has_no_length() -> None:
         ("1.000.000", "1,000", (("1000000",), ("1000",))),
         ("m²", "m", ((), ())),
     ],
-    ids=[
-        "thousands", "thin-space", "no-separator", "date", "decimal", "written-out", "both-miss", "one-digit",
-        "missing", "added", "twice", "other", "script", "longer", "superscript",
-    ],
-)  # fmt: skip
+)
 def test_numbers_that_are_missing(source: str, target: str, expected: tuple[tuple[str, ...], ...]) -> None:
     assert missing_numbers(source, target) == expected
     assert missing_numbers(target, source) == expected[::-1]
