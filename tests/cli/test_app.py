@@ -98,14 +98,14 @@ def test_serve_says_which_extra_it_needs(light: Light) -> None:
         assert light("serve", "no/such", missing=(name,)) == ([expected], 2)
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (None, (0, "")),
-        (InputError("x.de:3: too\n odd"), (2, "error: x.de:3: too odd\n")),
-        (OSError(28, "No space left on device", "out.en"), (2, "error: out.en: No space left on device\n")),
-    ],
-)
+ENDS = [
+    (None, (0, "")),
+    (InputError("x.de:3: too\n odd"), (2, "error: x.de:3: too odd\n")),
+    (OSError(28, "No space left on device", "out.en"), (2, "error: out.en: No space left on device\n")),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), ENDS)
 def test_how_a_workflow_ends_is_the_exit_code(error: Any, expected: Any, translate: Any) -> None:
     assert translate(Mock(side_effect=error)) == expected
 

@@ -51,17 +51,17 @@ class Options:
     input_: str | None = None
 
 
-@pytest.mark.parametrize(
-    ("options", "conditions", "found"),
-    [
-        (Options(), "base kind files input_", []),
-        (Options(base=0, kind="plain", files=[], input_=""), "base kind files input_", ["--base", "--input"]),
-        (Options(kind="odd"), "kind=even/odd", ["--kind"]),
-        (Options(kind="odd"), "kind=even", []),
-        (Options(kind="odd"), "kind!=even", ["--kind"]),
-        (Options(kind="odd"), "kind!=even/odd", []),
-    ],
-)
+GIVEN = [
+    (Options(), "base kind files input_", []),
+    (Options(base=0, kind="plain", files=[], input_=""), "base kind files input_", ["--base", "--input"]),
+    (Options(kind="odd"), "kind=even/odd", ["--kind"]),
+    (Options(kind="odd"), "kind=even", []),
+    (Options(kind="odd"), "kind!=even", ["--kind"]),
+    (Options(kind="odd"), "kind!=even/odd", []),
+]
+
+
+@pytest.mark.parametrize(("options", "conditions", "found"), GIVEN)
 def test_an_option_is_given_where_it_differs_from_its_default(options: Options, conditions: str, found: Any) -> None:
     assert given_options(options, conditions) == found
 

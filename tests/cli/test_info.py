@@ -21,19 +21,19 @@ def test_it_prints_a_page_or_an_object_without_torch(trained: Path, run: Command
     assert light("info", str(trained / "run")) == ([], 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("best/model.safetensors", b"nothing", "best/model.safetensors: unreadable checkpoint"),
-        ("best/state.json", b"[]", "best/state.json: unreadable checkpoint"),
-        ("best/state.json", b'{"position": {}}', "best/state.json: unreadable checkpoint"),
-        ("metrics.jsonl", b"x\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
-        ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
-        ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
-        ("config.yaml", b"rnu: x\ndata: {train: {pairs: x}}\n", "config.yaml:1: rnu: unknown key"),
-    ],
-)
+DAMAGED = [
+    ("best/model.safetensors", b"nothing", "best/model.safetensors: unreadable checkpoint"),
+    ("best/state.json", b"[]", "best/state.json: unreadable checkpoint"),
+    ("best/state.json", b'{"position": {}}', "best/state.json: unreadable checkpoint"),
+    ("metrics.jsonl", b"x\n", "metrics.jsonl: is not a file of metrics"),
+    ("metrics.jsonl", b"\xff\n", "metrics.jsonl: is not a file of metrics"),
+    ("metrics.jsonl", b"[1]\n", "metrics.jsonl: is not a file of metrics"),
+    ("exported/onnx/nmt.json", b"{}", "exported/onnx/nmt.json: damaged"),
+    ("config.yaml", b"rnu: x\ndata: {train: {pairs: x}}\n", "config.yaml:1: rnu: unknown key"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "message"), DAMAGED)
 def test_what_is_damaged_is_named(
     trained: Path, tmp_path: Path, run: Command, name: str, data: bytes, message: str
 ) -> None:

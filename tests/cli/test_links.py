@@ -31,16 +31,16 @@ test_mistakes = mistakes("links", MISTAKES)
 WARNING = "warning: nmt align --links FILE is now nmt links FILE; the old spelling works until nmt 0.3\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "warning"),
-    [
-        ("align --links f -s s -t t --target-first", "links f -s s -t t --target-first", WARNING),
-        ("align -s s -t t --links=f", "links f -s s -t t", WARNING),
-        ("align -s s --links", "links -s s", WARNING),
-        ("align run -s s --reverse x", "align run -s s --reverse x", ""),
-        ("links --links f", "links --links f", ""),
-    ],
-)
+SPELLINGS = [
+    ("align --links f -s s -t t --target-first", "links f -s s -t t --target-first", WARNING),
+    ("align -s s -t t --links=f", "links f -s s -t t", WARNING),
+    ("align -s s --links", "links -s s", WARNING),
+    ("align run -s s --reverse x", "align run -s s --reverse x", ""),
+    ("links --links f", "links --links f", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "warning"), SPELLINGS)
 def test_the_old_spelling_names_the_new_command(
     old: str, new: str, warning: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,14 +33,14 @@ def test_formats_tell_the_same(score: Command, tmp_path: Path) -> None:
     assert (tmp_path / "scores.txt").read_text().splitlines() == scores
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        ("one", "two", "one has 1 lines, but two has more: they must go together line by line"),
-        ("empty", "empty", "empty: holds no line to score"),
-        ("none", "one", "none: no such file"),
-    ],
-)
+FAULTS = [
+    ("one", "two", "one has 1 lines, but two has more: they must go together line by line"),
+    ("empty", "empty", "empty: holds no line to score"),
+    ("none", "one", "none: no such file"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "message"), FAULTS)
 def test_mistakes(score: Command, source: str, target: str, message: str, tmp_path: Path) -> None:
     for name, text in (("one", "a\n"), ("two", "a\nb\n"), ("empty", "")):
         (tmp_path / name).write_text(text)

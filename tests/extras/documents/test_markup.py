@@ -78,15 +78,15 @@ def test_a_stand_in_is_seen_for_what_a_model_need_not_know() -> None:
     assert digits == ["2", "3", "4", "5", "6", "7", "8", "9", "2"]
 
 
-@pytest.mark.parametrize(
-    ("leans", "texts"),
-    [
-        ("not", ["Hund <x/> bellt", "<x/> Hund", "<b>Hund</b> <x/> bellt", "Hund<br>bellt"]),
-        ("left", ["Hund<x/> bellt", "Hund<x/>bellt", "Hund<x/>", "<b>Hund</b><x/> bellt"]),
-        ("right", ["Hund <x/>bellt", "<x/>Hund", "<b><x/>Hund</b>", "der<b> <x/>Hund</b>",
-                   "<li>eins</li><li><x/>zwei</li>"]),
-    ],
-)  # fmt: skip
+LEANING = [
+    ("not", ["Hund <x/> bellt", "<x/> Hund", "<b>Hund</b> <x/> bellt", "Hund<br>bellt"]),
+    ("left", ["Hund<x/> bellt", "Hund<x/>bellt", "Hund<x/>", "<b>Hund</b><x/> bellt"]),
+    ("right", ["Hund <x/>bellt", "<x/>Hund", "<b><x/>Hund</b>", "der<b> <x/>Hund</b>",
+               "<li>eins</li><li><x/>zwei</li>"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("leans", "texts"), LEANING)
 def test_what_a_tag_leans_on(leans: str, texts: list[str]) -> None:
     for text in texts:
         assert [item.leans for item in extract(text).items if item.kind == "alone"] == [leans], text

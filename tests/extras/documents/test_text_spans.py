@@ -8,16 +8,15 @@ import pytest
 from nmt.extras.documents.markup import extract
 from nmt.extras.documents.text_spans import PieceWeights, to_units, units
 
+UNITS = [
+    ("Der Hund, der's 3-mal z.B. sah!", ["Der", "Hund", ",", "der's", "3-mal", "z.B", ".", "sah", "!"]),
+    ("狗在 睡", ["狗", "在", "睡"]),
+    ("यह एक", ["यह", "एक"]),
+    ("  ", []),
+]
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Der Hund, der's 3-mal z.B. sah!", ["Der", "Hund", ",", "der's", "3-mal", "z.B", ".", "sah", "!"]),
-        ("狗在 睡", ["狗", "在", "睡"]),
-        ("यह एक", ["यह", "एक"]),
-        ("  ", []),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "expected"), UNITS)
 def test_units(text: str, expected: list[str]) -> None:
     assert [text[begin:end] for begin, end in units(text, 0, len(text))] == expected
 

@@ -103,21 +103,24 @@ def test_case_may_not_count_and_a_line_is_named_once() -> None:
     assert entries[1] == {("der", "the"): (2, (7,)), ("hund", "dog"): (1, (7,))}
 
 
+UNITS = [
+    ("Er steht früh auf.", (1, 3), "steht … auf"),
+    ("der Schwebebalken.", (1,), "Schwebebalken"),
+    ("balance beam !", (0, 1, 2), "balance beam"),
+    ("( ein „Hund“, der )", (0, 1, 2, 3, 4), "ein „Hund“, der"),
+    ("( ein „Hund“, der )", (0, 2), "Hund"),
+    ("ja , nein ,", (1, 3), ", … ,"),
+    (". . .", (0, 1), ". ."),
+    ("50% #1 C#", (0, 1, 2), "50% #1 C#"),
+    ("what's o'clock?", (0, 1), "what's o'clock"),
+    ("a b c", (), ""),
+    ("Nord- und Südkorea", (0, 2), "Nord- … Südkorea"),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "places", "expected"),
-    [
-        ("Er steht früh auf.", (1, 3), "steht … auf"),
-        ("der Schwebebalken.", (1,), "Schwebebalken"),
-        ("balance beam !", (0, 1, 2), "balance beam"),
-        ("( ein „Hund“, der )", (0, 1, 2, 3, 4), "ein „Hund“, der"),
-        ("( ein „Hund“, der )", (0, 2), "Hund"),
-        ("ja , nein ,", (1, 3), ", … ,"),
-        (". . .", (0, 1), ". ."),
-        ("50% #1 C#", (0, 1, 2), "50% #1 C#"),
-        ("what's o'clock?", (0, 1), "what's o'clock"),
-        ("a b c", (), ""),
-        ("Nord- und Südkorea", (0, 2), "Nord- … Südkorea"),
-    ],
+    UNITS,
     ids=["verb", "stop", "mark", "inner", "bracket", "marks", "stops", "kept", "apostrophe", "none", "hyphen"],
 )
 def test_units_are_without_punctuation_at_their_ends(text: str, places: tuple[int, ...], expected: str) -> None:

@@ -54,26 +54,26 @@ def test_white_space_has_no_length() -> None:
     assert length(" a\tbc\u2003d ") == 4
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        ("1.000 Mann", "1,000 men", ((), ())),
-        ("10\u202f000 Mann", "10,000 men", ((), ())),
-        ("10000 Mann", "10,000 men", ((), ())),
-        ("am 21.11.2026", "on 11/21/2026", ((), ())),
-        ("2,5 kg", "2.5 kg", ((), ())),
-        ("zwei Hunde", "2 dogs", ((), ())),
-        ("2 Hunde und eine Katze", "two dogs and 1 cat", (("2",), ("1",))),
-        ("3 kg", "5 kg", (("3",), ("5",))),
-        ("30 kg", "kg", (("30",), ())),
-        ("kg", "12 kg", ((), ("12",))),
-        ("12 und 12", "12", (("12",), ())),
-        ("im Jahr 1989", "in 1998", (("1989",), ("1998",))),
-        ("٣٤ كلمة", "34 words", ((), ())),
-        ("1.000.000", "1,000", (("1000000",), ("1000",))),
-        ("m²", "m", ((), ())),
-    ],
-)
+NUMBERS = [
+    ("1.000 Mann", "1,000 men", ((), ())),
+    ("10\u202f000 Mann", "10,000 men", ((), ())),
+    ("10000 Mann", "10,000 men", ((), ())),
+    ("am 21.11.2026", "on 11/21/2026", ((), ())),
+    ("2,5 kg", "2.5 kg", ((), ())),
+    ("zwei Hunde", "2 dogs", ((), ())),
+    ("2 Hunde und eine Katze", "two dogs and 1 cat", (("2",), ("1",))),
+    ("3 kg", "5 kg", (("3",), ("5",))),
+    ("30 kg", "kg", (("30",), ())),
+    ("kg", "12 kg", ((), ("12",))),
+    ("12 und 12", "12", (("12",), ())),
+    ("im Jahr 1989", "in 1998", (("1989",), ("1998",))),
+    ("٣٤ كلمة", "34 words", ((), ())),
+    ("1.000.000", "1,000", (("1000000",), ("1000",))),
+    ("m²", "m", ((), ())),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "expected"), NUMBERS)
 def test_numbers_that_are_missing(source: str, target: str, expected: tuple[tuple[str, ...], ...]) -> None:
     assert missing_numbers(source, target) == expected
     assert missing_numbers(target, source) == expected[::-1]
@@ -92,21 +92,24 @@ SAME = UsualLengths(1.0, 1.0)
 """Lengths a and b are (b - a) / √((a + b) / 2) from the usual."""
 
 
+SUSPICIONS = [
+    (diagonal("ab cd", "ef gh"), 3.99, ()),
+    (diagonal("ab cd", "ef gh"), 4.0, ("unlikely",)),
+    (diagonal("abcd", "efg"), 3.8572, ("unlikely",)),
+    (diagonal("a" * 4, "b" * 16), 0.0, ("unlikely", "length")),
+    (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (2, 2))), 0.0, ()),
+    (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (1, 2), (1, 3))), 0.0, ("unlinked",)),
+    (diagonal("im Jahr 1989", "in the 1990"), 0.0, ("numbers",)),
+    (diagonal("Ein Hund", "ein  hund"), 0.0, ("copied",)),
+    (diagonal("Berlin", "Berlin"), 0.0, ()),
+    (diagonal("a", ""), 0.0, ("unlinked", "blank")),
+    (diagonal("", ""), 99.0, ()),
+]
+
+
 @pytest.mark.parametrize(
     ("pair", "nll", "kinds"),
-    [
-        (diagonal("ab cd", "ef gh"), 3.99, ()),
-        (diagonal("ab cd", "ef gh"), 4.0, ("unlikely",)),
-        (diagonal("abcd", "efg"), 3.8572, ("unlikely",)),
-        (diagonal("a" * 4, "b" * 16), 0.0, ("unlikely", "length")),
-        (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (2, 2))), 0.0, ()),
-        (aligned("a b c d e", "v w x y z", ((0, 0), (1, 1), (1, 2), (1, 3))), 0.0, ("unlinked",)),
-        (diagonal("im Jahr 1989", "in the 1990"), 0.0, ("numbers",)),
-        (diagonal("Ein Hund", "ein  hund"), 0.0, ("copied",)),
-        (diagonal("Berlin", "Berlin"), 0.0, ()),
-        (diagonal("a", ""), 0.0, ("unlinked", "blank")),
-        (diagonal("", ""), 99.0, ()),
-    ],
+    SUSPICIONS,
     ids=["none", "unlikely", "both", "length", "links", "unlinked", "numbers", "copied", "name", "blank", "blanks"],
 )
 def test_kinds_of_suspicion(pair: Alignment, nll: float, kinds: tuple[str, ...]) -> None:

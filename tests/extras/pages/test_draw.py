@@ -31,7 +31,7 @@ BLUE, ORANGE, PALE = (0x21, 0x71, 0xB5), (0xD9, 0x48, 0x0F), (0xC9, 0xDD, 0xF0)
 ODD = [
     *("$x_1$", "\\frac{", "a_b^c", "$", "nul\x00", "\n", "日本語", "😀", "العربية", "x" * 99),
     *("\ud800", "", "%#&", "\u2028"),
-]  # fmt: skip
+]
 
 
 def words(count: int) -> list[str]:

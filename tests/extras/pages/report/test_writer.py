@@ -26,15 +26,14 @@ def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
     assert len(read.data("trace")) == 12
 
 
-@pytest.mark.parametrize(
-    ("runs", "there", "missing"),
-    [
-        ([bare("x")], ["training", "model", "figures"], ["corpus", "translations", "by-length", "attention"]),
-        ([run("x"), bare("y")], ["corpus", "translations", "by-length", "attention"], []),
-        ([replace(run("x"), metrics=({"kind": "train", "update": 1},))], ["figures", "model"], ["training"]),
-    ],
-    ids=["bare", "mixed", "no curve"],
-)
+SECTIONS = [
+    ([bare("x")], ["training", "model", "figures"], ["corpus", "translations", "by-length", "attention"]),
+    ([run("x"), bare("y")], ["corpus", "translations", "by-length", "attention"], []),
+    ([replace(run("x"), metrics=({"kind": "train", "update": 1},))], ["figures", "model"], ["training"]),
+]
+
+
+@pytest.mark.parametrize(("runs", "there", "missing"), SECTIONS, ids=["bare", "mixed", "no curve"])
 def test_what_there_is_nothing_of_has_no_section(runs: list[Run], there: list[str], missing: list[str]) -> None:
     read = Page(page(runs))
     assert set(there) <= set(read.ids)
