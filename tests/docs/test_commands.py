@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,11 @@ if importlib.util.find_spec("py3langid") is None:
     NOT_RUN["nmt languages"] = "needs the extra language-id; tests/extras/corpus/test_languages.py runs it"
 
 
-OUTLINES = {
+VALUES = {"source": "x.de", "target": "x.en", "reference": "x.en", "hypothesis": "hypothesis.en", "gold": "x.align"}
+VALUES |= {"aligner": "de-en.aligner", "alignment": "links", "output": "scores.jsonl", "plot": "by-length.png"}
+VALUES |= {"symmetrize": "soft-product", "threshold": "0.1", "view": "attention"}
+
+OUTLINES: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"nmt export \[MODEL\] --to hf": "nmt import hf opus-mt-de-en --run runs/opus && nmt export runs/opus --to hf",
     r"\[MODEL\]|\bMODEL\b": "runs/mine",
     r"\[RUN\]|\bRUN RUN …": "runs/mine runs/de-en",
@@ -88,18 +93,8 @@ OUTLINES = {
     r" \[options\]|…": "",
     r"evaluate \.\.\.": "evaluate --source x.de --reference x.en",
     r"text \| tsv \| jsonl": "jsonl",
-    r"--source F": "--source x.de",
-    r"--(target|reference) F": r"--\1 x.en",
-    r"--hypothesis F": "--hypothesis hypothesis.en",
-    r"--aligner F": "--aligner de-en.aligner",
     r"nmt links F": "nmt links fwd --source x.de --target x.en",
-    r"--alignment F": "--alignment links",
-    r"--gold F": "--gold x.align",
-    r"--output F": "--output scores.jsonl",
-    r"--plot F\.png": "--plot by-length.png",
-    r"--symmetrize HOW": "--symmetrize soft-product",
-    r"--threshold X": "--threshold 0.1",
-    r"--view VIEW": "--view attention",
+    r"(?<=--)(\w+) (?:F\.png|F|HOW|X|VIEW)\b": lambda found: f"{found[1]} {VALUES[found[1]]}",
     r"\[(--[^]]+)\]": r"\1",
 }
 """Patterns of the parts that pages leave open, and their replacements here; optional parts in brackets are always
