@@ -281,7 +281,7 @@ def _translations(runs: Sequence[Run]) -> str:
     count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
     gradient = "how steeply a word's score changes with the source (by gradients)"
     attending = {"the attention" if each.looks is not None else gradient for each in translated}
-    matrix = ", or of a model without any ".join(sorted(attending, reverse=True))
+    matrix = ", or of a model without any ".join(sorted(attending, reverse=True))  # the attention first
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
