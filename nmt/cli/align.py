@@ -140,8 +140,7 @@ ALIGN_CONFLICTS = (
     Excludes("compare", "method raw signed format_ views level output base choose_heads",
         "--compare prints a report on all methods, between words; leave out {others}"),
     CONFLICTS[-1],
-    Excludes("views", "method", "--view names methods and heads itself; leave out --method, or --view"),
-    Excludes("views", "heads", "--view names methods and heads itself; leave out --heads, or --view"),
+    Excludes("views", "method heads", "--view names methods and heads itself; leave out {others}, or --view"),
 )  # fmt: skip
 
 

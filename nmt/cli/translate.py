@@ -79,19 +79,10 @@ class TranslateOptions(common.ModelOptions):
     @property
     def changes(self) -> list[str]:
         """Returns the changes of the configuration."""
-        values: dict[str, object] = {
-            "n_best": self.n_best,
-            "sampling": {} if self.sample else None,
-            "sampling.temperature": self.temperature,
-            "sampling.top_k": self.top_k,
-            "sampling.top_p": self.top_p,
-            "sampling.seed": self.seed,
-            "consensus.utility": self.consensus,
-            "consensus.samples": self.samples,
-            "replace_unknown": True if self.replace_unknown else None,
-            "markup": True if self.markup else None,
-            "document": True if self.document else None,
-        }
+        values: dict[str, object] = {"n_best": self.n_best, "sampling": {} if self.sample else None}
+        values |= {f"sampling.{name}": getattr(self, name) for name in ("temperature", "top_k", "top_p", "seed")}
+        values |= {"consensus.utility": self.consensus, "consensus.samples": self.samples}
+        values |= {name: getattr(self, name) or None for name in ("replace_unknown", "markup", "document")}
         return common.with_search(super().changes, values)
 
     def load(self) -> Loader:

@@ -7,11 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
+from nmt.cli.app import COMMANDS
 from tests.workflows.runs import Command, in_process
 
 # Runs the command line for each line of the standard input, and says on stderr how it ended. A module may be missing.
@@ -36,13 +38,16 @@ Refusal: TypeAlias = Callable[[str], str]
 
 
 @pytest.fixture(scope="session")
-def light() -> Iterator[Light]:
-    """Runs commands, one after the other, in a process that must not import PyTorch for them. Returns the lines on
-    stderr and the exit code; ``missing`` modules cannot be imported."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, "COLUMNS": "80"}, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def light(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Light]:
+    """Runs commands, one after the other, in a process that must not import PyTorch for them, in a folder with two
+    files, where they must not write. Returns the lines on stderr and the exit code; ``missing`` modules cannot be
+    imported."""
+    folder, files = tmp_path_factory.mktemp("light"), ["LICENSE", "README.md"]
+    for name in files:
+        (folder / name).touch()
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(Path(__file__).parents[2])}
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=folder, env=environment, text=True, **streams)
 
     def run(*words: str, missing: tuple[str, ...] = ()) -> tuple[list[str], int]:
         assert process.stdin is not None
@@ -53,7 +58,7 @@ def light() -> Iterator[Light]:
             assert line, lines
             lines.append(line.removesuffix("\n"))
         code, has_torch = json.loads(line)
-        assert not has_torch, words
+        assert (has_torch, sorted(os.listdir(folder))) == (False, files), words
         return lines, code
 
     with process:
@@ -70,6 +75,22 @@ def refusal(light: Light) -> Refusal:
         return line[7:]
 
     return run
+
+
+def mistakes(command: str, messages: Mapping[str, str]) -> Callable[[str, Refusal], None]:
+    """Makes a test of the error for each mistake in the arguments of a command. A message may leave out the name of the
+    help page that follows it, and its end, for an ellipsis."""
+
+    @pytest.mark.parametrize("arguments", messages)
+    def test(arguments: str, refusal: Refusal) -> None:
+        message, line = messages[arguments], f"{command} {arguments}".strip()
+        page = " ".join(["nmt", *(word for word in line.split()[:1] if word in COMMANDS)])
+        error = refusal(line)
+        if message.endswith("…"):
+            error = error[: len(message) - 1] + "…"
+        assert error in (message, f"{message} (see {page} --help)")
+
+    return test
 
 
 @pytest.fixture

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-
 from nmt.cli.align_options import AlignmentOptions, listed
-from tests.workflows.runs import Command
+from tests.cli.conftest import mistakes
 
-
-@pytest.mark.parametrize("command", ["align", "links"])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("-t t", "--source is missing; name the file with the source sentences"),
-        ("-s s -t t --gold-base 1", "--gold-base is of the links of --gold; give --gold as well"),
-        ("-s s -t t --format jsonl --base 1",
-         "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv"),
-        ("-s s -t t --format html -o x --base 0",
-         "--base: html always counts from 0; leave it out, or use pharaoh, gold or tsv"),
-        ("-s s -t t --format npz", "--format npz needs --output, a file"),
-        ("-s s -t t --format html", "--format html needs --output, a file"),
-        ("-s s -t t --format svg", "--format svg needs --output, a folder for the pictures"),
-        ("-s s -t t --view links", "--view chooses what --format html shows; add that, or leave out --view"),
-    ],
-)  # fmt: skip
-def test_mistakes(command: str, arguments: str, message: str, run: Command) -> None:
-    assert run(command, "x", *arguments.split()).error == message
+MESSAGES = {
+    "--gold-base 1": "--gold-base is of the links of --gold; give --gold as well",
+    "--format jsonl --base 1": "--base: jsonl always counts from 0; leave it out, or use pharaoh, gold or tsv",
+    "--format html -o x --base 0": "--base: html always counts from 0; leave it out, or use pharaoh, gold or tsv",
+    "--format npz": "--format npz needs --output, a file",
+    "--format html": "--format html needs --output, a file",
+    "--format svg": "--format svg needs --output, a folder for the pictures",
+    "--view links": "--view chooses what --format html shows; add that, or leave out --view",
+}
+test_mistakes_of_align = mistakes("align x -s s -t t", MESSAGES)
+test_mistakes_of_links = mistakes("links x -s s -t t", MESSAGES)
+test_no_source = mistakes(
+    "", dict.fromkeys(["align x -t t", "links x -t t"], "--source is missing; name the file with the source sentences")
+)
 
 
 def test_reports_alone_leave_links_unwritten() -> None:

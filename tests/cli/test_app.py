@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,31 +29,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Runs the command line, where a workflow has been replaced by the code in NMT_TEST_WORKFLOW.
 REPLACED = """
-import os, sys, types
-workflow = types.ModuleType("nmt.workflows.translate")
-exec(os.environ["NMT_TEST_WORKFLOW"], workflow.__dict__)
-import nmt.workflows
-sys.modules["nmt.workflows.translate"] = nmt.workflows.translate = workflow
-import nmt.translator.find_run
+import os, sys, types, nmt.workflows, nmt.translator.find_run, nmt.cli.app
+sys.modules["nmt.workflows.translate"] = nmt.workflows.translate = types.ModuleType("nmt.workflows.translate")
+exec(os.environ["NMT_TEST_WORKFLOW"], nmt.workflows.translate.__dict__)
 nmt.translator.find_run.validate_model = lambda *_, **__: None
-from nmt.cli.app import main
-main()
+nmt.cli.app.main()
 """
 
 
 def python(*arguments: str, stdout: Any = subprocess.PIPE, **variables: str) -> tuple[int, str, str]:
     """The exit code, stdout and stderr of a new interpreter."""
+    streams: dict[str, Any] = {"stdout": stdout, "stderr": subprocess.PIPE, "text": True, "timeout": 60}
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    done = subprocess.run(
-        [sys.executable, *arguments], env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, *arguments], env=environment, check=False, **streams)
     return done.returncode, done.stdout, done.stderr
 
 
 def replaced(workflow: str, stdout: Any = subprocess.PIPE, **variables: str) -> tuple[int, str]:
     """The exit code and stderr of `nmt translate` whose workflow has this code."""
-    code, _, err = python("-c", REPLACED, "translate", stdout=stdout, NMT_TEST_WORKFLOW=workflow, **variables)
-    return code, err
+    return python("-c", REPLACED, "translate", stdout=stdout, NMT_TEST_WORKFLOW=workflow, **variables)[::2]
 
 
 @pytest.fixture
@@ -64,8 +59,7 @@ def translate(run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], 
         monkeypatch.setitem(sys.modules, "nmt.workflows.translate", module)
         monkeypatch.setattr(nmt.workflows, "translate", module, raising=False)
         monkeypatch.setattr(find_run, "validate_model", lambda *_, **__: None)
-        code, _, err = run("translate")
-        return code, err
+        return run("translate")[::2]
 
     return end
 
@@ -104,58 +98,37 @@ def test_serve_says_which_extra_it_needs(light: Light) -> None:
         assert light("serve", "no/such", missing=(name,)) == ([expected], 2)
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (None, (0, "")),
-        (InputError("x.de:3: too\n odd"), (2, "error: x.de:3: too odd\n")),
-        (OSError(28, "No space left on device", "out.en"), (2, "error: out.en: No space left on device\n")),
-    ],
-)
-def test_how_a_workflow_ends_is_the_exit_code(error: Any, expected: Any, translate: Any) -> None:
-    def end(*_: object, **__: object) -> None:
-        if error:
-            raise error
+ENDS = [
+    (None, (0, "")),
+    (InputError("x.de:3: too\n odd"), (2, "error: x.de:3: too odd\n")),
+    (OSError(28, "No space left on device", "out.en"), (2, "error: out.en: No space left on device\n")),
+]
 
-    assert translate(end) == expected
+
+@pytest.mark.parametrize(("error", "expected"), ENDS)
+def test_how_a_workflow_ends_is_the_exit_code(error: Any, expected: Any, translate: Any) -> None:
+    assert translate(Mock(side_effect=error)) == expected
 
 
 def test_a_fault_of_ours_is_a_plain_traceback_and_exit_1(translate: Any) -> None:
     code, err = replaced("def translate(*a, **k): raise ZeroDivisionError('x')")
     assert (code, err.splitlines()[0]) == (1, "Traceback (most recent call last):")
-
-    def broken_pipe(*_: object, **__: object) -> None:
-        raise BrokenPipeError(32, "Broken pipe")
-
     with pytest.raises(RuntimeError, match="^a pipe within nmt broke$"):
-        translate(broken_pipe)
+        translate(Mock(side_effect=BrokenPipeError(32, "Broken pipe")))
     for error in (OSError(5, "Input/output error"), AssertionError("x")):
-
-        def fail(*_: object, error: Exception = error, **__: object) -> None:
-            raise error
-
         with pytest.raises(type(error), match=str(error.args[-1])):
-            translate(fail)
+            translate(Mock(side_effect=error))
 
 
-SIGNALLED = (
-    "import os, signal, time\ndef translate(*a, **k):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)"
-)
+def test_what_has_been_imported_is_not_collected() -> None:
+    assert replaced("import gc\ndef translate(*a, **k): assert gc.isenabled() and gc.get_freeze_count()") == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("workflow", "code"),
-    [
-        ("import gc\ndef translate(*a, **k): assert gc.isenabled() and gc.get_freeze_count()", 0),
-        pytest.param(SIGNALLED, 130, marks=pytest.mark.skipif(os.name == "nt", reason="POSIX signals")),
-    ],
-    ids=["what has been imported is not collected", "Ctrl-C"],
-)
-def test_a_process_ends_quietly(workflow: str, code: int) -> None:
-    assert replaced(workflow) == (code, "")
+def test_ctrl_c_ends_a_process_quietly() -> None:
+    workflow = "    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)"
+    assert replaced(f"import os, signal, time\ndef translate(*a, **k):\n{workflow}") == (130, "")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
 @pytest.mark.parametrize("lines", [1, 100_000], ids=["at the last flush", "on the way"])
 def test_a_reader_that_goes_away_ends_the_command_quietly(lines: int) -> None:
     reader, writer = os.pipe()

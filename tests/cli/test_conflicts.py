@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from string import Formatter
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from nmt import plugins
 from nmt.cli import align, average, config, evaluate, links, translate
 from nmt.cli.app import build_command
-from nmt.cli.conflicts import Excludes, Needs, Rule, given_options
+from nmt.cli.conflicts import Excludes, Needs, given_options
 from nmt.core.errors import InputError
 
 TABLES = [
@@ -27,9 +26,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("command", "options", "conflicts"), TABLES)
-def test_rules_and_their_sentences_name_options_that_exist(
-    command: str, options: Any, conflicts: Sequence[Rule]
-) -> None:
+def test_rules_and_their_sentences_name_options_that_exist(command: str, options: Any, conflicts: Any) -> None:
     parameters = {str(parameter.name): parameter.opts for parameter in build_command(command).params}
     additions = [addition for _, addition in plugins.options(command)]
     own = {field.name for each in (options, *additions) for field in fields(each)}
@@ -40,11 +37,8 @@ def test_rules_and_their_sentences_name_options_that_exist(
     for rule in (*conflicts, *(rule for addition in additions for rule in vars(addition).get("conflicts", ()))):
         names = re.findall(r"(\w+)(?:!?=\S+)?", f"{rule.options} {rule.others} {rule.where}")
         assert set(names) <= {*parameters, "changes"}, rule
-        shown = given_options(values, " ".join(names))
-        assert all(
-            name == "changes" or option in ("MODEL", "LINKS", *parameters[name])
-            for name, option in zip(names, shown, strict=True)
-        )
+        for name, option in zip(names, given_options(values, " ".join(names)), strict=True):
+            assert name == "changes" or option in ("MODEL", "LINKS", *parameters[name])
         used = {field for _, field, _, _ in Formatter().parse(rule.sentence) if field}
         assert used <= {*parameters, "option", "others"}, rule
 
@@ -57,20 +51,18 @@ class Options:
     input_: str | None = None
 
 
-@pytest.mark.parametrize(
-    ("options", "conditions", "found"),
-    [
-        (Options(), "base kind files input_", []),
-        (Options(base=0, kind="plain", files=[], input_=""), "base kind files input_", ["--base", "--input"]),
-        (Options(kind="odd"), "kind=even/odd", ["--kind"]),
-        (Options(kind="odd"), "kind=even", []),
-        (Options(kind="odd"), "kind!=even", ["--kind"]),
-        (Options(kind="odd"), "kind!=even/odd", []),
-    ],
-)
-def test_an_option_is_given_where_it_differs_from_its_default(
-    options: Options, conditions: str, found: list[str]
-) -> None:
+GIVEN = [
+    (Options(), "base kind files input_", []),
+    (Options(base=0, kind="plain", files=[], input_=""), "base kind files input_", ["--base", "--input"]),
+    (Options(kind="odd"), "kind=even/odd", ["--kind"]),
+    (Options(kind="odd"), "kind=even", []),
+    (Options(kind="odd"), "kind!=even", ["--kind"]),
+    (Options(kind="odd"), "kind!=even/odd", []),
+]
+
+
+@pytest.mark.parametrize(("options", "conditions", "found"), GIVEN)
+def test_an_option_is_given_where_it_differs_from_its_default(options: Options, conditions: str, found: Any) -> None:
     assert given_options(options, conditions) == found
 
 

@@ -42,15 +42,15 @@ def test_the_options_of_align_stand_in_groups_each_once(run: Command) -> None:
     assert page.index("Output:") < page.index("--output PATH") < page.index("Evaluation:")
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("translate", ["Input and output", "Search", "Random translations", "Text", "Machine"]),
-        ("train", ["Resuming", "Machine"]),
-        ("evaluate", ["Input and output", "Word alignments, without a model", "Scores", "Search", "Machine"]),
-        ("serve", ["Network", "Batches", "Limits", "Search", "Machine"]),
-    ],
-)
+GROUPS = [
+    ("translate", ["Input and output", "Search", "Random translations", "Text", "Machine"]),
+    ("train", ["Resuming", "Machine"]),
+    ("evaluate", ["Input and output", "Word alignments, without a model", "Scores", "Search", "Machine"]),
+    ("serve", ["Network", "Batches", "Limits", "Search", "Machine"]),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), GROUPS)
 def test_long_help_pages_have_groups(command: str, expected: list[str], run: Command) -> None:
     page = run(command, "--help").stdout
     assert titles(page) == ["Arguments", *expected, "Other options"]

@@ -7,46 +7,40 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.links import renamed
+from tests.cli.conftest import mistakes
 from tests.workflows.runs import Command
 
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("f -s s", "LINKS are of given pairs; give --target as well"),
-        ("-s s -t t", "LINKS is missing; name the file with the links"),
-        ("f", "--source is missing; name the file with the source sentences"),
-        ("f -s s -t t --symmetrize union",
-         "--symmetrize and --threshold join two files of links; give --reverse-links as well"),
-        ("f -s s -t t --suspects out", "--suspects: no such option (see nmt links --help)"),
-        ("f -s s -t t --format html -o out --view attention",
-         "--view attention: of links from files choose one of links, forward:links, backward:links"),
-        ("f -s s -t t --format html -o out --view backward:links",
-         "--view backward:links: is of one of two files; give --reverse-links as well"),
-        ("f -s s -t t --lexicon out --base 1",
-         "--base is of links, which only reports do not show; add --output or --format"),
-        ("f -s s -t t --format html -o out --lexicon out",
-         "--output, --lexicon and --terms: two of them are the same file; give each its own"),
-    ],
-)  # fmt: skip
-def test_mistakes(arguments: str, message: str, run: Command) -> None:
-    assert run("links", *arguments.split()).error == message
-    assert not Path("out").exists()
-
+MISTAKES = {
+    "f -s s": "LINKS are of given pairs; give --target as well",
+    "-s s -t t": "LINKS is missing; name the file with the links",
+    "f": "--source is missing; name the file with the source sentences",
+    "f -s s -t t --symmetrize union":
+        "--symmetrize and --threshold join two files of links; give --reverse-links as well",
+    "f -s s -t t --suspects out": "--suspects: no such option (see nmt links --help)",
+    "f -s s -t t --format html -o out --view attention":
+        "--view attention: of links from files choose one of links, forward:links, backward:links",
+    "f -s s -t t --format html -o out --view backward:links":
+        "--view backward:links: is of one of two files; give --reverse-links as well",
+    "f -s s -t t --lexicon out --base 1":
+        "--base is of links, which only reports do not show; add --output or --format",
+    "f -s s -t t --format html -o out --lexicon out":
+        "--output, --lexicon and --terms: two of them are the same file; give each its own",
+}  # fmt: skip
+test_mistakes = mistakes("links", MISTAKES)
 
 WARNING = "warning: nmt align --links FILE is now nmt links FILE; the old spelling works until nmt 0.3\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "warning"),
-    [
-        ("align --links f -s s -t t --target-first", "links f -s s -t t --target-first", WARNING),
-        ("align -s s -t t --links=f", "links f -s s -t t", WARNING),
-        ("align -s s --links", "links -s s", WARNING),
-        ("align run -s s --reverse x", "align run -s s --reverse x", ""),
-        ("links --links f", "links --links f", ""),
-    ],
-)
+SPELLINGS = [
+    ("align --links f -s s -t t --target-first", "links f -s s -t t --target-first", WARNING),
+    ("align -s s -t t --links=f", "links f -s s -t t", WARNING),
+    ("align -s s --links", "links -s s", WARNING),
+    ("align run -s s --reverse x", "align run -s s --reverse x", ""),
+    ("links --links f", "links --links f", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "warning"), SPELLINGS)
 def test_the_old_spelling_names_the_new_command(
     old: str, new: str, warning: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from nmt.cli.options import ModelOptions, choices_help
 from nmt.plugins import Choice
-from tests.cli.conftest import Refusal
+from tests.cli.conftest import mistakes
 
 
 def test_search_options_are_changes_of_the_configuration() -> None:
@@ -21,13 +19,9 @@ def test_choices_with_the_same_help_stand_together() -> None:
     assert choices_help(choices) == "png, svg: a picture; html: a page"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("train no/such.yaml", "no/such.yaml: no such file"),
-        ("serve no/such", "no/such: no such run directory, checkpoint or config"),
-        ("serve --queue 100", "--max-sentences 256: such a request has no room in --queue 100"),
-    ],
-)
-def test_what_does_not_exist(arguments: str, message: str, refusal: Refusal) -> None:
-    assert refusal(arguments) == message
+MISTAKES = {
+    "train no/such.yaml": "no/such.yaml: no such file",
+    "serve no/such": "no/such: no such run directory, checkpoint or config",
+    "serve --queue 100": "--max-sentences 256: such a request has no room in --queue 100",
+}
+test_mistakes = mistakes("", MISTAKES)

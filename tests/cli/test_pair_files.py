@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 
 from nmt.cli import app as cli
-from tests.cli.conftest import Refusal
+from tests.cli.conftest import mistakes
 from tests.workflows.runs import Command
 
 
@@ -48,18 +48,14 @@ def test_pairs_are_two_files_or_one_as_options_or_arguments(
         assert sides("new", "--tsv", "a", "--valid-tsv", "b") == one
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("score", "--source and --target: missing; or name the files: nmt score FILE FILE"),
-        ("filter --tsv x -s y", "--tsv holds both sides; leave out --source, or it"),
-        ("align no/such README.md", "no/such: no such run, configuration or text file"),
-        ("align runs/z a b c", "c: an argument too many: nmt align [MODEL] [FILE FILE]"),
-        ("init README.md LICENSE", "NAME is missing: nmt init NAME README.md LICENSE"),
-    ],
-)
-def test_mistakes(arguments: str, message: str, refusal: Refusal) -> None:
-    assert refusal(arguments).startswith(message)
+MISTAKES = {
+    "score": "--source and --target: missing; or name the files: nmt score FILE FILE",
+    "filter --tsv x -s y": "--tsv holds both sides; leave out --source, or it",
+    "align no/such README.md": "no/such: no such run, configuration or text file",
+    "align runs/z a b c": "c: an argument too many: nmt align [MODEL] [FILE FILE]",
+    "init README.md LICENSE": "NAME is missing: nmt init NAME README.md LICENSE",
+}
+test_mistakes = mistakes("", MISTAKES)
 
 
 @pytest.mark.parametrize("command", ["score run", "align run", "evaluate --by-length run", "align --learn"])

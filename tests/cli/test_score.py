@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command
 
 FILES = ("--source", "test.de", "--target", "test.en")
 
 
 @pytest.fixture
-def score(capsys: pytest.CaptureFixture[str], trained: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def score(run: Command, trained: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(trained)
-    return in_process(capsys, "score", "run", "--precision", "float32")
+    return partial(run, "score", "run", "--precision", "float32")
 
 
 def test_formats_tell_the_same(score: Command, tmp_path: Path) -> None:
     objects = [json.loads(line) for line in score(*FILES, "--format", "jsonl").stdout.splitlines()]
     scores = [f"{each['score']:.6f}" for each in objects]
     assert score(*FILES).stdout.splitlines() == scores
-    assert score(*FILES, "--format", "tsv").stdout.splitlines() == [
-        f"{each['score']:.6f}\t{each['log_prob']:.6f}\t{len(each['tokens'])}" for each in objects
-    ]
     log_probs = [f"{each['log_prob']:.6f}" for each in objects]
+    rows = [
+        f"{one}\t{other}\t{len(each['tokens'])}" for one, other, each in zip(scores, log_probs, objects, strict=True)
+    ]
+    assert score(*FILES, "--format", "tsv").stdout.splitlines() == rows
     assert score(*FILES, "--length-penalty", "0").stdout.splitlines() == log_probs
     assert score(*FILES, "--output", tmp_path / "scores.txt")[:2] == (0, "")
     assert (tmp_path / "scores.txt").read_text().splitlines() == scores
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        ("one", "two", "one has 1 lines, but two has more: they must go together line by line"),
-        ("empty", "empty", "empty: holds no line to score"),
-        ("none", "one", "none: no such file"),
-    ],
-)
+FAULTS = [
+    ("one", "two", "one has 1 lines, but two has more: they must go together line by line"),
+    ("empty", "empty", "empty: holds no line to score"),
+    ("none", "one", "none: no such file"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "message"), FAULTS)
 def test_mistakes(score: Command, source: str, target: str, message: str, tmp_path: Path) -> None:
     for name, text in (("one", "a\n"), ("two", "a\nb\n"), ("empty", "")):
         (tmp_path / name).write_text(text)

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from nmt.cli.translate import TranslateOptions
 from nmt.translator import find_run
 from nmt.workflows import translate
 from tests.workflows.runs import Command
@@ -36,22 +37,23 @@ def test_options_reach_the_workflow(run: Command, monkeypatch: pytest.MonkeyPatc
     assert (model, named) == ("runs/x", expected)
     given = {name: value for name, value in load.keywords.items() if value is not None}
     assert given == loading | {"overrides": CHANGES.split()}
+    assert TranslateOptions().changes == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--n-best 2", "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"),
-        ("--n-best 9 --format tsv", "--n-best 9: 9 translations need as many beams, not 5; add --beam 9"),
-        ("--alignment", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
-        ("--samples 3", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-        ("--set search.groups=2", "groups: 5 beams cannot be shared out equally among 2 groups"),
-        ("--set search.min_length=9 --set search.max_length=3", "min_length: 9 is more than max_length, 3"),
-        ("--temperature 0", "--temperature 0: expected more than 0, found 0"),
-        ("--ensemble nowhere", "nowhere: no such run directory, checkpoint or config"),
-        ("--engine ctranslate2 --workers 2", "--workers: --engine ctranslate2 shares out its work by itself; leave"),
-    ],
-)
+FAULTS = [
+    ("--n-best 2", "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"),
+    ("--n-best 9 --format tsv", "--n-best 9: 9 translations need as many beams, not 5; add --beam 9"),
+    ("--alignment", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
+    ("--samples 3", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
+    ("--set search.groups=2", "groups: 5 beams cannot be shared out equally among 2 groups"),
+    ("--set search.min_length=9 --set search.max_length=3", "min_length: 9 is more than max_length, 3"),
+    ("--temperature 0", "--temperature 0: expected more than 0, found 0"),
+    ("--ensemble nowhere", "nowhere: no such run directory, checkpoint or config"),
+    ("--engine ctranslate2 --workers 2", "--workers: --engine ctranslate2 shares out its work by itself; leave"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAULTS)
 def test_mistakes(arguments: str, message: str, trained: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained)
     assert message in run("translate", "run", "--input", "test.de", *arguments.split()).error

@@ -14,22 +14,18 @@ import pytest
 
 from nmt.cli.app import build_command
 from nmt.config.help import keys
-from nmt.experiment import Experiment
+from nmt.experiment import Experiment, load
+from scripts import attention_table
 from tests.docs.test_language import anchors
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_attention_table_is_the_registrys() -> None:
-    printed = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "attention_table.py"], capture_output=True, text=True, check=True, cwd=ROOT
-    ).stdout
-    assert printed.strip() in (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
+    assert attention_table.table() in (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
 
 
 def test_a_mechanism_without_a_formula_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from scripts import attention_table
-
     monkeypatch.delitem(attention_table.FORMULAS, "dot")
     with pytest.raises(ValueError, match="lacks dot"):
         attention_table.table()
@@ -65,8 +61,6 @@ def test_the_costs_of_hard_attention_are_those_of_its_table() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_every_config_that_ships_is_valid(path: Path) -> None:
-    from nmt.experiment import load
-
     load(path)
 
 
@@ -107,13 +101,8 @@ for name in ("manhattan", "diagonal"):
     memory = attention.memory(states, states, torch.zeros(1, 2, dtype=torch.bool))
     print(attention(states[:, :1], torch.zeros(1, 1), memory).weights_NHTS.flatten().tolist())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", use],
-        env={**os.environ, "NMT_MECHANISMS": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "NMT_MECHANISMS": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", use], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for line, distance in zip(done.stdout.splitlines(), distances.values(), strict=True):
         weights = [1 / (1 + math.exp(-distance)), 1 / (1 + math.exp(distance))]

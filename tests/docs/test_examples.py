@@ -14,16 +14,10 @@ from scripts.make_golden_run import copy
 from tests.workflows.runs import sentences
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(
-    path
-    for path in (ROOT / "nmt").rglob("*.py")
-    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
-)
-PAGES = [
-    path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if "```python\nimport nmt\n" in path.read_text(encoding="utf-8")
-]
+EXAMPLE = re.compile(r"^ *>>> ", re.MULTILINE)
+SOURCES = sorted(path for path in (ROOT / "nmt").rglob("*.py") if EXAMPLE.search(path.read_text(encoding="utf-8")))
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [path for path in DOCS if "```python\nimport nmt\n" in path.read_text(encoding="utf-8")]
 
 
 def module_of(path: Path) -> str:
@@ -52,8 +46,7 @@ def test_there_are_examples() -> None:
 def test_docstrings(path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(runs)
     result = doctest.testmod(importlib.import_module(module_of(path)), optionflags=doctest.ELLIPSIS)
-    assert result.attempted > 0
-    assert result.failed == 0
+    assert (result.attempted > 0, result.failed) == (True, 0)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -78,8 +71,7 @@ GIVEN = re.compile(r"(?:echo '([^']*[a-zäöüß][^']*[.?])' \| (?:\.venv/bin/)?
 
 
 def test_the_pages_translate_only_sentences_that_a_demo_translates_rightly() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "scripts" / "demo.py")]
-    texts += [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+    texts = [path.read_text(encoding="utf-8") for path in (*DOCS, ROOT / "scripts" / "demo.py")]
     given = {one or other for text in texts for one, other in GIVEN.findall(text)}
     assert len(given) >= 5
     assert given <= TRANSLATED.keys() | {"Tomorrow the teacher will find the front door key."}  # of another model
@@ -88,7 +80,6 @@ def test_the_pages_translate_only_sentences_that_a_demo_translates_rightly() -> 
 def test_the_demo_translates_the_sentences_of_the_pages_rightly() -> None:
     if not (ROOT / "runs" / "de-en" / "best").exists():
         pytest.skip("runs/de-en is not there: make demo trains it")
-    translator = nmt.load(
-        ROOT / "runs" / "de-en", device="cpu", overrides=["search.markup=true", "search.document=true"]
-    )
+    changes = ["search.markup=true", "search.document=true"]
+    translator = nmt.load(ROOT / "runs" / "de-en", device="cpu", overrides=changes)
     assert [each.text for each in translator.translate(list(TRANSLATED))] == list(TRANSLATED.values())

@@ -25,9 +25,7 @@ PRONOUNS = 0.025
 
 _FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_PRONOUN = re.compile(
-    r"\b(?:it|its|they|them|their|this|these|those|you|your|we|our|here|there)\b", flags=re.IGNORECASE
-)
+_PRONOUN = re.compile(r"(?i)\b(?:it|its|they|them|their|this|these|those|you|your|we|our|here|there)\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])[\"')*]*\s+(?=[A-Z`\"'(*]|nmt )")
 
 
@@ -59,11 +57,8 @@ def triples(sentence: str) -> set[tuple[str, ...]]:
 
 def repeated(text: str) -> list[bool]:
     """Tells, for each sentence that follows another in its paragraph, if both have the same three words in a row."""
-    return [
-        bool(triples(before) & triples(sentence))
-        for paragraph in paragraphs_of(text)
-        for before, sentence in pairwise(paragraph)
-    ]
+    pairs = (pair for paragraph in paragraphs_of(text) for pair in pairwise(paragraph))
+    return [bool(triples(before) & triples(sentence)) for before, sentence in pairs]
 
 
 def anchors(text: str) -> set[str]:
@@ -73,9 +68,8 @@ def anchors(text: str) -> set[str]:
 
 
 def test_sentences_are_found() -> None:
-    text = (
-        "# Heading\n\nOne `x = 1` here. See [it](a.md), now:\n\n    code. Code.\n\n| a |\n\n- An item.\n  It goes on.\n"
-    )
+    prose = "# Heading\n\nOne `x = 1` here. See [it](a.md), now:\n\n"
+    text = f"{prose}    code. Code.\n\n| a |\n\n- An item.\n  It goes on.\n"
     assert sentences(text) == ["One Code here.", "See it, now:", "An item.", "It goes on."]
 
 

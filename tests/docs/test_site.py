@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import importlib
 import re
 import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +29,7 @@ from tests.extras.service.browser import CHROMEDRIVER, CHROMIUM, browsing
 
 for package in ("material", "latex2mathml"):
     pytest.importorskip(package, reason="pip install --group docs")
+docs_site = importlib.import_module("scripts.docs_site")
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +74,12 @@ def test_no_link_is_broken_by_zensical(pages: Path, site: Path) -> None:
     pytest.importorskip("zensical", reason="pip install zensical")
     shutil.copytree(pages / "docs", pages / "other" / "docs")
     shutil.copyfile(pages / "mkdocs.yml", pages / "other" / "mkdocs.yml")
-    done = subprocess.run(
-        [sys.executable, "-m", "zensical", "build"], cwd=pages / "other", capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "zensical", "build"]
+    done = subprocess.run(command, cwd=pages / "other", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     built = pages / "other" / "site"
-    assert {each.relative_to(site) for each in site.rglob("*.html")} <= {
-        each.relative_to(built) for each in built.rglob("*.html")
-    }
+    ours, theirs = ({page.relative_to(at) for page in at.rglob("*.html")} for at in (site, built))
+    assert ours <= theirs
     assert broken(built) == []
 
 
@@ -102,24 +103,16 @@ def test_each_key_of_the_configuration_is_told_once_for_each_kind(site: Path) ->
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "configuration").glob("*.html"))
     told = re.findall(r"<tr>\s*<td><code>([^<]*)</code></td>", pages)
     known = [key for key in keys(Experiment) if key.rpartition(".")[2] != "kind"]
-    assert set(told) == set(known)
-    for key in known:
-        parent, _, name = key.rpartition(".")
-        kinds = [
-            each for each in sections(Experiment) if each.place == parent and name in [row.name for row in each.rows]
-        ]
-        assert told.count(key) == len(kinds), key
+    rows = Counter(f"{each.place}.{row.name}".removeprefix(".") for each in sections(Experiment) for row in each.rows)
+    assert Counter(told) == {key: rows[key] for key in known}
 
 
 def test_defaults_are_those_that_a_configuration_gets(site: Path) -> None:
     corpus = {"source": "a", "target": "b"}
     # The group is given: left out, it has a default of its own, a patience of 10.
     tree = {"run": "r", "data": {"train": corpus, "valid": corpus}, "training": {"stopping": {"epochs": 1}}}
-    given = {
-        "run",
-        *(f"data.{part}.{side}" for part in ("train", "valid") for side in corpus),
-        "training.stopping.epochs",
-    }
+    given = {f"data.{part}.{side}" for part in ("train", "valid") for side in corpus}
+    given |= {"run", "training.stopping.epochs"}
     resolved = validate(Experiment, Document(tree, {(): "test"})).model_dump(mode="json")
     compared = 0
     for section in sections(Experiment):
@@ -179,29 +172,28 @@ def test_each_formula_becomes_mathml(site: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_formulas_are_latex_that_github_takes(page: Path) -> None:
-    from scripts.docs_site import mathml
-
     for formula in formulas_of(page):
         assert formula in page.read_text(encoding="utf-8")
-        assert "\\" not in mathml(formula, "inline"), formula  # latex2mathml leaves a command that it does not know
+        assert "\\" not in docs_site.mathml(formula, "inline"), (
+            formula
+        )  # latex2mathml leaves a command that it does not know
         assert not re.search(r"\\operatorname|\\mbox|[<>|]", formula), formula
 
 
 def test_formulas_in_code_are_left_alone() -> None:
-    from scripts.docs_site import with_formulas
-
     code = "`$x$` ``$x$``\n\n    $x$\n\n```bash\n$x$\n```\n\n$5 ($x$"
-    assert with_formulas(code) == code
-    assert re.sub("<math.*?</math>", "M", with_formulas("So (as $x$), $-y_s$: x\n\n```math\nx\n```\n")) == (
-        'So (as <span class="formula">M),</span> <span class="formula">M:</span> x\n\n<div class="formula">M</div>\n'
-    )
+    assert docs_site.with_formulas(code) == code
+    found = docs_site.with_formulas("So (as $x$), $-y_s$: x\n\n```math\nx\n```\n")
+    inline, block = '<span class="formula">M{}</span>', '<div class="formula">M</div>'
+    expected = f"So (as {inline.format('),')} {inline.format(':')} x\n\n{block}\n"
+    assert re.sub("<math.*?</math>", "M", found) == expected
 
 
 @pytest.mark.skipif(CHROMIUM is None or CHROMEDRIVER is None, reason="no Chromium here")
 def test_formulas_fit_a_phone(site: Path, tmp_path: Path) -> None:
     """A wide one on lines of its own scrolls, as tables do; one in a sentence must not be wide."""
     with browsing(tmp_path) as browser:
-        browser.emulate("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        browser.resize(390, 800, mobile=True)
         for page in ("attention", "attention-explained", "align-rules"):
             browser.open((site / f"{page}.html").as_uri())
             assert browser.run("return document.documentElement.scrollWidth") == 390, page
@@ -218,52 +210,41 @@ def test_axe_finds_no_fault(site: Path, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browsing(tmp_path) as browser:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for page in ("index", "align", "attention", "commands/train", "configuration/training"):
-            for scheme in ("light", "dark"):
-                features = [{"name": "prefers-color-scheme", "value": scheme}]
-                browser.emulate("Emulation.setEmulatedMedia", features=features)
+            for dark in (False, True):
+                browser.darken(dark)
                 browser.open(f"http://127.0.0.1:{server.server_port}/{page}.html")
                 browser.until("return document.querySelector('article').textContent.length > 1000")
-                found = faults(browser, "article")
-                ours = [
-                    each for each in found if not each.startswith(("landmark-unique:", "scrollable-region-focusable:"))
-                ]
-                assert ours == [], page
+                theirs = ("landmark-unique:", "scrollable-region-focusable:")
+                assert [each for each in faults(browser, "article") if not each.startswith(theirs)] == [], page
         server.shutdown()
         assert browser.complaints() == []
 
 
-@pytest.mark.parametrize(
-    ("path", "link", "moved"),
-    [
-        ("README.md", "docs/align.md#two-directions", "align.md#two-directions"),
-        ("docs/reliability.md", "../SECURITY.md", "SECURITY.md"),
-        ("docs/begin.md", "../README.md", "index.md"),
-        ("docs/begin.md", "train.md", "train.md"),
-        ("data/de-en/README.md", "../../docs/align.md", "../../align.md"),
-        ("docs/begin.md", "nowhere.md", "nowhere.md"),
-        ("docs/begin.md", "https://no-color.org", "https://no-color.org"),
-        ("docs/begin.md", "#what-a-run-is", "#what-a-run-is"),
-    ],
-)
-def test_links_are_moved_with_their_pages(path: str, link: str, moved: str) -> None:
-    from scripts.docs_site import with_links
+MOVED = [
+    ("README.md", "docs/align.md#two-directions", "align.md#two-directions"),
+    ("docs/reliability.md", "../SECURITY.md", "SECURITY.md"),
+    ("docs/begin.md", "../README.md", "index.md"),
+    ("docs/begin.md", "train.md", "train.md"),
+    ("data/de-en/README.md", "../../docs/align.md", "../../align.md"),
+    ("docs/begin.md", "nowhere.md", "nowhere.md"),
+    ("docs/begin.md", "https://no-color.org", "https://no-color.org"),
+    ("docs/begin.md", "#what-a-run-is", "#what-a-run-is"),
+]
 
-    assert with_links(f"see [it]({link}).", path) == f"see [it]({moved})."
+
+@pytest.mark.parametrize(("path", "link", "moved"), MOVED)
+def test_links_are_moved_with_their_pages(path: str, link: str, moved: str) -> None:
+    assert docs_site.with_links(f"see [it]({link}).", path) == f"see [it]({moved})."
 
 
 def test_options_stay_on_one_line() -> None:
-    from scripts.docs_site import cell, whole_options
-
     ray, beam = (f'<code class="option">{option}</code>' for option in ("--ray", "--beam 5"))
     block = "\n\n    `--ray`\n```\n`--ray`\n```"
-    assert whole_options(f"With `--ray` and `--beam 5`.{block}") == f"With {ray} and {beam}.{block}"
-    assert whole_options("[`--ray`](cluster.md) or ``--ray`` or `nmt --ray`") == (
-        "[`--ray`](cluster.md) or ``--ray`` or `nmt --ray`"
-    )
-    assert cell("see --ray, a--b | c") == 'see <span class="option">--ray</span>, a--b \\| c'
+    assert docs_site.whole_options(f"With `--ray` and `--beam 5`.{block}") == f"With {ray} and {beam}.{block}"
+    others = "[`--ray`](cluster.md) or ``--ray`` or `nmt --ray`"
+    assert docs_site.whole_options(others) == others
+    assert docs_site.cell("see --ray, a--b | c") == 'see <span class="option">--ray</span>, a--b \\| c'
 
 
 def test_bars_in_code_are_plain_in_tables_alone() -> None:
-    from scripts.docs_site import with_bars
-
-    assert with_bars("| `a\\|b` | \\|z\\| |\n`a\\|b`") == "| `a|b` | \\|z\\| |\n`a\\|b`"
+    assert docs_site.with_bars("| `a\\|b` | \\|z\\| |\n`a\\|b`") == "| `a|b` | \\|z\\| |\n`a\\|b`"

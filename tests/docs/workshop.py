@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -61,9 +62,8 @@ def make_workshop(folder: Path) -> None:
         work(folder, [f"nmt train configs/{config}.yaml --set run={run} {TURNED if is_turned else ''}"])
         for other in others:
             # Without what says when it was trained: no two may be the last.
-            shutil.copytree(
-                folder / run, folder / "runs" / other, symlinks=True, ignore=shutil.ignore_patterns(".order")
-            )
+            order = shutil.ignore_patterns(".order")
+            shutil.copytree(folder / run, folder / "runs" / other, symlinks=True, ignore=order)
 
 
 def _add_corpora(folder: Path) -> None:
@@ -86,22 +86,16 @@ def _add_corpora(folder: Path) -> None:
     for kind in ("de", "en", "align"):
         for name, of in (("x", "test"), ("dev", "valid")):
             _cut(corpus / f"{of}.{kind}", 20, folder / f"{name}.{kind}")
-    for name, of in (
-        ("source.de", "x.de"),
-        ("reference.en", "x.en"),
-        ("hypothesis.en", "dev.en"),
-        ("more.de", "x.de"),
-        ("more.en", "x.en"),
-        ("text.cs", "x.de"),
-        ("text.en", "x.en"),
-        ("gold.cs", "x.de"),
-        ("gold.en", "x.en"),
-        ("gold.align", "x.align"),
-    ):
-        shutil.copy(folder / of, folder / name)
+    copies = {
+        "x.de": "source.de more.de text.cs gold.cs",
+        "x.en": "reference.en more.en text.en gold.en",
+        "x.align": "fwd rev links gold.align",
+        "dev.en": "hypothesis.en",
+    }
+    for of, names in copies.items():
+        for name in names.split():
+            shutil.copy(folder / of, folder / name)
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
-    for name in ("fwd", "rev", "links"):
-        shutil.copy(folder / "x.align", folder / name)
 
 
 def _add_configs(folder: Path) -> None:
@@ -135,22 +129,18 @@ def _add_command(folder: Path) -> None:
     command = folder / "bin" / "nmt"
     command.parent.mkdir()
     short = " ".join(f"--set {each}" for each in SHORT)
-    filter_ = (
-        "import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; "
-        "import nmt.cli.app; nmt.cli.app.main()"
-    )
-    hardly = "import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; import nmt.cli.app; nmt.cli.app.main()"
-    command.write_text(
-        f"""#!/bin/sh
+    main = "import nmt.cli.app; nmt.cli.app.main()"
+    filter_ = f"import nmt.extras.corpus.pair_filter.pair_filter as it; it.EPOCHS = 1, 1; {main}"
+    hardly = f"import nmt.extras.aligner.model_aligner as it; it.UPDATES = 5; {main}"
+    script = f"""#!/bin/sh
 case $1 in
   train|augment) set -- "$@" {short} ;;
   aligner) exec "{sys.executable}" -c '{hardly}' "$@" ;;
   filter) exec "{sys.executable}" -c '{filter_}' "$@" ;;
 esac
 exec "{sys.executable}" -m nmt "$@"
-""",
-        encoding="utf-8",
-    )
+"""
+    command.write_text(script, encoding="utf-8")
     command.chmod(0o755)
 
 
@@ -165,13 +155,9 @@ def _cut(path: Path, count: int, to: Path) -> None:
 
 def work(folder: Path, lines: list[str]) -> None:
     """Has a shell run each line; a server goes on until the next one or the end, and curl asks it."""
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "MULTI30K": "data/multi30k",
-    }
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    added = {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MULTI30K": "data/multi30k"}
+    environment = {**os.environ, **added}
     server: Server | None = None
     try:
         for line in lines:
@@ -184,15 +170,8 @@ def work(folder: Path, lines: list[str]) -> None:
                 continue
             if server is not None:
                 shell[-1] = line.replace("http://127.0.0.1:8000", server.address)
-            done = subprocess.run(
-                shell,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+            done = subprocess.run(shell, cwd=folder, env=environment, check=False, **streams)
             assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     finally:
         if server is not None:
@@ -203,9 +182,8 @@ class Server:
     """An `nmt serve` that runs."""
 
     def __init__(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, **streams)
         assert self.process.stderr is not None
         said = ""
         for line in self.process.stderr:

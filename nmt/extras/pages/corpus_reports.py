@@ -30,6 +30,9 @@ MIN_KNOWN = 0.5
 """Smallest sum of p(target | source) over the variants of a term."""
 
 
+_SHARES = ("p_target_given_source", "p_source_given_target")
+
+
 class _Table(ABC):
     """A table of a corpus, which is collected pair by pair and written at the end."""
 
@@ -85,14 +88,7 @@ class LexiconOptions(_Table):
     lowercase: bool = False
     examples: int = 3
     option: ClassVar[str] = "--lexicon"
-    columns: ClassVar[Sequence[str]] = (
-        "source",
-        "target",
-        "count",
-        "p_target_given_source",
-        "p_source_given_target",
-        "lines",
-    )
+    columns: ClassVar[Sequence[str]] = ("source", "target", "count", *_SHARES, "lines")
     rows_name = "entries"
 
     def begin(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> None:

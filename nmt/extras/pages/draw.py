@@ -441,13 +441,11 @@ def check_plot(path: Path) -> None:
 def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
     """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the names.
     Raises ValueError without a bucket."""
-    buckets = sorted(
-        {(each.first, each.last) for scores in series.values() for each in scores},
-        key=lambda limits: (limits[0], limits[1] or float("inf")),
-    )
+    limits = {(each.first, each.last) for scores in series.values() for each in scores}
+    buckets = sorted(limits, key=lambda each: (each[0], each[1] or float("inf")))
     if not buckets:
         raise ValueError("there is no bucket to draw")
-    place = {limits: float(number) for number, limits in enumerate(buckets)}
+    place = {bucket: float(number) for number, bucket in enumerate(buckets)}
     figure = Picture(figsize=(max(5.8, len(buckets) * max(0.85, 0.13 * len(series))), 4.4))
     score_axes, count_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3.5, 1))
     figure.subplots_adjust(hspace=0.06)
@@ -462,7 +460,7 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
     count_axes.set_yticks([])
     count_axes.set_ylabel("sentences", size=9, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_xlim(-0.55, len(buckets) - 0.45)
-    count_axes.set_xticks(range(len(buckets)), [length_label(*limits).replace("-", "–") for limits in buckets])
+    count_axes.set_xticks(range(len(buckets)), [length_label(*bucket).replace("-", "–") for bucket in buckets])
     count_axes.set_xlabel("words in the source sentence", size=10, color=TEXT_COLOUR, labelpad=6)
     figure.align_ylabels([score_axes, count_axes])
     hollow = f"; hollow: fewer than {FEW} sentences"

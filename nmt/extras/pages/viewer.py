@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -64,7 +64,7 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
         gold = None if header.gold is None or not header.gold[number].is_judged else header.gold[number]
         block.append(record(alignments, gold))
         if len(block) == _BLOCK_PAIRS:
-            stream.write(pairs_block(block))
+            stream.write(data_block('class="pairs"', block))
             block.clear()
 
     with ExitStack() as stack:
@@ -77,10 +77,10 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
         body = _BODY.replace("$pairs", page_file("pairs.html"))
         begin, end = page(title="Word alignments", body=body, missing="Alignments", programs=["common.js", "viewer.js"])
         meta = {"views": list(header.views), "facts": list(header.facts), "gold": header.gold is not None}
-        stream.write(begin + meta_block({**meta, "explanations": dict(header.explanations)}))
+        stream.write(begin + data_block('id="meta"', {**meta, "explanations": dict(header.explanations)}))
         yield write
         if block:
-            stream.write(pairs_block(block))
+            stream.write(data_block('class="pairs"', block))
         stream.write(end)
 
 
@@ -109,15 +109,13 @@ def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: P
     return pair if heading is None else [*pair, asdict(heading)]
 
 
-def meta_block(meta: Mapping[str, object]) -> str:
-    """Writes the block of everything that all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold
-    links, ``explanations`` of the links by view, and ``layout`` where it is not the lines that the page begins with."""
-    return f'<script type="application/json" id="meta">{script_json(meta)}</script>\n'
-
-
-def pairs_block(records: Sequence[object]) -> str:
-    """Writes a block of pairs, in the order of the page."""
-    return f'<script type="application/json" class="pairs">{script_json(records)}</script>\n'
+def data_block(attribute: str, tree: object) -> str:
+    """Writes data for a program of the page, as an element with this attribute, in JSON without a less-than sign, which
+    neither begins nor ends an element. The viewer reads blocks of ``pairs``, in the order of the page, and ``meta``,
+    everything that all pairs share: ``views``, their names, ``facts``, ``gold``, true with gold links, ``explanations``
+    of the links by view, and ``layout`` where it is not the lines that the page begins with."""
+    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" {attribute}>{text}</script>\n'
 
 
 def page(*, title: str, body: str, missing: str, programs: Sequence[str]) -> tuple[str, str]:
@@ -132,11 +130,6 @@ def page(*, title: str, body: str, missing: str, programs: Sequence[str]) -> tup
 def page_file(name: str) -> str:
     """Reads a part of a page: ``style.css``, ``viewer.js``, ``pairs.html`` and so on."""
     return (files("nmt.extras.pages") / "page" / name).read_text(encoding="utf-8")
-
-
-def script_json(tree: object) -> str:
-    """Formats JSON for a script element: without a less-than sign, so that it neither begins nor ends an element."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _flat(links: Iterable[Link]) -> list[int]:

@@ -29,21 +29,21 @@ def test_a_file_has_a_term_a_line(tmp_path: Path) -> None:
     assert read_glossary(path).terms == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"Katze cat", "has no TAB; write a source term, one TAB and a target term"),
-        (b"Katze\tcat\tkitten", "has 2 TABs; write"),
-        (b" \tcat", "has no source term; write one before the TAB, or leave the line out"),
-        (b"Katze\t ", "has no target term; write"),
-        (b"Katze\tcat||kitten", "has an empty variant; write"),
-        (b"Katze\t|", "has an empty variant; write"),
-        (b"Katze\tcat|" + b"x" * 501, "has a term of more than 500 characters; leave it out"),
-        (b"K\xe4tzchen\tkitten", "is not UTF-8; save the file as UTF-8"),
-        (b"Hund\thound", "'Hund' has other targets than in line 1; put all in one line, with | between"),
-        (b"Rotes  Kreuz\tcross", "'Rotes  Kreuz' has other targets than in line 2"),
-    ],
-)
+MALFORMED = [
+    (b"Katze cat", "has no TAB; write a source term, one TAB and a target term"),
+    (b"Katze\tcat\tkitten", "has 2 TABs; write"),
+    (b" \tcat", "has no source term; write one before the TAB, or leave the line out"),
+    (b"Katze\t ", "has no target term; write"),
+    (b"Katze\tcat||kitten", "has an empty variant; write"),
+    (b"Katze\t|", "has an empty variant; write"),
+    (b"Katze\tcat|" + b"x" * 501, "has a term of more than 500 characters; leave it out"),
+    (b"K\xe4tzchen\tkitten", "is not UTF-8; save the file as UTF-8"),
+    (b"Hund\thound", "'Hund' has other targets than in line 1; put all in one line, with | between"),
+    (b"Rotes  Kreuz\tcross", "'Rotes  Kreuz' has other targets than in line 2"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), MALFORMED)
 def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "terms.tsv"
     path.write_bytes(b"Hund\tdog\nRotes Kreuz\tRed Cross\n" + line + b"\n")
@@ -72,35 +72,35 @@ LONGEST = glossary(
 CAPITALS = glossary(US="U.S.", us="uns", Bär="bear")
 
 
-@pytest.mark.parametrize(
-    ("terms", "text", "expected"),
-    [
-        # at word boundaries
-        (BOUNDARIES, "Hunde, Hund! Schoßhund Hund.", ["Hund", "Hund"]),
-        (BOUNDARIES, "l'eau, l’eau", ["eau", "eau"]),
-        (BOUNDARIES, "E-Mail Mails Dr.", ["Dr"]),
-        (BOUNDARIES, "", []),
-        # the longest from the left
-        (LONGEST, "rotes \u00a0Kreuz, Kreuz", [("rotes kreuz", "rotes \u00a0Kreuz"), ("kreuz", "Kreuz")]),
-        (LONGEST, "das rote Kreuz hilft", ["das rote", ("kreuz", "Kreuz"), "hilft"]),
-        # a term with a capital stands for itself, and one without for any case
-        (CAPITALS, "US us Us", ["US", "us", ("us", "Us")]),
-        (CAPITALS, "BÄR bär Bär Ba\u0308r", ["Bär", ("Bär", "Ba\u0308r")]),
-    ],
-)
+OCCURRENCES = [
+    # at word boundaries
+    (BOUNDARIES, "Hunde, Hund! Schoßhund Hund.", ["Hund", "Hund"]),
+    (BOUNDARIES, "l'eau, l’eau", ["eau", "eau"]),
+    (BOUNDARIES, "E-Mail Mails Dr.", ["Dr"]),
+    (BOUNDARIES, "", []),
+    # the longest from the left
+    (LONGEST, "rotes \u00a0Kreuz, Kreuz", [("rotes kreuz", "rotes \u00a0Kreuz"), ("kreuz", "Kreuz")]),
+    (LONGEST, "das rote Kreuz hilft", ["das rote", ("kreuz", "Kreuz"), "hilft"]),
+    # a term with a capital stands for itself, and one without for any case
+    (CAPITALS, "US us Us", ["US", "us", ("us", "Us")]),
+    (CAPITALS, "BÄR bär Bär Ba\u0308r", ["Bär", ("Bär", "Ba\u0308r")]),
+]
+
+
+@pytest.mark.parametrize(("terms", "text", "expected"), OCCURRENCES)
 def test_where_terms_occur(terms: Glossary, text: str, expected: list[str | tuple[str, str]]) -> None:
     assert found(terms, text) == [(each, each) if isinstance(each, str) else each for each in expected]
 
 
-@pytest.mark.parametrize(
-    ("translation", "expected"),
-    [
-        ("the dog and the dog", ["dog", "dog", None]),
-        ("Hounds, dog's", ["dog", "Hounds", None]),
-        ("dogs and Red  Cross", [None, None, "Red  Cross"]),
-        ("red cross dog", ["dog", None, None]),
-    ],
-)
+PLACES = [
+    ("the dog and the dog", ["dog", "dog", None]),
+    ("Hounds, dog's", ["dog", "Hounds", None]),
+    ("dogs and Red  Cross", [None, None, "Red  Cross"]),
+    ("red cross dog", ["dog", None, None]),
+]
+
+
+@pytest.mark.parametrize(("translation", "expected"), PLACES)
 def test_each_occurrence_needs_a_place_of_its_own(translation: str, expected: list[str | None]) -> None:
     dog, cross = Term("Hund", ("dog", "hounds")), Term("Kreuz", ("Red Cross",))
     spans = find_variants(translation, [dog, dog, cross])
@@ -114,11 +114,9 @@ def most_standing(words: tuple[str, ...], terms: Sequence[Term]) -> int:
         return 0
     first, *others = terms
     counts = [most_standing(words, others)]
-    for target in (tuple(target.split()) for target in first.targets):
-        for at in range(len(words)):
-            if words[at : at + len(target)] == target:
-                rest = (*words[:at], "-", *words[at + len(target) :])
-                counts.append(1 + most_standing(rest, others))
+    for target, at in itertools.product(map(str.split, first.targets), range(len(words))):
+        if [*words[at : at + len(target)]] == target:
+            counts.append(1 + most_standing((*words[:at], "-", *words[at + len(target) :]), others))
     return max(counts)
 
 

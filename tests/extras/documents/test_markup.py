@@ -12,6 +12,7 @@ from nmt.extras.documents.markup import extract
 
 KINDS = {"+": "open", "-": "close", ".": "alone", "=": "word"}
 SAME = None
+ESCAPED = "&amp;lt;a x=&quot;y z&quot;&amp;gt;"
 TEXTS: dict[str, tuple[str | None, list[str]]] = {
     # text: what a model sees, and the items behind the signs of their kinds
     "<b>Hund</b>, ja": ("Hund, ja", ["+<b>", "-</b>"]),
@@ -49,10 +50,7 @@ TEXTS: dict[str, tuple[str | None, list[str]]] = {
     "{a}{b}&amp;5": ("{a}{b}&5", ["={a}{b}&amp;5"]),
     # tags that are escaped, once or twice, but not a name in angle brackets
     "&lt;b&gt;Hund&lt;/b&gt; a &lt; b": ("Hund a < b", ["+&lt;b&gt;", "-&lt;/b&gt;", "=&lt;"]),
-    "&amp;lt;a x=&quot;y z&quot;&amp;gt;Hund&amp;lt;/a&amp;gt;": (
-        "Hund",
-        ["+&amp;lt;a x=&quot;y z&quot;&amp;gt;", "-&amp;lt;/a&amp;gt;"],
-    ),
+    f"{ESCAPED}Hund&amp;lt;/a&amp;gt;": ("Hund", [f"+{ESCAPED}", "-&amp;lt;/a&amp;gt;"]),
     # notes, and formulas
     "schläft<sup>2</sup>. m<sup>2)</sup>": ("schläft. m", [".<sup>2</sup>", ".<sup>2)</sup>"]),
     "H<sub>2</sub>O, x<sup>n</sup>": ("H<sub>2</sub>O, xn", ["=H<sub>2</sub>O", "+<sup>", "-</sup>"]),
@@ -80,15 +78,15 @@ def test_a_stand_in_is_seen_for_what_a_model_need_not_know() -> None:
     assert digits == ["2", "3", "4", "5", "6", "7", "8", "9", "2"]
 
 
-@pytest.mark.parametrize(
-    ("leans", "texts"),
-    [
-        ("not", ["Hund <x/> bellt", "<x/> Hund", "<b>Hund</b> <x/> bellt", "Hund<br>bellt"]),
-        ("left", ["Hund<x/> bellt", "Hund<x/>bellt", "Hund<x/>", "<b>Hund</b><x/> bellt"]),
-        ("right", ["Hund <x/>bellt", "<x/>Hund", "<b><x/>Hund</b>", "der<b> <x/>Hund</b>",
-                   "<li>eins</li><li><x/>zwei</li>"]),
-    ],
-)  # fmt: skip
+LEANING = [
+    ("not", ["Hund <x/> bellt", "<x/> Hund", "<b>Hund</b> <x/> bellt", "Hund<br>bellt"]),
+    ("left", ["Hund<x/> bellt", "Hund<x/>bellt", "Hund<x/>", "<b>Hund</b><x/> bellt"]),
+    ("right", ["Hund <x/>bellt", "<x/>Hund", "<b><x/>Hund</b>", "der<b> <x/>Hund</b>",
+               "<li>eins</li><li><x/>zwei</li>"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("leans", "texts"), LEANING)
 def test_what_a_tag_leans_on(leans: str, texts: list[str]) -> None:
     for text in texts:
         assert [item.leans for item in extract(text).items if item.kind == "alone"] == [leans], text
@@ -110,10 +108,8 @@ def test_any_text_is_its_plain_text_with_the_items_between(text: str) -> None:
         place = text.index(item.text, place) + len(item.text)  # in order, and none overlaps another
     opened = []
     for index, item in enumerate(marked.items):
-        if item.kind == "open":
-            opened.append(index)
-        elif item.kind == "close":
-            assert opened.pop() == item.partner
+        opened += [index] * (item.kind == "open")
+        assert item.kind != "close" or opened.pop() == item.partner
     assert not opened
 
 

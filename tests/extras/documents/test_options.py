@@ -52,6 +52,5 @@ def test_evaluation_counts_the_terms(folder: Path) -> None:
     for arguments, message in (
         ([*files[2:], "--hypothesis", "hypothesis"], "--glossary finds its terms in the sources; give --source"),
         ([*files, "run", "--wait", "1"], "--wait: cannot be had together with --glossary; leave one of them out"),
-        ([*files, "run", "--hypothesis", "hypothesis"], "--hypothesis scores a file without a model; leave out MODEL"),
     ):
         assert error(nmt("evaluate", *arguments, folder=folder)).startswith(message)

@@ -27,22 +27,22 @@ def aligned(source: str, target: str, weights: dict[tuple[str, str], float]) -> 
     return Alignment(sources, targets, links, weights_JI, source_spans=spans[source], target_spans=spans[target])
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "weights", "expected"),
-    [
-        ("Der Hund bellt.", "The dog barks.", {("Hund", "dog"): 0.9}, "The hound barks."),
-        ("Hund!", "Dog!", {("Hund", "Dog"): 0.9, ("Hund", "!"): 0.9}, "Hound!"),
-        # the article has a link, but far less weight
-        ("Der Hund", "the dog", {("Hund", "dog"): 0.9, ("Hund", "the"): 0.5}, "the hound"),
-        ("Das Rotes Kreuz hilft", "The ruddy crux helps",
-         {("Rotes", "ruddy"): 0.8, ("Kreuz", "crux"): 0.9, ("hilft", "helps"): 0.9}, "The Red Cross helps"),
-        ("Hund", "dogs", {("Hund", "dogs"): 0.3}, "hound"),
-        ("Hund", "perhaps", {("Hund", "perhaps"): 0.2}, None),  # no link
-        ("Hund und Katze", "kitten", {("Hund", "kitten"): 0.9}, None),  # what another term has is not replaced
-        ("Hund und Katze", "dog and cat", {("Hund", "dog"): 0.9, ("Katze", "cat"): 0.9}, "hound and kitten"),
-        ("Hund", "", {}, None),
-    ],
-)  # fmt: skip
+REPLACED = [
+    ("Der Hund bellt.", "The dog barks.", {("Hund", "dog"): 0.9}, "The hound barks."),
+    ("Hund!", "Dog!", {("Hund", "Dog"): 0.9, ("Hund", "!"): 0.9}, "Hound!"),
+    # the article has a link, but far less weight
+    ("Der Hund", "the dog", {("Hund", "dog"): 0.9, ("Hund", "the"): 0.5}, "the hound"),
+    ("Das Rotes Kreuz hilft", "The ruddy crux helps",
+     {("Rotes", "ruddy"): 0.8, ("Kreuz", "crux"): 0.9, ("hilft", "helps"): 0.9}, "The Red Cross helps"),
+    ("Hund", "dogs", {("Hund", "dogs"): 0.3}, "hound"),
+    ("Hund", "perhaps", {("Hund", "perhaps"): 0.2}, None),  # no link
+    ("Hund und Katze", "kitten", {("Hund", "kitten"): 0.9}, None),  # what another term has is not replaced
+    ("Hund und Katze", "dog and cat", {("Hund", "dog"): 0.9, ("Katze", "cat"): 0.9}, "hound and kitten"),
+    ("Hund", "", {}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "target", "weights", "expected"), REPLACED)
 def test_aligned_words_are_replaced(
     source: str, target: str, weights: dict[tuple[str, str], float], expected: str | None
 ) -> None:

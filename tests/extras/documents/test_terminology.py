@@ -17,6 +17,9 @@ from tests.workflows.test_translate_options import records, translated
 TEXT = b"ein Hund und eine Katze\n\nzwei drei Hund Hund\ndrei\nHunde\n"
 
 
+DOG = Glossary((Term("Hund", ("dog",)),))
+
+
 def holds(text: str, *terms: Sequence[str]) -> bool:
     return None not in find_variants(text, [Term("x", tuple(variants)) for variants in terms])
 
@@ -52,7 +55,7 @@ def test_terms_go_with_constraints_and_prefixes(folder: Path) -> None:
     assert " three" in f" {found[0]}"
     assert " one" in f" {found[2]}"
     # where no constrained translation is cheap enough, replaced words could remove what is given
-    strict = with_glossary(loaded(folder), Glossary((Term("Hund", ("dog",)),)), max_loss=-100.0)
+    strict = with_glossary(loaded(folder), DOG, max_loss=-100.0)
     sources, given = ["Hund und Katze", "eins Hund"], ["three two", "one"]
     prefixed = strict.translate(sources, prefixes=given)
     constrained = strict.translate(sources, constraints=[[words] for words in given])
@@ -63,8 +66,7 @@ def test_terms_go_with_constraints_and_prefixes(folder: Path) -> None:
 
 
 def test_terms_are_found_in_the_pieces_of_a_line(folder: Path) -> None:
-    terms = Glossary((Term("hund", ("dog",)),))
-    translator = with_glossary(loaded(folder, "search.document=true"), terms)
+    translator = with_glossary(loaded(folder, "search.document=true"), Glossary((Term("hund", ("dog",)),)))
     (found,) = translator.translate(["Der Hund. Die Katze. Hund und hund."])
     assert [source for source, _ in found.parts] == ["Der Hund.", "Die Katze.", "Hund und hund."]
     assert [holds(text, ["dog"], ["dog"]) for _, text in found.parts][2]
@@ -102,10 +104,9 @@ def test_a_translation_that_has_its_terms_is_kept(folder: Path, monkeypatch: pyt
 def test_a_constrained_translation_that_costs_too_much_gives_way(folder: Path) -> None:
     """If no loss is allowed, a term replaces the words aligned with it, and the rest remains."""
     translator = loaded(folder)
-    terms, source = Glossary((Term("Hund", ("dog",)),)), "eins zwei Hund"
+    source = "eins zwei Hund"
     free = translator.translate([source])[0]
-    cheap = with_glossary(translator, terms, max_loss=100.0).translate([source])[0]
-    placed = with_glossary(translator, terms, max_loss=-100.0).translate([source])[0]
+    cheap, placed = (with_glossary(translator, DOG, max_loss=loss).translate([source])[0] for loss in (100.0, -100.0))
     assert holds(cheap.text, ["dog"])
     assert holds(placed.text, ["dog"])
     without = {word for word in placed.text.split() if "dog" not in word}

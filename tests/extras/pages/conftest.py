@@ -1,4 +1,4 @@
-"""The browser of the tests."""
+"""The browser of the tests, and the command line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cli.conftest import run
 from tests.extras.service.browser import Browser, window
 
-__all__ = ["browser", "window"]
+__all__ = ["browser", "run", "window"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
+from tests.extras.service.browser import Browser
 
 
 def aligned(
@@ -21,6 +22,21 @@ def aligned(
     shape = len(targets), len(sources)
     weights_TS = np.zeros(shape) if weights is None else np.asarray(weights, float).reshape(shape)
     return Alignment(sources, targets, links, weights_TS, **keys)
+
+
+def values(browser: Browser, selector: str, expression: str) -> list[Any]:
+    """The values of an expression of JavaScript for each element, ``e``."""
+    elements = "[...document.querySelectorAll(arguments[0])]"
+    found: list[Any] = browser.run(f"return {elements}.map((e) => {expression})", selector)
+    return found
+
+
+def nameless(browser: Browser) -> list[str]:
+    """The elements that are used, or are parts of the page, and have no name."""
+    parts = "button, input, select, [role=group], [role=img], [tabindex], article, nav, section, table"
+    name = "e.ariaLabel || e.labels?.length || e.textContent.trim() || e.getAttribute('aria-labelledby')"
+    found = values(browser, parts, f"[e.outerHTML.slice(0, 80), !!({name})]")
+    return [html for html, is_named in found if not is_named]
 
 
 class Page(HTMLParser):

@@ -6,52 +6,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command
+
+PAIRS = "-s s -t t"
+LEXICON = "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"
+SAME = "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
 
 
-@pytest.fixture
-def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """Runs `nmt align` in ``tmp_path``, where ``s`` and ``t`` are files of pairs."""
+FAULTS = [
+    (f"{PAIRS} --min-count 2", LEXICON),
+    (f"{PAIRS} --suspects x --lowercase", LEXICON),
+    (f"{PAIRS} --terms x --examples 2", "--examples says what is in a lexicon; give --lexicon as well"),
+    (f"{PAIRS} --min-score 2", "--min-score says which pairs are suspicious; give --suspects as well"),
+    (f"{PAIRS} --suspects x --min-score nan", "--min-score nan: give a finite number"),
+    ("-s s --suspects x", "--suspects looks for mistranslations in given pairs; give --target as well"),
+    (f"{PAIRS} --suspects x --lexicon ./x", SAME),
+    (f"{PAIRS} --lexicon x --output x", SAME),
+    (f"{PAIRS} --lexicon s", "--lexicon s: is an input file of this command; write to another file"),
+    (f"{PAIRS} --suspects t", "--suspects t: is an input file of this command; write to another file"),
+    (f"{PAIRS} --lexicon .", "--lexicon .: is not a regular file; give the name of a file to write"),
+    (f"{PAIRS} --suspects no/x", "--suspects no/x: cannot be written: No such file or directory"),
+    (f"{PAIRS} --compare --lexicon x", "--compare prints a report on all methods, between words; leave out --lexicon"),
+    (f"{PAIRS} --suspects x --base 1",
+     "--base and --level are of links, which only reports do not show; add --output or --format"),
+    (f"{PAIRS} --format html -o x --level subword",
+     "--level subword: --format html shows words; leave it out, or use --format png"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAULTS)
+def test_options_that_make_no_sense_together(
+    arguments: str, message: str, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("s").write_text("Hund\n")
     Path("t").write_text("dog\n")
-    return in_process(capsys, "align")
-
-
-GIVEN = ["-s", "s", "-t", "t"]
-OF_A_LEXICON = "--min-count and --lowercase say what is in a lexicon or glossary; give --lexicon or --terms as well"
-SAME_FILE = "--output, --lexicon, --terms and --suspects: two of them are the same file; give each its own"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([*GIVEN, "--min-count", "2"], OF_A_LEXICON),
-        ([*GIVEN, "--suspects", "x", "--lowercase"], OF_A_LEXICON),
-        ([*GIVEN, "--terms", "x", "--examples", "2"], "--examples says what is in a lexicon; give --lexicon as well"),
-        ([*GIVEN, "--min-score", "2"], "--min-score says which pairs are suspicious; give --suspects as well"),
-        ([*GIVEN, "--suspects", "x", "--min-score", "nan"], "--min-score nan: give a finite number"),
-        (
-            ["-s", "s", "--suspects", "x"],
-            "--suspects looks for mistranslations in given pairs; give --target as well",
-        ),
-        ([*GIVEN, "--suspects", "x", "--lexicon", "./x"], SAME_FILE),
-        ([*GIVEN, "--lexicon", "x", "--output", "x"], SAME_FILE),
-        ([*GIVEN, "--lexicon", "s"], "--lexicon s: is an input file of this command; write to another file"),
-        ([*GIVEN, "--suspects", "t"], "--suspects t: is an input file of this command; write to another file"),
-        ([*GIVEN, "--lexicon", "."], "--lexicon .: is not a regular file; give the name of a file to write"),
-        ([*GIVEN, "--suspects", "no/x"], "--suspects no/x: cannot be written: No such file or directory"),
-        (
-            [*GIVEN, "--compare", "--lexicon", "x"],
-            "--compare prints a report on all methods, between words; leave out --lexicon",
-        ),
-    ],
-    ids=[
-        "min-count", "lowercase", "examples", "min-score", "nan", "target", "same", "output", "source", "target-file",
-        "folder", "no-folder", "compare",
-    ],
-)  # fmt: skip
-def test_options_that_make_no_sense_together(trained: Path, align: Command, arguments: list[str], message: str) -> None:
-    code, stdout, stderr = align(trained / "run", *arguments)
-    assert (code, stdout, stderr.splitlines()[-1]) == (2, "", f"error: {message}")
+    assert run("align", trained / "run", *arguments.split()).error == message
     assert sorted(path.name for path in Path().iterdir()) == ["s", "t"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from nmt.core.errors import InputError
 from nmt.extras.pages.states.trace import CELL, HIDDEN, Trace, _steps, chosen_layer, components
 from scripts.make_golden_run import copy
 from tests.models.variants import TRANSFORMER, WIRINGS, make, tree
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command
 
 SOURCE, TARGET = torch.tensor([[4, 5, 1, 4, 3]]), torch.tensor([[5, 1, 4, 3]])
 
@@ -25,26 +25,23 @@ def plain(kind: str, rnn: Any, x_TE: Tensor) -> dict[str, Tensor]:
     W, U, b, c = (each.detach().double() for each in rnn.parameters())
     D = U.shape[1]
     h, memory = torch.zeros(D, dtype=torch.float64), torch.zeros(D, dtype=torch.float64)
-    found: dict[str, list[Tensor]] = {}
+    found = []
     for x in x_TE.double():
         wx, uh = W @ x + b, U @ h + c
-        part = {
-            gate: slice(place * D, (place + 1) * D) for place, gate in enumerate("rzn" if kind == "gru" else "ifgo")
-        }
+        gates = [1 / (1 + torch.exp(-gate)) for gate in (wx + uh).split(D)]
         if kind == "elman":
             now = {HIDDEN: torch.tanh(wx + uh)}
         elif kind == "gru":
-            r, z = (1 / (1 + torch.exp(-(wx[part[gate]] + uh[part[gate]]))) for gate in "rz")
-            n = torch.tanh(wx[part["n"]] + r * uh[part["n"]])
+            r, z, _ = gates
+            n = torch.tanh(wx[2 * D :] + r * uh[2 * D :])
             now = {"reset gate r": r, "update gate z": z, HIDDEN: (1 - z) * n + z * h}
         else:
-            i, f, o = (1 / (1 + torch.exp(-(wx[part[gate]] + uh[part[gate]]))) for gate in "ifo")
-            memory = f * memory + i * torch.tanh(wx[part["g"]] + uh[part["g"]])
+            i, f, _, o = gates
+            memory = f * memory + i * torch.tanh((wx + uh)[2 * D : 3 * D])
             now = {"input gate i": i, "forget gate f": f, "output gate o": o, CELL: memory, HIDDEN: o * memory.tanh()}
         h = now[HIDDEN]
-        for name, value in now.items():
-            found.setdefault(name, []).append(value)
-    return {name: torch.stack(values) for name, values in found.items()}
+        found.append(now)
+    return {name: torch.stack([now[name] for now in found]) for name in found[0]}
 
 
 @pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
@@ -120,12 +117,12 @@ def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
 
 
 @pytest.fixture
-def states(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def states(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt states` in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s").write_text("Hund und Katze.\n<b>zwei Hund</b>\n日本 $x_1$\n")
     (tmp_path / "t").write_text("dog and cat.\n<b>two dog</b>\nx\n")
-    return in_process(capsys, "states")
+    return partial(run, "states")
 
 
 def test_pictures_by_the_command(trained: Path, states: Command, tmp_path: Path) -> None:
@@ -145,16 +142,13 @@ def test_pictures_by_the_command(trained: Path, states: Command, tmp_path: Path)
     assert (page.count("<svg"), page.count("<h2>"), page.count("<b>")) == (4, 4, 0)
     assert "% of the variance" in page
     for arguments, message in (
-        ((*run, "-o", "x.pdf"), "--output x.pdf: name a file that ends in .svg, .png or .html"),
-        ((*run, "-o", "x.svg", "--line", "4"), "s: has no line 4"),
-        ((*run, "-o", "no/x.svg"), "--output no/x.svg: cannot be written: No such file or directory"),
-        (
-            (*run, "-o", "x.svg", "--side", "decoder"),
-            "--side decoder: its states follow given translations; give --target as well",
-        ),
-        ((trained / "run", "-o", "x.svg"), "--source and --output: give both, the sentences and the picture"),
+        ("-s s -o x.pdf", "--output x.pdf: name a file that ends in .svg, .png or .html"),
+        ("-s s -o x.svg --line 4", "s: has no line 4"),
+        ("-s s -o no/x.svg", "--output no/x.svg: cannot be written: No such file or directory"),
+        ("-s s -o x.svg --side decoder", "--side decoder: its states follow given translations; give --target as well"),
+        ("-o x.svg", "--source and --output: give both, the sentences and the picture"),
     ):
-        assert states(*arguments).error == message
+        assert states(trained / "run", *arguments.split()).error == message
 
 
 def test_a_transformer_has_curves_and_no_gates(states: Command, tmp_path: Path) -> None:
@@ -162,7 +156,5 @@ def test_a_transformer_has_curves_and_no_gates(states: Command, tmp_path: Path) 
     run = ("golden/run", "-s", "s", "-t", "t")
     for side in ("encoder", "decoder"):
         assert states(*run, "--side", side, "--curves", "-o", f"{side}.svg").code == 0
-        assert states(*run, "--side", side, "-o", "x.svg").error.endswith(
-            f"its {side} is a Transformer, which has no gates; add --curves"
-        )
-    shutil.rmtree(tmp_path / "golden")
+        no_gates = f"its {side} is a Transformer, which has no gates; add --curves"
+        assert states(*run, "--side", side, "-o", "x.svg").error.endswith(no_gates)

@@ -82,16 +82,11 @@ def test_after_an_error_nothing_has_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text("before")
 
-    def interrupted() -> None:
-        with open_page(path, Header(["x"])) as write:
-            for _ in range(300):
-                write([aligned("a", "b")])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(KeyboardInterrupt), open_page(path, Header(["x"])) as write:  # noqa: PT012
+        for _ in range(300):
+            write([aligned("a", "b")])
+        raise KeyboardInterrupt
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == {path: "before"}
 
 
 def test_memory_does_not_grow_with_the_pairs(tmp_path: Path) -> None:
@@ -116,11 +111,8 @@ def test_faults(tmp_path: Path) -> None:
         open_page(tmp_path, Header(["x"])).__enter__()
     one, other = aligned("a", "b"), aligned("a", "c")
     subword = aligned("a", "b", level="subword", source_tokens=("a",), target_tokens=("b",))
+    messages = {"1 alignments for 2 views": [one], "same sentence pair": [one, other], "between words": [subword] * 2}
     with open_page(tmp_path / "a.html", Header(["x", "y"])) as write:
-        for pair, message in (
-            ([one], "1 alignments for 2 views"),
-            ([one, other], "not of the same sentence pair"),
-            ([subword, subword], "between words"),
-        ):
+        for message, pair in messages.items():
             with pytest.raises(ValueError, match=message):
                 write(pair)

@@ -13,7 +13,7 @@ from nmt.alignment.error_rate import Gold, score, score_pair
 from nmt.alignment.formats import Alignment
 from nmt.extras.pages.viewer import open_page
 from nmt.workflows.align import Header
-from tests.extras.pages.samples import aligned
+from tests.extras.pages.samples import aligned, nameless, values
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import DOWN, ENTER, ESCAPE, HOME, LEFT, RIGHT, TAB, Browser
 
@@ -48,16 +48,13 @@ def show(browser: Browser, folder: Path, shown: list[list[Alignment]], gold: Seq
 
 def choose(browser: Browser, id_: str, value: object) -> None:
     """Sets a control as a person would."""
-    browser.run(
-        "const [id, value] = arguments; const control = document.getElementById(id); control.value = value;"
-        "for (const kind of ['input', 'change']) control.dispatchEvent(new Event(kind))",
-        id_,
-        value,
-    )
+    values(browser, f"#{id_}", f"e.value = {value!r}")
+    for kind in ("input", "change"):
+        values(browser, f"#{id_}", f"e.dispatchEvent(new Event('{kind}'))")
 
 
 def layout(browser: Browser, name: str) -> None:
-    browser.run("document.querySelector(`[name=layout][value=${arguments[0]}]`).click()", name)
+    values(browser, f"[name=layout][value={name}]", "e.click()")
 
 
 def word(pair: int, side: int, place: int) -> str:
@@ -66,22 +63,10 @@ def word(pair: int, side: int, place: int) -> str:
 
 def lit(browser: Browser, pair: int, side: int) -> list[float | None]:
     """Returns the weights by which the words of a side are highlighted."""
-    script = """
-    const article = document.querySelectorAll(".pair")[arguments[0] - 1];
-    const words = [...article.querySelectorAll(`.word[data-side="${arguments[1]}"]`)];
-    return words.sort((one, other) => one.dataset.place - other.dataset.place)
-      .map((each) => each.style.getPropertyValue("--weight") || null)
-      .map((each) => each && Number(each));
-    """
-    found: list[float | None] = browser.run(script, pair, side)
-    return found
+    words = f".pair:nth-of-type({pair}) .word[data-side='{side}']"
+    found = values(browser, words, "[Number(e.dataset.place), e.style.getPropertyValue('--weight')]")
+    return [float(weight) if weight else None for _, weight in sorted(found)]
 
-
-DRAWN = """
-const article = document.querySelectorAll(".pair")[arguments[0] - 1];
-return [...article.querySelectorAll(".links .tie")].map((each) => [Number(each.dataset.cell), each.classList[1]])
-  .sort(([one], [other]) => one - other);
-"""
 
 STATUS = "return document.getElementById('status').textContent"
 
@@ -92,7 +77,8 @@ def numbers(browser: Browser) -> list[int]:
 
 def drawn(browser: Browser, pair: int, sources: int) -> dict[tuple[int, int], str]:
     """The links of a pair, each with what it is."""
-    return {(cell % sources, cell // sources): kind for cell, kind in browser.run(DRAWN, pair)}
+    ties = values(browser, f".pair:nth-of-type({pair}) .links .tie", "[Number(e.dataset.cell), e.classList[1]]")
+    return {(cell % sources, cell // sources): kind for cell, kind in ties}
 
 
 def enough(alignment: Alignment, least: float) -> set[tuple[int, int]]:
@@ -104,9 +90,14 @@ def rounded(weights: np.ndarray) -> list[float]:
     return [round(each, 3) for each in weights.tolist()]
 
 
-def test_words_light_up_where_they_look_and_stay_text(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> list[list[Alignment]]:
+    """The pairs, on a page."""
+    show(browser, tmp_path, made := pairs())
+    return made
+
+
+def test_words_light_up_where_they_look_and_stay_text(browser: Browser, shown: list[list[Alignment]]) -> None:
     weights_TS = shown[0][0].weights_TS
     assert browser.texts(".pair:nth-of-type(1) .word") == [*SOURCES[0].split(), *TARGETS[0].split()]
     assert browser.run("return document.title") == "<b>de</b> – word alignments"
@@ -116,18 +107,15 @@ def test_words_light_up_where_they_look_and_stay_text(browser: Browser, tmp_path
         browser.point(word(1, side, index))
         assert lit(browser, 1, 1 - side) == rounded(weights)
         assert lit(browser, 1, side) == [None] * 4
-    place = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
-    top = browser.run(place, word(1, 0, 2))
+    top = values(browser, word(1, 0, 2), "e.getBoundingClientRect().top")
     best = int(weights_TS[:, 2].argmax())
-    assert browser.texts(".told")[0].startswith(
-        f"</script>: {TARGETS[0].split()[best]} {round(100 * weights_TS[best, 2])} %"
-    )
+    told = f"</script>: {TARGETS[0].split()[best]} {round(100 * weights_TS[best, 2])} %"
+    assert browser.texts(".told")[0].startswith(told)
     browser.point("h1")
     assert lit(browser, 1, 0) + lit(browser, 1, 1) == [None] * 8
-    assert browser.run(place, word(1, 0, 2)) == top  # no word moves away from the pointer
+    assert values(browser, word(1, 0, 2), "e.getBoundingClientRect().top") == top  # no word moves away from the pointer
 
-    directions = "return [...document.querySelectorAll('.words')].map((each) => getComputedStyle(each).direction)"
-    assert browser.run(directions)[2:4] == ["rtl", "ltr"]
+    assert values(browser, ".words", "getComputedStyle(e).direction")[2:4] == ["rtl", "ltr"]
 
 
 def test_a_click_keeps_a_word_also_in_other_views_and_layouts(browser: Browser, tmp_path: Path) -> None:
@@ -142,57 +130,46 @@ def test_a_click_keeps_a_word_also_in_other_views_and_layouts(browser: Browser, 
     for name in ("columns", "matrix"):
         layout(browser, name)
         assert lit(browser, 1, 0) == rounded(shown[0][1].weights_TS[2])
-    assert browser.run("return document.querySelector('[aria-pressed=true]').textContent") == "&amp;"
+    assert browser.texts("[aria-pressed=true]") == ["&amp;"]
     browser.click(word(1, 1, 2))
     browser.point("h1")
     assert lit(browser, 1, 0) == [None] * 4
 
 
-def test_the_slider_draws_the_own_links_and_then_those_of_enough_weight(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+def test_the_slider_draws_the_own_links_and_then_those_of_enough_weight(
+    browser: Browser, shown: list[list[Alignment]]
+) -> None:
     for number, (each,) in enumerate(shown, 1):
         assert drawn(browser, number, len(each.source_words)) == dict.fromkeys(each.links, "link")
-    assert browser.run("return document.getElementById('least').textContent") == "the alignment's own"
+    assert browser.texts("#least") == ["the alignment's own"]
     for least in (1, 50, 93, 100):
         choose(browser, "threshold", least)
         for number, (each,) in enumerate(shown, 1):
             assert set(drawn(browser, number, len(each.source_words))) == enough(each, least / 100)
-        told = browser.run("return document.getElementById('threshold').getAttribute('aria-valuetext')")
-        assert told == f"weight at least {least} %"
+        assert values(browser, "#threshold", "e.ariaValueText") == [f"weight at least {least} %"]
     choose(browser, "threshold", 0)
     assert set(drawn(browser, 1, 4)) == set(shown[0][0].links)
-    ends = browser.run(
-        """
-        const middle = (box) => (box.left + box.right) / 2;
-        const words = [0, 1].map((side) => [...document.querySelectorAll(`.pair:first-child [data-side="${side}"]`)]);
-        const frame = document.querySelector(".links").getBoundingClientRect();
-        return [...document.querySelectorAll(".pair:first-child .tie")].map((tie) => {
-          const [from, to] = [tie.getPointAtLength(0), tie.getPointAtLength(tie.getTotalLength())];
-          const [source, target] = [tie.dataset.cell % 4, Math.floor(tie.dataset.cell / 4)];
-          return [from.x + frame.left - middle(words[0][source].getBoundingClientRect()),
-            to.x + frame.left - middle(words[1][target].getBoundingClientRect())];
-        });
-        """
-    )
-    assert ends
-    assert np.abs(ends).max() < 1
+    box = "[e.getBoundingClientRect().left, e.getBoundingClientRect().right]"
+    middles = [np.mean(values(browser, f".pair:first-child [data-side='{side}']", box), axis=1) for side in (0, 1)]
+    left = values(browser, ".links", box)[0][0]
+    ends = "[e.getPointAtLength(0).x, e.getPointAtLength(e.getTotalLength()).x]"
+    ties = values(browser, ".pair:first-child .tie", f"[Number(e.dataset.cell), {ends}]")
+    assert ties
+    for cell, places in ties:
+        words = [middles[0][cell % 4], middles[1][cell // 4]]
+        assert np.abs(np.add(left, places) - words).max() < 1
 
 
-def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
+def test_the_matrix_has_a_row_for_each_target_word(browser: Browser, shown: list[list[Alignment]]) -> None:
     layout(browser, "matrix")
-    rows = browser.run(
-        "return [...document.querySelector('.pair:nth-of-type(4) tbody').rows].map((row) => [...row.cells].map("
-        "(cell) => [cell.textContent, cell.className, Number(cell.style.getPropertyValue('--weight'))]))"
-    )
+    cells = "[...e.cells].map((cell) => [cell.textContent, cell.className, cell.style.getPropertyValue('--weight')])"
+    rows = values(browser, ".pair:nth-of-type(4) tbody tr", cells)
     (each,) = shown[3]
     assert [row[0][0] for row in rows] == TARGETS[3].split()
     for target, row in enumerate(rows):
         for source, (text, kind, weight) in enumerate(row[1:]):
             exact = each.weights_TS[target, source]
-            assert (float(text or 0), weight) == (pytest.approx(100 * exact, abs=0.51), round(exact, 3))
+            assert (float(text or 0), float(weight)) == (pytest.approx(100 * exact, abs=0.51), round(exact, 3))
             assert kind == ("link" if (source, target) in each.links else "")
     browser.point(word(4, 0, 1))
     assert lit(browser, 4, 1) == rounded(each.weights_TS[:, 1])
@@ -206,10 +183,8 @@ def test_signed_weights_are_told_and_coloured_by_their_sign(browser: Browser, tm
     assert lit(browser, 1, 1) == rounded(np.abs(weights[:, 1]) / 0.031)
     assert "100 % is 0.0310" in browser.texts(".pair header")[0]
     layout(browser, "matrix")
-    cells = browser.run(
-        "return [...document.querySelectorAll('tbody td')].map((cell) => [cell.textContent, "
-        "getComputedStyle(cell).backgroundColor.match(/[\\d.]+/g).map(Number)])"
-    )
+    colour = "getComputedStyle(e).backgroundColor.match(/[\\d.]+/g).map(Number)"
+    cells = values(browser, "tbody td", f"[e.textContent, {colour}]")
     assert [text for text, _ in cells] == ["100", "-50", "", "-100", "1", "39"]
     (_, blue), (_, pale), _, (_, red), *_ = cells
     assert blue[2] > 2 * blue[0]
@@ -234,15 +209,13 @@ def test_gold_tells_right_wrong_and_missed_links_apart(browser: Browser, tmp_pat
             expected[link] = "sure" if link in links.sure else "possible" if link in links.possible else "wrong"
         assert drawn(browser, number, len(each.source_words)) == expected
         rates.append(score_pair(each.links, links).aer)
-    assert [each.rpartition(" ")[2] for each in browser.texts(".pair header span")] == [
-        f"{100 * rate:.1f}" for rate in rates
-    ]
+    told = [each.rpartition(" ")[2] for each in browser.texts(".pair header span")]
+    assert told == [f"{100 * rate:.1f}" for rate in rates]
     total = score([each.links for (each,) in shown], gold)
     assert browser.run(STATUS) == f"13 pairs, AER {100 * total.aer:.1f}"
     names = ["right, sure", "right, possible", "wrong", "missed", "possible, not linked"]
     assert browser.texts("#legend span") == names
-    marks = "return [...new Set([...document.querySelectorAll('.mark')].map((each) => each.getAttribute('d')))].length"
-    assert browser.run(marks) == 4  # a shape for each, not a colour alone
+    assert len(set(values(browser, ".mark", "e.getAttribute('d')"))) == 4  # a shape for each, not a colour alone
 
     for order, sign in (("worst", -1), ("best", 1)):
         choose(browser, "order", order)
@@ -275,14 +248,7 @@ def test_filter_pages_and_order(browser: Browser, tmp_path: Path) -> None:
     assert numbers(browser)[:3] == [1, 4, 2]
 
 
-def test_it_works_without_a_mouse(browser: Browser, tmp_path: Path) -> None:
-    shown = pairs()
-    show(browser, tmp_path, shown)
-
-    def press(*keys: str) -> None:
-        for key in keys:
-            browser.press(key)
-
+def test_it_works_without_a_mouse(browser: Browser, shown: list[list[Alignment]]) -> None:
     focused = "return [document.activeElement.dataset.side, document.activeElement.textContent]"
     browser.run("document.querySelectorAll('.pager input')[0].focus()")
     for _ in range(5):
@@ -290,26 +256,23 @@ def test_it_works_without_a_mouse(browser: Browser, tmp_path: Path) -> None:
         if browser.run("return document.activeElement.classList.contains('word')"):
             break
     assert browser.run(focused) == ["0", "ein"]
-    press(RIGHT, RIGHT)
+    browser.press(RIGHT)
+    browser.press(RIGHT)
     assert browser.run(focused) == ["0", "</script>"]
     assert lit(browser, 1, 1) == rounded(shown[0][0].weights_TS[:, 2])
-    press(DOWN)
+    browser.press(DOWN)
     best = int(shown[0][0].weights_TS[:, 2].argmax())
     assert browser.run(focused) == ["1", TARGETS[0].split()[best]]
-    press(HOME, ENTER, RIGHT)
+    for key in (HOME, ENTER, RIGHT):
+        browser.press(key)
     assert lit(browser, 1, 0) == rounded(shown[0][0].weights_TS[0])  # kept
-    press(ESCAPE)
+    browser.press(ESCAPE)
     assert lit(browser, 1, 0) == rounded(shown[0][0].weights_TS[1])
-    press(TAB)  # one stop for each sentence
+    browser.press(TAB)  # one stop for each sentence
     assert browser.run(focused) == ["0", "הכלב"]
-    press(LEFT)  # which is on, from right to left
+    browser.press(LEFT)  # which is on, from right to left
     assert browser.run(focused) == ["0", "ישן"]
-    names = browser.run(
-        "return [...document.querySelectorAll('button, input, select, [role=group], article, nav, table')]"
-        ".filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim()))"
-        ".map((each) => each.outerHTML)"
-    )
-    assert names == []
+    assert nameless(browser) == []
 
 
 def test_long_sentences_and_narrow_windows(browser: Browser, tmp_path: Path) -> None:
@@ -321,11 +284,10 @@ def test_long_sentences_and_narrow_windows(browser: Browser, tmp_path: Path) -> 
             layout(browser, name)
             assert browser.run("return document.documentElement.scrollWidth") <= width
         layout(browser, "lines")
-        rows = browser.run("return [...document.querySelectorAll('.words')].map((each) => each.className)")
+        rows = values(browser, ".words", "e.className")
         assert len(rows) > 4
         assert rows == ["words source", "words target"] * (len(rows) // 2)  # by turns
-        order = "return [...document.querySelectorAll('.source .word')].map((each) => Number(each.dataset.place))"
-        assert browser.run(order) == list(range(71))
+        assert values(browser, ".source .word", "Number(e.dataset.place)") == list(range(71))
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

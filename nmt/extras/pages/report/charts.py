@@ -144,8 +144,7 @@ def look_charts(runs: Sequence[Run]) -> list[Chart]:
     """Draws histograms of the entropy of attention and of its coverage."""
     entropy, coverage = [], []
     for place, run in enumerate(runs):
-        if run.translated is not None and run.translated.looks is not None:
-            looks = run.translated.looks
+        if run.translated is not None and (looks := run.translated.looks) is not None:
             entropy.append(ChartLine(place, "entropy", *_histogram(looks.entropies)))
             coverage.append(ChartLine(place, "coverage", *_histogram(looks.coverages)))
     if not entropy:

@@ -16,7 +16,7 @@ from nmt.extras.pages.report.attention import LITTLE, MUCH
 from nmt.extras.pages.report.charts import Chart, length_charts, look_charts, snapshot_charts, training_charts
 from nmt.extras.pages.report.differences import marked
 from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus
-from nmt.extras.pages.viewer import PageRecord, meta_block, page_file, pairs_block, quantized, record, script_json
+from nmt.extras.pages.viewer import PageRecord, data_block, page_file, quantized, record
 from nmt.extras.pages.viewer import page as frame
 
 
@@ -45,7 +45,7 @@ def page(runs: Sequence[Run]) -> str:
         body += f'<section id="{id_}" aria-labelledby="{id_}-heading"><h2 id="{id_}-heading">{heading}</h2>\n'
         body += f"{inner}</section>\n"
     samples = _samples(runs)
-    programs = ["common.js", *(["viewer.js"] if samples else []), "report.js"]
+    programs = ["common.js", *["viewer.js"] * bool(samples), "report.js"]
     missing = "Translations and the values of charts"
     begin, end = frame(title=f"{title} – nmt report", body=f"{body}</main>", missing=missing, programs=programs)
     return f"{begin}{_data(runs, samples) if samples else ''}{end}"
@@ -89,15 +89,17 @@ def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
         rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
     explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
     meta = {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
-    return meta_block(meta) + pairs_block([_pair(runs, place, sample) for place, sample in samples])
+    return data_block('id="meta"', meta) + data_block(
+        'class="pairs"', [_pair(runs, place, sample) for place, sample in samples]
+    )
 
 
 def _summary(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
         return "".join(f"<span>{_colour(place)}{escape(run.name)}</span>" for place, run in enumerate(runs))
-    units = {"parameters": " parameters", "updates": " updates"}
-    facts = {name: fact + units.get(name, "") for name, fact in runs[0].facts.items() if name != "corpus"}
-    return "".join(f"<span>{escape(fact)}</span>" for fact in facts.values())
+    counts = ("parameters", "updates")
+    facts = [f"{fact} {name}" if name in counts else fact for name, fact in runs[0].facts.items() if name != "corpus"]
+    return "".join(f"<span>{escape(fact)}</span>" for fact in facts)
 
 
 def _notes(runs: Sequence[Run]) -> str:
@@ -177,8 +179,7 @@ def _chart(runs: Sequence[Run], chart: Chart) -> str:
     label = f"{chart.title}, chart: {chart.y_label or 'value'} over {chart.x_label}. Arrow keys read its values."
     svg = inline_svg(figure, chart.key)
     plot = f'<div class="plot" tabindex="0" role="img" aria-label="{escape(label)}">{svg}</div>'
-    trace = {**chart_points(figure, chart), "names": [run.name for run in runs]}
-    data = f'<script type="application/json" class="trace">{script_json(trace)}</script>'
+    data = data_block('class="trace"', {**chart_points(figure, chart), "names": [run.name for run in runs]})
     return _figure(f'{plot}<p class="readout" role="status" hidden></p>', chart.title, _key(runs, chart) + data)
 
 
@@ -278,14 +279,9 @@ def _translations(runs: Sequence[Run]) -> str:
         return ""
     translated = [run.translated for run in runs if run.translated is not None]
     count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
-    attention, gradient = "the attention", "how steeply a word's score changes with the source (by gradients)"
-    attending = {each.looks is not None for each in translated}
-    names = {
-        (True,): attention,
-        (False,): gradient,
-        (False, True): f"{attention}, or of a model without any {gradient}",
-    }
-    matrix = names[tuple(sorted(attending))]
+    gradient = "how steeply a word's score changes with the source (by gradients)"
+    attending = {"the attention" if each.looks is not None else gradient for each in translated}
+    matrix = ", or of a model without any ".join(sorted(attending, reverse=True))  # the attention first
     return (
         f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
         f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
@@ -332,9 +328,7 @@ def _by_length(runs: Sequence[Run]) -> str:
 
 def _attention(runs: Sequence[Run]) -> str:
     charts = _grid(runs, look_charts(runs))
-    if not charts:
-        return ""
-    return charts + (
+    return charts and charts + (
         '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
         "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
         f"below {LITTLE:g} it counts as left out, above {MUCH:g} as attended to twice.</p>\n"
@@ -363,10 +357,9 @@ def _slider(place: int, name: str, snapshots: Snapshots) -> str:
         [pair[0].source_tokens, pair[0].target_tokens, [quantized(each.weights_TS) for each in pair]]
         for pair in snapshots.pairs
     ]
-    tree = {"updates": snapshots.updates, "pairs": pairs}
+    data = data_block('class="matrices"', {"updates": snapshots.updates, "pairs": pairs})
     heading = f"<h3>{escape(name)}</h3>" if name else ""
     return (
         f'<div class="forming card">{heading}<label for="{id_}">Validation at <output for="{id_}"></output></label>'
-        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">'
-        f'<script type="application/json" class="matrices">{script_json(tree)}</script></div>\n'
+        f'<input id="{id_}" type="range" min="0" max="{last}" value="{last}" autocomplete="off">{data}</div>\n'
     )

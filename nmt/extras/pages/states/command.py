@@ -30,6 +30,7 @@ _PAGE = """<!doctype html>
 <h1>{title}</h1>
 """
 
+_CURVES = "Draw sentences as curves through the principal components of their states."
 _file = partial(typer.Option, metavar="FILE", show_default=False)
 _number = partial(typer.Option, metavar="N", min=1)
 
@@ -47,10 +48,7 @@ def states(
     direction: Annotated[
         Literal["forward", "backward"], typer.Option(help="Direction of a bidirectional encoder.")
     ] = "forward",
-    curves: Annotated[
-        bool,
-        typer.Option("--curves", help="Draw sentences as curves through the principal components of their states."),
-    ] = False,
+    curves: Annotated[bool, typer.Option("--curves", help=_CURVES)] = False,
     line: Annotated[int | None, _number(help="Draw this line. Default: the first, or first ten.")] = None,
     units: Annotated[int, _number(help="Number of units to draw: those that vary most.")] = 24,
     to: To = None,
@@ -89,12 +87,8 @@ def states(
     trained = load_trained(model, changes, device="cpu", precision="float32")
     if chosen_layer(trained.model, side, layer, direction) is None and not curves:
         raise InputError(f"{trained.checkpoint}: its {side} is a Transformer, which has no gates; add --curves")
-    found = {
-        f"{number}: {pair[side == 'decoder']}": trace(
-            trained, *pair, side=side, layer=layer, direction=direction, line=number
-        )
-        for number, pair in numbered
-    }
+    traced = partial(trace, trained, side=side, layer=layer, direction=direction)
+    found = {f"{number}: {pair[side == 'decoder']}": traced(*pair, line=number) for number, pair in numbered}
     title = f"States of {trained.checkpoint}: {side}, {f'layer {layer}' if layer else 'top layer'}, {direction}"
     _write_pictures(found, output, curves=curves, units=units, title=title)
     log.info(f"states: {output}")

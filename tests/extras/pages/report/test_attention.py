@@ -17,12 +17,9 @@ def test_entropy_and_coverage_are_those_of_plain_loops() -> None:
         weights_TS = draw.random(shape) * (draw.random(shape) > 0.4)
         weights_TS[:, 0] += 0.01
         matrices.append(weights_TS / weights_TS.sum(axis=1, keepdims=True))
-    entropies, coverages = [], []
-    for matrix in matrices:
-        for row in matrix.tolist():
-            entropies += [-sum(w * math.log(w) / math.log(2) for w in row if w > 0)]
-        for source in range(matrix.shape[1] - 1):  # the last is end-of-sentence
-            coverages += [sum(row[source] for row in matrix.tolist())]
+    entropies = [-sum(w * math.log(w, 2) for w in row if w > 0) for matrix in matrices for row in matrix.tolist()]
+    # the last column is end-of-sentence
+    coverages = [sum(column) for matrix in matrices for column in list(zip(*matrix.tolist(), strict=True))[:-1]]
     found = looks(matrices)
     assert found.entropies.tolist() == pytest.approx(entropies)
     assert found.coverages.tolist() == pytest.approx(coverages)

@@ -8,19 +8,18 @@ from hypothesis import strategies as st
 
 from nmt.extras.pages.report.differences import marked
 
+MARKED = [
+    ("the dog sleeps", "the cat sleeps", ("the ", "dog", " sleeps")),
+    ("the dog sleeps", "the dog sleeps", ("the dog sleeps",)),
+    ("the dog", "", ("", "the dog")),
+    ("", "the dog", ("",)),
+    ("a b c d", "b d", ("", "a", " b ", "c", " d")),
+    ("a b", "a b c", ("a b",)),
+    ("x a", "a y", ("", "x", " a")),
+]
 
-@pytest.mark.parametrize(
-    ("text", "other", "expected"),
-    [
-        ("the dog sleeps", "the cat sleeps", ("the ", "dog", " sleeps")),
-        ("the dog sleeps", "the dog sleeps", ("the dog sleeps",)),
-        ("the dog", "", ("", "the dog")),
-        ("", "the dog", ("",)),
-        ("a b c d", "b d", ("", "a", " b ", "c", " d")),
-        ("a b", "a b c", ("a b",)),
-        ("x a", "a y", ("", "x", " a")),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "other", "expected"), MARKED)
 def test_what_the_other_has_not_is_marked(text: str, other: str, expected: tuple[str, ...]) -> None:
     assert marked(text, other) == expected
 

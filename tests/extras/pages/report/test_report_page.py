@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_rgb
 
 from nmt.extras.pages.report.record import Run
 from nmt.extras.pages.report.writer import page
 from tests.extras.pages.report.records import NASTY, run
+from tests.extras.pages.samples import nameless, values
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import END, ESCAPE, HOME, LEFT, RIGHT, Browser
 
+WEIGHT = "Number(e.style.getPropertyValue('--weight'))"
 TOLD = "return document.querySelector('.readout:not([hidden])')?.textContent ?? null"
 
 
@@ -29,7 +32,7 @@ def test_a_chart_reads_out_its_values(browser: Browser, tmp_path: Path) -> None:
     one, two = run("one"), run(NASTY, seed=1)
     show(browser, tmp_path, one, two)
     assert "2 runs: one, <script>" in browser.run("return document.title")
-    assert browser.run("return document.querySelectorAll('main script:not([type])').length") == 0
+    assert browser.texts("main script:not([type])") == []
     browser.point(".plot")  # the middle of the first chart, the loss
     told = browser.run(TOLD)
     update = int(re.match(r"update (\d+)", told)[1])  # type: ignore[index]
@@ -45,10 +48,9 @@ def test_a_chart_reads_out_its_values(browser: Browser, tmp_path: Path) -> None:
         told = browser.run(TOLD)
         assert told.startswith(f"update {expected}one, training: {9 / expected:.4g}"), told
     assert "one, validation: 1" in told
-    hair, dots = "return document.querySelectorAll('.hair').length", "return document.querySelectorAll('.dot').length"
-    assert (browser.run(hair), browser.run(dots)) == (1, 4)
+    assert [len(browser.texts(mark)) for mark in (".hair", ".dot")] == [1, 4]
     browser.press(ESCAPE)
-    assert (browser.run(TOLD), browser.run(hair)) == (None, 0)
+    assert (browser.run(TOLD), browser.texts(".hair")) == (None, [])
 
 
 def test_translations_have_attention_that_follows_the_mouse(browser: Browser, tmp_path: Path) -> None:
@@ -63,11 +65,8 @@ def test_translations_have_attention_that_follows_the_mouse(browser: Browser, tm
     assert lines == [" ".join(text.split()) for text in (sample.reference, sample.translation)]
     target = len(sample.alignment.target_words) - 1
     browser.point(f"{pair} .word[data-side='1'][data-place='{target}']")
-    weights = browser.run(
-        "return [...document.querySelectorAll(arguments[0])].map((e) => Number(e.style.getPropertyValue('--weight')))",
-        f"{pair} .word[data-side='0']",
-    )
-    assert weights == [round(each, 3) for each in sample.alignment.weights_TS[target].tolist()]
+    weights = [round(each, 3) for each in sample.alignment.weights_TS[target].tolist()]
+    assert values(browser, f"{pair} .word[data-side='0']", WEIGHT) == weights
     assert len(browser.texts(f"{pair} td.link")) == 1
 
 
@@ -75,63 +74,37 @@ def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path:
     shown = run("one").snapshots
     assert shown is not None
     show(browser, tmp_path, run("one"))
-    cells = (
-        "return [...document.querySelectorAll('.forming .matrix')].map((each) => "
-        "[...each.querySelectorAll('tbody td')].map((cell) => Number(cell.style.getPropertyValue('--weight'))))"
-    )
-    assert browser.texts(".forming .matrix:nth-of-type(1) .word") == [
-        *shown.pairs[0][0].source_tokens,
-        *shown.pairs[0][0].target_tokens,
-    ]
+    first = shown.pairs[0][0]
+    assert browser.texts(".forming .matrix:nth-of-type(1) .word") == [*first.source_tokens, *first.target_tokens]
     browser.run("document.querySelector('.forming input').focus()")
     for key, place in ((None, 2), (LEFT, 1), (HOME, 0), (LEFT, 0), (END, 2)):
         if key is not None:
             browser.press(key)
         expected = [[round(each, 3) for each in pair[place].weights_TS.ravel().tolist()] for pair in shown.pairs]
-        assert browser.run(cells) == expected
-        told = "return [document.querySelector('.forming output').textContent, document.activeElement.ariaValueText]"
-        assert browser.run(told) == [f"update {shown.updates[place]}"] * 2
-
-
-SIZES = """
-const page = document.documentElement;
-const far = [...document.querySelectorAll("main *")].filter((each) => !each.closest(".table, .matrix, svg"))
-  .filter((each) => each.getBoundingClientRect().right > innerWidth + 1);
-return [page.scrollWidth - page.clientWidth, far.map((each) => each.outerHTML.slice(0, 80))];
-"""
+        cells = f"[...e.querySelectorAll('tbody td')].map((e) => {WEIGHT})"
+        assert values(browser, ".forming .matrix", cells) == expected
+        told = [*browser.texts(".forming output"), browser.run("return document.activeElement.ariaValueText")]
+        assert told == [f"update {shown.updates[place]}"] * 2
 
 
 @pytest.mark.parametrize("width", [360, 1400])
 def test_nothing_scrolls_sideways(browser: Browser, tmp_path: Path, width: int) -> None:
     show(browser, tmp_path, run("one"), run("a-very-long-name-of-a-run-" * 4, seed=1), width=width)
-    assert browser.run(SIZES) == [0, []]
+    assert values(browser, "html", "e.scrollWidth - e.clientWidth") == [0]
+    far = "!e.closest('.table, .matrix, svg') && e.getBoundingClientRect().right > innerWidth + 1"
+    assert [html for html, is_far in values(browser, "main *", f"[e.outerHTML.slice(0, 80), {far}]") if is_far] == []
 
 
-CONTRAST = """
-const luminance = (colour) => {
-  const canvas = document.createElement("canvas").getContext("2d");
-  canvas.fillStyle = colour;
-  canvas.fillRect(0, 0, 1, 1);
-  const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3)
-    .map((each) => each / 255).map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-};
-const ratio = (one, other) => {
-  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-  return (high + 0.05) / (low + 0.05);
-};
-const style = getComputedStyle(document.documentElement);
-const value = (name) => style.getPropertyValue(name).trim();
-const found = {};
-for (let place = 0; place < 10; place += 1) found[`run${place}`] = ratio(value(`--run${place}`), value("--card"));
-for (const name of ["ink", "faint", "link"]) {
-  found[name] = Math.min(ratio(value(`--${name}`), value("--card")), ratio(value(`--${name}`), value("--paper")));
-}
-found.bar = ratio(value("--ink"), value("--bar"));
-const text = document.querySelector(".plot text");
-found.ticks = ratio(getComputedStyle(text).fill, value("--card"));
-return found;
-"""
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG 2, of a colour as CSS has it."""
+    parts = [int(each) / 255 for each in re.findall(r"\d+", colour)] if "(" in colour else to_rgb(colour)
+    linear = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(*colours: str) -> float:
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1000, False), (1000, True), (360, False)])
@@ -139,21 +112,23 @@ def test_text_and_lines_stand_out_and_axe_finds_no_fault(
     browser: Browser, tmp_path: Path, width: int, dark: bool
 ) -> None:
     show(browser, tmp_path, run("one"), run("two", seed=1), width=width, dark=dark)
-    for name, ratio in browser.run(CONTRAST).items():
-        assert ratio >= (3 if name.startswith("run") else 4.5), (name, ratio)
+    runs = [f"run{place}" for place in range(10)]
+    names = [*runs, "ink", "faint", "link", "bar", "card", "paper"]
+    (found,) = values(browser, "html", f"{names}.map((name) => getComputedStyle(e).getPropertyValue(`--${{name}}`))")
+    colours = dict(zip(names, found, strict=True))
+    colours["ticks"], *_ = values(browser, ".plot text", "getComputedStyle(e).fill")
+    pairs = [("bar", "ink"), ("ticks", "card"), *product(("ink", "faint", "link"), ("card", "paper"))]
+    for name, ground in [*pairs, *product(runs, ["card"])]:
+        assert contrast(colours[name], colours[ground]) >= (3 if name in runs else 4.5), (name, ground)
     assert faults(browser) == []
 
 
 def test_everything_that_is_used_has_a_name(browser: Browser, tmp_path: Path) -> None:
     show(browser, tmp_path, run("one"), run("two", seed=1))
-    nameless = browser.run(
-        "return [...document.querySelectorAll('button, input, select, [role=group], [role=img], [tabindex], article, "
-        "nav, section, table')].filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim() || "
-        "each.getAttribute('aria-labelledby'))).map((each) => each.outerHTML.slice(0, 80))"
-    )
-    assert nameless == []
-    links = "return [...document.querySelectorAll('.contents a')].every((each) => document.querySelector(each.hash))"
-    assert browser.run(links)
-    levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].map((each) => Number(each.tagName[1]))")
+    assert nameless(browser) == []
+    links = values(browser, ".contents a", "document.querySelector(e.hash) !== null")
+    assert links
+    assert all(links)
+    levels = values(browser, "h1, h2, h3", "Number(e.tagName[1])")
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from nmt.evaluation.bootstrap import compare, sentence_counts
+from nmt.extras.pages.report import writer
 from nmt.extras.pages.report.record import Run
 from nmt.extras.pages.report.writer import page
 from tests.extras.pages.report.records import NASTY, bare, run
 from tests.extras.pages.samples import Page
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the pictures, which take most of the time."""
+    for name in ("draw_chart", "draw_model", "draw_by_length"):
+        monkeypatch.setattr(writer, name, Mock())
+    monkeypatch.setattr(writer, "inline_svg", Mock(return_value=""))
+    monkeypatch.setattr(writer, "chart_points", Mock(return_value={}))
 
 
 def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
@@ -26,15 +37,15 @@ def test_nothing_that_a_run_says_is_taken_for_the_page() -> None:
     assert len(read.data("trace")) == 12
 
 
-@pytest.mark.parametrize(
-    ("runs", "there", "missing"),
-    [
-        ([bare("x")], ["training", "model", "figures"], ["corpus", "translations", "by-length", "attention"]),
-        ([run("x"), bare("y")], ["corpus", "translations", "by-length", "attention"], []),
-        ([replace(run("x"), metrics=({"kind": "train", "update": 1},))], ["figures", "model"], ["training"]),
-    ],
-    ids=["bare", "mixed", "no curve"],
-)
+SECTIONS = [
+    ([bare("x")], ["training", "model", "figures"], ["corpus", "translations", "by-length", "attention"]),
+    ([run("x"), bare("y")], ["corpus", "translations", "by-length", "attention"], []),
+    ([replace(run("x"), metrics=({"kind": "train", "update": 1},))], ["figures", "model"], ["training"]),
+]
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(("runs", "there", "missing"), SECTIONS, ids=["bare", "mixed", "no curve"])
 def test_what_there_is_nothing_of_has_no_section(runs: list[Run], there: list[str], missing: list[str]) -> None:
     read = Page(page(runs))
     assert set(there) <= set(read.ids)
@@ -43,6 +54,7 @@ def test_what_there_is_nothing_of_has_no_section(runs: list[Run], there: list[st
     assert ("there is no corpus" in read.text) == any(each.notes for each in runs)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_matrix_is_called_what_it_is() -> None:
     attends = run("one")
     assert attends.translated is not None
@@ -55,6 +67,7 @@ def test_the_matrix_is_called_what_it_is() -> None:
     assert found == [[True, False, False], [False, True, False], [False, False, True]]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
     references = ["a b c d e f", "g h i j k l", "m n o p q r"] * 8
     worse = [line.replace("c", "x").replace("j", "y") for line in references]
@@ -63,10 +76,11 @@ def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
     assert two.translated is not None
     two = replace(two, translated=replace(two.translated, against_first=comparison))
     text = Page(page([one, two])).text
-    assert f"−{100 - comparison.score_b:.1f} (−" in text
+    assert f"−{100 - comparison.score_b:.1f} (−{comparison.high:.1f} to −{comparison.low:.1f}), p" in text
     assert f"p = {comparison.p_value:.3f}: significant" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
     one, two = run("one"), run("two", seed=1)
     assert one.origin is not None
