@@ -46,6 +46,12 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
 
 
+def write_pairs(sources: Iterable[str], targets: Iterable[str]) -> None:
+    """Writes the files of pairs ``s`` and ``t`` of the current folder."""
+    write_lines("s", sources)
+    write_lines("t", targets)
+
+
 def write_corpus(folder: Path, *, train: int = 60) -> None:
     pairs = sentences(train + 20, seed=1)
     for name, part in (("train", pairs[:train]), ("valid", pairs[train : train + 10]), ("test", pairs[train + 10 :])):
@@ -226,6 +232,17 @@ def records(folder: Path, *arguments: str, text: bytes = TEXT) -> list[dict[str,
 
 def refused(folder: Path, *arguments: str, text: bytes = TEXT) -> str:
     return call(folder, "translate", "run", *arguments, stdin=text)._replace(stdout="").error
+
+
+def without_torch(*commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs commands, one after the other, in another process that has no PyTorch."""
+    script = "import sys; sys.modules['torch'] = None\nfrom nmt.cli import app\n"
+    for command in commands:
+        script += f"try:\n    app.main({command.split()})\nexcept SystemExit as exit:\n    assert not exit.code\n"
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def error(done: subprocess.CompletedProcess[bytes]) -> str:

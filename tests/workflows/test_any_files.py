@@ -1,6 +1,7 @@
 """Whatever bytes a file holds, and however it ends: ``translate`` gives a line for each of its lines; of two files
 ``align`` and ``score`` give a line for each pair, with links inside the sentences, ``evaluate`` scores them, and
-``prepare`` takes or drops each pair; or they are refused in one line, where a few lines of Python find a reason."""
+``prepare`` takes or drops each pair; or they are refused in one line, where a few lines of Python find a reason. All
+that are not refused are also aligned together, in every format."""
 
 from __future__ import annotations
 
@@ -20,16 +21,24 @@ from nmt.data.store import Store
 from nmt.data.words import text_words
 from nmt.translator import find_run
 from nmt.translator.translator import Translator
-from tests.fuzz.readers import make_run
-from tests.workflows.runs import Command, in_process
+from tests.fuzz.readers import SENTENCES, make_run
+from tests.workflows.runs import Command, in_process, write_lines
 from tests.workflows.test_any_bytes import Backwards
-from tests.workflows.test_any_pairs import INVALID, PIECES
+
+PIECES = [
+    b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1b[31m", b"\xe2\x80\xa8", b"\xc2\x85", b"\xef\xbb\xbf",
+    b"\xe2\x96\x81", b"Hund", b"Katze und ", b"eins. ", b"<b>", b"</b>", b"&amp;", b"{n}", b"%s", b"http://a.b/c?d ",
+    b"12,5", b"?! ", b"x" * 300, b"Hund " * 30, b"0-0", b"\xe2\x81\x87",
+    *(each.encode() for each in ("é", "e\u0301", "字", "漢字かな", "\u202e\u200b", "\u200b", "👩\u200d🚒", "ﬀ½")),
+    *(each.encode() for each in ("\u3000", "\ufffd")),
+]  # fmt: skip
+INVALID = [b"\xff", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80"]
 
 FILES = 40
 """Pairs of files in a quick run."""
 
 TOGETHER = 250
-"""Pairs of files that ``prepare`` is given at once."""
+"""Pairs of files that ``prepare`` is given, and that are aligned, at once."""
 
 REFUSED = 10
 """One pair of refused files in so many is refused by ``prepare`` too, which takes longer."""
@@ -73,6 +82,16 @@ def pairs_of(source: bytes, target: bytes) -> list[tuple[str, str]]:
     return list(zip(sources, targets, strict=True))
 
 
+def check_links(written: str, pairs: Sequence[tuple[str, str]], *, text: bool) -> None:
+    """Checks that there are as many lines as pairs, and no link outside of its pair."""
+    lines = written.split("\n")
+    assert lines.pop() == ""
+    for line, (source, target) in zip(lines, pairs, strict=True):
+        sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
+        for link in line.split():
+            assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("any") / "run"
@@ -112,6 +131,7 @@ class Files:
         self._score(files, pairs)
         self._evaluate(files, pairs)
         if len(self._taken) >= TOGETHER:
+            self.align_together()
             self.prepare()
         if pairs:
             return
@@ -135,12 +155,7 @@ class Files:
             return
         done = self._command(*asked)
         assert done.code == 0
-        lines = done.stdout.split("\n")
-        assert lines.pop() == ""
-        for line, (source, target) in zip(lines, pairs, strict=True):
-            sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
-            for link in line.split():
-                assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+        check_links(done.stdout, pairs, text=text)
 
     def _score(self, files: Sequence[Path], pairs: Sequence[tuple[str, str]]) -> None:
         asked = ("score", self._run, "-s", files[0], "-t", files[1], *COMPUTING)
@@ -167,20 +182,41 @@ class Files:
         assert line.startswith("error: ")
         assert any(str(path) in line for path in files)
 
-    def _config(self, corpora: Sequence[Sequence[Path]]) -> Path:
+    def _config(self, corpora: Sequence[Sequence[Path]], subwords: dict[str, object] | None = None) -> Path:
         train = [{"source": str(source), "target": str(target)} for source, target, *_ in corpora]
         path = self._folder / "config.yaml"
         tree = {
             "run": str(self._folder / "prepared"),
-            "data": {"train": train, "subwords": {"model": str(self._run)}},
+            "data": {"train": train, "subwords": subwords or {"model": str(self._run)}},
             "training": {"stopping": {"updates": 1}},
         }
         path.write_text(json.dumps(tree), encoding="utf-8")
         return path
 
-    def prepare(self) -> None:
-        """All that were not refused since it was last asked."""
-        assert self._command("prepare", self._config(self._taken), "--quiet").code == 0
+    def align_together(self) -> None:
+        """Aligns all that were not refused since it was last asked: in every way that has a line for each pair."""
+        pairs = [
+            pair for source, target, _ in self._taken for pair in pairs_of(*map(Path.read_bytes, (source, target)))
+        ]
+        paths = [self._folder / name for name in ("source", "target", "out", "again", "table", "jsonl", "npz", "html")]
+        source, target, out, again, *others = paths
+        for path, texts in zip(paths, zip(*pairs, strict=True), strict=False):
+            write_lines(path, texts)
+        given = ("--source", source, "--target", target, "--quiet")
+        for options in (("align", self._run, *COMPUTING[:-1]), ("align", "--learn")):
+            assert self._command(*options, *given, "--output", out).code == 0
+            check_links(out.read_text(), pairs, text=False)
+        for path, kind in zip(others, ("tsv", "jsonl", "npz", "html"), strict=True):
+            options = ("links", out) if kind == "tsv" else ("align", self._run, *COMPUTING[:-1])
+            assert self._command(*options, *given, "--format", kind, "--output", path).code == 0
+            if kind != "html":
+                assert self._command("links", path, *given, "--output", again).code == 0
+                check_links(again.read_text(), pairs, text=False)
+            assert kind != "tsv" or again.read_bytes() == out.read_bytes()
+
+    def prepare(self, subwords: dict[str, object] | None = None) -> None:
+        """Prepares all that were not refused since it was last asked."""
+        assert self._command("prepare", self._config(self._taken, subwords), "--quiet").code == 0
         prepared = self._folder / "prepared" / "prepared"
         corpora = json.loads((prepared / "report.json").read_text(encoding="utf-8"))["corpora"]
         for corpus, (*_, lines) in zip(corpora, self._taken, strict=True):
@@ -200,12 +236,33 @@ def try_files(files: Files, count: int, seed: int) -> None:
         lines = draw.randrange(1, 5)
         others = lines if draw.random() < 0.9 else draw.randrange(5)
         files.try_pair(number, some_file(draw, lines), some_file(draw, others))
-    files.prepare()
+    files.align_together()
+    # something to learn subwords from
+    files.try_pair(
+        count, *("".join(f"{line}\n" for line in side * 5).encode() for side in zip(*SENTENCES, strict=True))
+    )
+    files.prepare({"kind": "char", "size": 1000, "byte_fallback": True})
 
 
 @pytest.mark.usefixtures("loaded")
 def test_no_line_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try_files(Files(tmp_path, run, in_process(capsys)), FILES, seed=1)
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("seed", range(6))
+def test_bytes_that_are_no_text_are_refused_with_their_line(
+    seed: int, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(seed)
+    sides = {name: [b"".join(draw.choices(PIECES, k=draw.randrange(6))) for _ in range(9)] for name in "st"}
+    number, side = draw.randrange(9), draw.choice("st")
+    sides[side][number] += draw.choice(INVALID)
+    for name, lines in sides.items():
+        (tmp_path / name).write_bytes(b"".join(line.replace(b"\n", b" ") + b"\n" for line in lines))
+    for command in ("align", "score"):
+        error = in_process(capsys, command)(run, "-s", tmp_path / "s", "-t", tmp_path / "t", "--quiet").error
+        assert f"{tmp_path / side}:{number + 1}: not UTF-8" in error
 
 
 @pytest.mark.usefixtures("loaded")
