@@ -184,9 +184,8 @@ def _vocabulary(experiment: Experiment, shapes: dict[str, tuple[int, ...]], path
         source, target = shapes["encoder.embedding.table.weight"][0], shapes["output.bias_V"][0]
     except (KeyError, IndexError):
         raise InputError(f"{path}: holds no embedding or no output layer of ours: it is of another program") from None
-    if subwords.model is not None:
-        return Vocabulary(None, str(subwords.model), subwords.joint, source, target)
-    return Vocabulary(subwords.kind, None, subwords.joint, source, target)
+    kind, given = (subwords.kind, None) if subwords.model is None else (None, str(subwords.model))
+    return Vocabulary(kind, given, subwords.joint, source, target)
 
 
 def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
@@ -255,15 +254,11 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
     for folder in run_directory.average_paths(run):
         measured = run_directory.read_state(folder).get("measured")
         figures[folder] = _figures(measured) if isinstance(measured, dict) else {}
-    return tuple(
-        Checkpoint(
-            folder.name,
-            _update(folder),
-            tuple(name for name, place in leading.items() if place == folder.resolve()),
-            shown,
-        )
-        for folder, shown in figures.items()
-    )
+    checkpoints = []
+    for folder, shown in figures.items():
+        links = tuple(name for name, place in leading.items() if place == folder.resolve())
+        checkpoints.append(Checkpoint(folder.name, _update(folder), links, shown))
+    return tuple(checkpoints)
 
 
 def _update(folder: Path) -> int:
@@ -297,30 +292,19 @@ def text(info: Info) -> str:
     languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
     named = info.checkpoint.rpartition("/")[2]
     own = "" if named == info.name else f" ({named})"
-    sections = [
-        [f"{info.run}{languages}: checkpoint {info.name}{own}"],
-        _model_lines(info),
-        _fact_lines(info),
-        _checkpoint_lines(info),
-        _file_lines(info),
-        _command_lines(info),
-    ]
+    parts = (_model_lines, _fact_lines, _checkpoint_lines, _file_lines, _command_lines)
+    sections = [[f"{info.run}{languages}: checkpoint {info.name}{own}"], *(lines(info) for lines in parts)]
     return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
 
 
 def _model_lines(info: Info) -> list[str]:
     """Lists the parts in the order in which a sentence goes through them, each with its share of the parameters."""
     names = ["source", *(part.name for part in info.parts), "target"]
-    rows = [
-        (
-            part.name,
-            part.what,
-            f"{part.parameters:,}",
-            f"{part.parameters / info.parameters:.0%}",
-            "█" * max(1, round(BAR * part.parameters / info.parameters)),
-        )
-        for part in info.parts
-    ]
+    rows = []
+    for part in info.parts:
+        bar = "█" * max(1, round(BAR * part.parameters / info.parameters))
+        share = f"{part.parameters / info.parameters:.0%}"
+        rows.append((part.name, part.what, f"{part.parameters:,}", share, bar))
     rows.append(("together", f"{info.format}, {info.bytes / 2**20:.1f} MiB", f"{info.parameters:,}", "", ""))
     return [f"model  {' → '.join(names)}", *_table(rows, right=(2, 3))]
 
@@ -396,11 +380,9 @@ def _command_lines(info: Info) -> list[str]:
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
     """Aligns rows in columns; the columns ``right`` are right-aligned, for numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        indent
-        + "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        columns = enumerate(zip(row, widths, strict=True))
+        cells = (cell.rjust(width) if column in right else cell.ljust(width) for column, (cell, width) in columns)
+        lines.append(indent + "  ".join(cells).rstrip())
+    return lines

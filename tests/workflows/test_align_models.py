@@ -4,6 +4,8 @@ comparison of methods, on tiny runs. The command line runs in this process."""
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -419,3 +421,60 @@ def test_own_translations_and_gold_links_count_these_words(trained: Path, align:
     words = sum(len(text_words(target)) for source, target in zip(sources, targets, strict=True) if source.strip())
     correlations = out.partition("rank correlation")[2].partition("\n\n")[0]
     assert int(correlations.splitlines()[-1].split()[-1]) <= words
+
+
+# ------------------------------------------------------------------------------------------------ the choice of heads
+
+PATTERNS = ("*", "layer1.*", "layer2.*", "layer1.head1", "layer1.head2", "layer2.head1", "layer2.head2")
+
+
+@pytest.fixture
+def choose(trained: Path, reverse: Path, align: Command) -> Command:
+    """Aligns the valid corpus by the Transformer; its word by word translations are the file ``gold``."""
+    sources = lines_of(trained / "valid.en")
+    write_pairs(sources, lines_of(trained / "valid.de"))
+    write_lines("gold", (" ".join(f"{place}-{place}" for place in range(len(line.split()))) for line in sources))
+    return lambda *options: align(reverse, *GIVEN, *options)
+
+
+def test_heads_of_the_least_error_rate_are_chosen(choose: Command) -> None:
+    links, said = choose("--choose-heads", "gold", "--gold", "gold")[1:]
+    (chosen,) = re.findall(r"heads: (\S+) of", said)
+    rates = {}
+    for pattern in PATTERNS:
+        by_pattern, score = choose("--heads", pattern, "--gold", "gold")[1:]
+        rates[pattern] = float(score.split("AER ")[1].split()[0])
+        if pattern == chosen:
+            assert by_pattern == links
+    assert rates[chosen] == min(rates.values()) < max(rates.values())
+
+
+def test_gold_of_the_first_pairs_chooses_on_these(choose: Command) -> None:
+    write_lines("short", lines_of("gold")[:2])
+    said = choose("--choose-heads", "gold", "--gold", "short").stderr
+    ((rate, pairs),) = re.findall(r"heads: .* AER ([\d.]+) % on (\d+) pairs", said)
+    assert pairs == "2"
+    assert f"AER {rate} " in said.splitlines()[-1], "the rate of the same two pairs"
+
+
+def test_heads_of_the_least_entropy_are_chosen(choose: Command, reverse: Path) -> None:
+    said = choose("--choose-heads", "entropy").stderr
+    model = package.load(reverse, precision="float32")
+    spreads: dict[str, float] = {}
+    for pattern in PATTERNS:
+        total, count = 0.0, 0
+        for alignment in replace(model, heads=pattern).align(lines_of("s"), lines_of("t"), level="subword"):
+            for row in np.asarray(alignment.weights_TS)[:-1]:
+                shared = row[:-1] + row[-1] / (len(row) - 1)
+                total -= sum(weight * np.log(weight) for weight in shared) / np.log(len(shared))
+                count += 1
+        spreads[pattern] = total / count
+    best = min(spreads, key=lambda pattern: spreads[pattern])
+    assert f"heads: {best} of" in said
+    assert f"uncertainty {100 * spreads[best]:.1f} %" in said
+    assert len({round(value, 6) for value in spreads.values()}) == len(PATTERNS)
+
+
+def test_both_models_choose_for_themselves(choose: Command, trained: Path, reverse: Path) -> None:
+    said = choose("--reverse", trained / "run", "--choose-heads", "gold", "--gold", "gold").stderr
+    assert [run for _, run in re.findall(r"heads: (\S+) of (\S+)/best,", said)] == [str(reverse), f"{trained}/run"]

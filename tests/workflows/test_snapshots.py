@@ -98,20 +98,6 @@ def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: 
     assert max(lengths(folder)) <= limit
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
-        (["training.snapshots=2", "data.valid=null"], "valid corpus, and there is no data.valid; leave it out"),
-        (["training.snapshots=2", "model.attention.score=none"], "model.attention.score: none has none; leave it out"),
-    ],
-    ids=["negative", "no valid", "no attention"],
-)
-def test_where_there_is_nothing_to_note(settings: list[str], expected: str, whole: Path) -> None:
-    with pytest.raises(InputError, match=expected):
-        experiments.load(whole / "config.yaml", settings)
-
-
 def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
     run = shutil.copytree(whole / "run", tmp_path / "run", symlinks=True)
     found = snapshots_of(run)
