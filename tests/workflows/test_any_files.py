@@ -5,25 +5,34 @@ that are not refused are also aligned together, in every format."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import random
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import nmt as package
+from nmt.core import log
 from nmt.data.store import Store
 from nmt.data.words import text_words
+from nmt.search.config import SearchConfig
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator import find_run
 from nmt.translator.translator import Translator
+from nmt.translator.windows import OutputFormat
+from nmt.workflows import translate as workflow
 from tests.fuzz.readers import SENTENCES, make_run
 from tests.workflows.runs import Command, in_process, write_lines
-from tests.workflows.test_any_bytes import Backwards
 
 PIECES = [
     b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1b[31m", b"\xe2\x80\xa8", b"\xc2\x85", b"\xef\xbb\xbf",
@@ -33,6 +42,10 @@ PIECES = [
     *(each.encode() for each in ("\u3000", "\ufffd")),
 ]  # fmt: skip
 INVALID = [b"\xff", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80"]
+
+BYTES = [*PIECES, *INVALID, b"\n", b"\x1c", b"\xe2\x80\xa9", b"Z. B. ", b"Hund " * 60]
+TEXTS = st.one_of(st.lists(st.sampled_from(BYTES), max_size=12).map(b"".join), st.binary(max_size=60))
+FORMATS = st.sampled_from(["text", "tsv", "jsonl"])
 
 FILES = 40
 """Pairs of files in a quick run."""
@@ -90,6 +103,22 @@ def check_links(written: str, pairs: Sequence[tuple[str, str]], *, text: bool) -
         sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
         for link in line.split():
             assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+
+
+class Backwards:
+    """An engine that says the source's subwords backwards, at once."""
+
+    def translate_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
+        scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:
+        assert all(sources)
+        return [(Hypothesis(tuple(reversed(source)), -1.0, -1.0),) for source in sources]
 
 
 @pytest.fixture(scope="module")
@@ -277,3 +306,73 @@ def test_two_empty_files_are_refused_by_name(
 @pytest.mark.usefixtures("loaded")
 def test_no_line_of_fifty_thousand_files_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try_files(Files(tmp_path, run, in_process(capsys)), int(os.environ.get("FUZZ_FILES", "50000")), seed=2)
+
+
+# ------------------------------------------------------------------------------------- translations of any bytes
+
+
+def written(translator: Translator, text: bytes, format: OutputFormat, patch: pytest.MonkeyPatch) -> bytes:
+    sink = io.BytesIO()
+    patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
+    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink, isatty=lambda: False))
+    workflow.translate(
+        None,
+        lambda **_: translator,
+        input=None,
+        output=None,
+        prefix=None,
+        constraints=None,
+        format=format,
+        alignment=False,
+        engine="nmt",
+        workers=1,
+    )
+    return sink.getvalue()
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Path) -> Iterator[Translator]:
+    log.set_verbosity(log.Verbosity.QUIET)
+    yield package.load(trained / "run", precision="float32", overrides=["search.beam=1"])
+    log.set_verbosity(log.Verbosity.NORMAL)
+
+
+def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        out = written(translator, text, format, patch)
+    lines = len(lines_of(text))
+    assert len(out.decode().splitlines()) == lines  # other programs also end a line at U+2028 and the like
+    if translator.search.document and format == "text":
+        # keeps what the input ends its lines with; U+FEFF at the beginning is text here
+        assert out.count(b"\n") + bool(out and not out.endswith(b"\n")) == lines
+        return
+    assert out.count(b"\n") == lines
+    assert out == b"" or out.endswith(b"\n")
+    rows = out.decode().split("\n")[:-1]
+    if format == "tsv":
+        assert [row.split("\t")[:2] for row in rows] == [[str(number), "1"] for number in range(1, lines + 1)]
+    if format == "jsonl":
+        assert [json.loads(row)["line"] for row in rows] == list(range(1, lines + 1))
+
+
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=TEXTS,
+    format=st.sampled_from(["text", "tsv", "jsonl"]),
+    document=st.booleans(),
+    limit=st.sampled_from([3, 1000]),
+)
+def test_as_many_lines_go_out(
+    translator: Translator, text: bytes, format: OutputFormat, document: bool, limit: int
+) -> None:
+    search = translator.search.model_copy(update={"document": document, "max_source_tokens": limit})
+    check(replace(translator, search=search, engine=Backwards()), text, format)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(text=TEXTS, format=FORMATS, document=st.booleans())
+def test_as_many_lines_go_out_with_markup(
+    translator: Translator, text: bytes, format: OutputFormat, document: bool
+) -> None:
+    search = translator.search.model_copy(update={"markup": True, "document": document, "max_length_ratio": 0.1})
+    check(replace(translator, search=search), text, format)

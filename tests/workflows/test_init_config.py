@@ -23,6 +23,7 @@ from nmt.cli.app import main
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
 from nmt.extras.aligner import align
+from nmt.extras.corpus import example
 from nmt.workflows import init_config as sizes
 from nmt.workflows import training_time
 from nmt.workflows.init_config import Size, Speed, size_for, target_tokens, updates_for, updates_in
@@ -200,6 +201,7 @@ def test_killed_before_each_step_it_can_be_given_again(
 ) -> None:
     """But for the steps after the configuration is written, which nobody needs to give again."""
     monkeypatch.setattr(align, "write_links", lambda _, links: links.write_text("0-0\n"))
+    monkeypatch.setattr(example, "PAIRS", {"train": 40, "valid": 10, "test": 10})
     arguments = ["init", "a", *corpus.split(), *CPU, "--no-time", "--quiet"]
     for fuse in itertools.count():
         shutil.rmtree("data", ignore_errors=True)

@@ -122,21 +122,14 @@ def then_die(owner: object, name: str) -> None:
     setattr(owner, name, lambda *arguments: work(*arguments) and die())
 
 
-def die_between_two_renames() -> None:
-    setattr(atomic_folder, "_exchange", lambda *_: False)  # noqa: B010
-    then_die(Path, "rename")
-
-
 @pytest.mark.parametrize(
     ("arm", "is_complete"),
     [
         (lambda: setattr(build_corpus, "_store_train", die), False),
         (lambda: setattr(atomic_folder, "sync_entry", die), False),
-        (lambda: setattr(atomic_folder, "recover", die), False),
-        (die_between_two_renames, False),
         (lambda: then_die(atomic_folder, "_exchange"), True),
     ],
-    ids=["stored", "synced", "recovered", "renamed", "exchanged"],
+    ids=["stored", "synced", "exchanged"],
 )
 def test_a_killed_prepare_leaves_nothing_that_is_trusted(
     tmp_path: Path, make: Make, arm: Callable[[], None], is_complete: bool

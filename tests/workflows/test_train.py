@@ -36,6 +36,7 @@ from nmt.training.objective import Objective
 from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state, set_link
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
+from tests.workflows.killing import fork
 from tests.workflows.runs import (
     CONFIG,
     Command,
@@ -339,23 +340,7 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path) -> 
 
 def in_fork(work: Callable[[], object]) -> tuple[int, str]:
     """The exit code of a fork of this process, and what it says on stderr."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.dup2(writing, 2)
-        sys.stderr = os.fdopen(2, "w")
-        code = 70
-        try:
-            work()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+    return fork(work, descriptor=2)
 
 
 def command(*settings: str) -> None:
@@ -380,22 +365,6 @@ def test_no_room(owner: object, file: str, room: int, message: str, here: Path) 
     assert (code, said.count("\n")) == (2, 1), said
     assert said.startswith(f"error: run/{message}")
     assert owner is checkpoint or (RUN / file).stat().st_size == size
-    assert names() == ["step-00000002", "step-00000004"]
-    start()
-    same_as_whole()
-
-
-@pytest.mark.parametrize("file", ["model.safetensors", "SHA256SUMS"])
-def test_a_full_disk(file: str, here: Path) -> None:
-    def full(path: Path) -> None:
-        if path.name == file:
-            os.truncate(path, path.stat().st_size // 2)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    start("training.stopping.updates=4")
-    message = r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
-    with before(atomic_folder, "sync_entry", full), pytest.raises(InputError, match=message):
-        start()
     assert names() == ["step-00000002", "step-00000004"]
     start()
     same_as_whole()
