@@ -70,6 +70,7 @@ def test_sections_that_contradict_each_other(config: Path, changes: Sequence[str
         *((change, []) for change in ("run=runs/b", "search.beam=9", "data.workers=2", "training.average=2")),
         (f"{HORIZON}=9", []),
         ("seed=9", ["seed"]),
+        ("training.ema=0.9", ["training.ema"]),
         ("model.decoder.size=24", ["model.decoder.size"]),
     ],
 )

@@ -27,7 +27,6 @@ from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
 from nmt.extras.pages.formats import PictureWriter
 from nmt.extras.pages.viewer import open_page
-from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as align_workflow
 from nmt.workflows import links as links_workflow
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, file, lines, write_alignments
@@ -248,12 +247,6 @@ def test_a_lexicon_of_links_from_files(links: Command, text: bool) -> None:
     assert ("," in {row["source"] for row in rows}) == text
 
 
-def test_pictures_of_links_from_files(links: Command) -> None:
-    assert links(*BOTH, "--format", "svg", "-o", "pictures", "--gold", "gold")[0] == 0
-    assert sorted(each.name for each in Path("pictures").iterdir()) == [f"00000{n}.svg" for n in range(1, 6)]
-    assert ">Katze</text>" in Path("pictures/000003.svg").read_text()
-
-
 def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path, align: Command) -> None:
     given = (trained / "run", *GIVEN)
     reports = ("--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "0")
@@ -339,24 +332,6 @@ def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, r
     assert read("one.html")[0]["views"] == ["attention"]
     assert align(trained / "run", "-s", "s", *EXACT, "--format", "html", "-o", "own.html")[0] == 0  # of its own
     assert read("own.html")[0]["facts"][0] == "s"
-
-
-def test_gold_is_in_the_page_and_judges_each_view(trained: Path, align: Command) -> None:
-    write_pairs(*SIDES)
-    Path("gold").write_text("0-0 1-1 2p2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
-    arguments = (trained / "run", *GIVEN, "--gold", "gold")
-    judged = {}
-    for method in ("attention", "gradient"):
-        alone, page = (
-            align(*arguments, "--method", method, *to).stderr.splitlines()[-1]
-            for to in (("-o", "links"), ("--format", "html", "-o", "a"))
-        )
-        assert page == alone
-        judged[method] = alone
-    views = ("--view", "gradient", "--view", "attention")
-    _, _, err = align(*arguments, "--format", "html", "-o", "b", *views)
-    assert err.splitlines()[-2:] == [f"{method}: {judged[method]}" for method in ("gradient", "attention")]
-    assert "[[0,0,1,1],[2,2]]]," in Path("b").read_text()
 
 
 @pytest.mark.parametrize(
@@ -511,23 +486,6 @@ def test_suspects_have_the_scores_of_the_formula(
     unlikely = [row["line"] for row in table("some") if "unlikely" in row["kinds"]]
     assert unlikely == [str(row["line"]) for row in rows[:4]]
     assert {"2", "7", "8"} <= {row["line"] for row in table("some")}, "what is suspicious otherwise stays"
-
-
-def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: Path, align: Command) -> None:
-    write_pairs(*CORPUS)
-    given = [trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *EXACT, "--symmetrize", "intersection"]
-    assert align(*given, "--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "-1").code == 0
-    both = BothDirections(
-        *(package.load(run, precision="float32") for run in (trained / "run", reverse)), join("intersection")
-    )
-    alignments = both.align(*CORPUS)
-    pairs = [(row["source"], row["target"]) for row in table("lexicon")]
-    assert pairs == [entry[:2] for entry in lexicon_of(alignments)]
-    for row in table("suspects"):
-        alignment = alignments[int(row["line"]) - 1]
-        linked = {source for source, _ in alignment.links}
-        loose = [word for place, word in enumerate(alignment.source_words) if place not in linked]
-        assert row["source_words"].split() == loose + (["17"] if row["line"] == "7" else [])
 
 
 @pytest.mark.parametrize("outputs", ["--format html -o old", "--lexicon old", "--suspects old", "--lexicon new"])

@@ -421,11 +421,6 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
     assert lines("valid")[-1]["loss"] != lines("valid", "raw")[-1]["loss"]
 
 
-def test_a_moving_average_cannot_be_taken_up_without_its_weights(run: Path) -> None:
-    with pytest.raises(InputError, match=r"was made by a configuration with other training.ema; go on with its own"):
-        start("training.stopping.updates=10", "training.ema=0.9", "training.keep=4")
-
-
 # -------------------------------------------------------------------------------------- runs that start from others
 
 

@@ -161,4 +161,4 @@ def test_faults_of_files(run: Command, arguments: str, message: str) -> None:
     for name, text in texts.items():
         Path(name).write_text(text)
     done = run("links", *arguments.split(), *(() if " -s " in arguments else PAIRS))
-    assert done == (2, "", f"error: {message}\n")
+    assert (done.code, done.stderr) == (2, f"error: {message}\n")
