@@ -105,9 +105,8 @@ def _by_name(found: Sequence[Path]) -> list[Path]:
         if not is_checkpoint(path):
             raise InputError(f"{path}: is not a checkpoint folder; name checkpoint folders alone, or one run directory")
     members = [path.resolve() for path in found]
-    for path, member in zip(found, members, strict=True):
-        if members.count(member) > 1:
-            raise InputError(f"{path}: is named twice")
+    if twice := [path for path, member in zip(found, members, strict=True) if members.count(member) > 1]:
+        raise InputError(f"{twice[0]}: is named twice")
     return members
 
 

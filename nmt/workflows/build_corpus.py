@@ -252,8 +252,7 @@ def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
 
 
 def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
-    counts = _count_words(block.sources), _count_words(block.targets)
-    words = None
+    counts, words = (_count_words(block.sources), _count_words(block.targets)), None
     if block.wants_words:
         sources, source_words = _with_words(tokenizers.source, block.sources)
         targets, target_words = _with_words(tokenizers.target, block.targets)

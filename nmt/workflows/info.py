@@ -220,8 +220,7 @@ def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
         pass  # it may have been deleted once the model was trained
     directions = tuple(dict.fromkeys(each.languages for each in corpora if each.languages is not None))
     names = tuple(each.name for each in corpora)
-    if data.imported is not None:
-        names = (f"imported: {data.imported.name}",)
+    names = names if data.imported is None else (f"imported: {data.imported.name}",)
     return CorpusSummary(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
@@ -232,8 +231,7 @@ def _training(folder: Path) -> Training:
         if "position" not in state:
             return Training(int(state.get("update", _update(folder))), None, None, None, None, written)
         place = state["position"]
-        epoch = int(place["epoch"]) + (int(place["batch"]) > 0)
-        spent = float(place["seconds"])
+        epoch, spent = int(place["epoch"]) + (int(place["batch"]) > 0), float(place["seconds"])
         return Training(int(place["update"]), epoch, int(place["tokens"]), spent, str(state["precision"]), written)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise run_directory.Damaged(folder / run_directory.STATE, error) from None
@@ -276,8 +274,7 @@ def _exported(run: Path) -> tuple[Exported, ...]:
     found = []
     for about in sorted((run / EXPORTED).glob("*/nmt.json")):
         try:
-            tree = read_json(about)
-            found.append(Exported(about.parent.name, str(tree["checkpoint"])))
+            found.append(Exported(about.parent.name, str(read_json(about)["checkpoint"])))
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{about}: damaged; delete its folder, and export again with: nmt export {run}") from None
     return tuple(found)
@@ -360,19 +357,18 @@ def _command_lines(info: Info) -> list[str]:
     used = (linked or info.checkpoints[-1:])[:1]  # the checkpoint that is used for the run directory
     model = shlex.quote(info.run if info.name in [each.name for each in used] else info.checkpoint)
     run = shlex.quote(info.run)
-    targets = {target for _, target in info.corpus.directions}
-    to = " --to LANGUAGE" if len(targets) > 1 else ""
-    align = f"nmt align {model}{to} --source FILE --target FILE"
+    to = " --to LANGUAGE" if len({target for _, target in info.corpus.directions}) > 1 else ""
+    align, is_taught = f"nmt align {model}{to} --source FILE --target FILE", {LAYER, ALIGNER} <= {*info.files}
     rows = [
         ("translate", f"nmt translate {model}{to} < FILE"),
         ("measure", f"nmt evaluate {model}{to} --source FILE --reference FILE"),
-        ("align", f"{align} --method trained" if LAYER in info.files and ALIGNER in info.files else align),
+        ("align", f"{align} --method trained" if is_taught else align),
         ("fine-tune", f"nmt init NAME --from {run}")
         if info.is_imported
         else ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
         ("explain", f"nmt config {run} --explain KEY"),
     ]
-    if not (LAYER in info.files and ALIGNER in info.files):
+    if not is_taught:
         rows.insert(3, ("align better", f"nmt aligner {model}"))
     return ["go on with", *_table(rows)]
 

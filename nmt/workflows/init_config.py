@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from textwrap import indent
 from typing import TypeAlias
@@ -206,10 +207,8 @@ def _hold_out(parts: CorpusParts, found: Survey, folder: Path, seed: int) -> tup
             f"{', '.join(f'{count} as {part}' for part, count in counts.items())}, and train on others; ask for "
             "fewer with --valid-pairs and --test-pairs, or give files of their own, --valid-source and so on"
         )
-    hashes, taken = {}, 0
-    for part, count in counts.items():
-        hashes[part] = frozenset(found.candidates[taken : taken + count])
-        taken += count
+    candidates = iter(found.candidates)
+    hashes = {part: frozenset(islice(candidates, count)) for part, count in counts.items()}
     files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
     with new_folder(folder) as unfinished:
         inside = {part: tuple(unfinished / path.name for path in paths) for part, paths in files.items()}
