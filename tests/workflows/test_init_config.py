@@ -57,7 +57,8 @@ def load(name: str = "a") -> Experiment:
     return experiments.load(Path(f"{name}.yaml"))
 
 
-def test_what_it_writes_trains(here: Path, nmt: Command) -> None:
+def test_what_it_writes_trains(here: Path, nmt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_time, "SECONDS", 0.5)
     done = nmt("init", "a.yaml", *TSV)
     said = done.stderr.splitlines()
     assert (done.output, said[-1]) == ("", "next    nmt train a.yaml")
