@@ -223,9 +223,8 @@ def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(
     Path("gold").write_text("5-4 1p1\n\n\n6-5\n1-2\n")
     given = ("-s", "s", "-t", "t", "--text", "--gold", "gold", "--gold-base", "1")
     for command, *by in ((links, "links"), (align, trained / "run", *EXACT)):
-        of_page, alone = (
-            command(*by, *given, "--format", name, "-o", to) for name, to in (("html", "page"), ("jsonl", "alone"))
-        )
+        files = (("html", "page"), ("jsonl", "alone"))
+        of_page, alone = (command(*by, *given, "--format", name, "-o", to) for name, to in files)
         assert (of_page.code, alone.code) == (0, 0), of_page.stderr
         assert alone.stderr.splitlines()[-1] == of_page.stderr.splitlines()[-1]
         assert "[[4,3],[0,0]]" in Path("page").read_text()

@@ -82,9 +82,8 @@ def test_every_format_joins_what_each_model_finds_alone(
             assert set(forward.links) & swapped <= set(each.links) <= set(forward.links) | swapped
     assert any(each.links for each in found)
     translators = (package.load(run, precision="float32") for run in (trained / "run", reverse))
-    for each, expected in zip(
-        found, BothDirections(*translators, join(name)).align(SOURCES, TARGETS, method=method), strict=True
-    ):
+    both_directions = BothDirections(*translators, join(name)).align(SOURCES, TARGETS, method=method)
+    for each, expected in zip(found, both_directions, strict=True):
         assert each.links == expected.links
         np.testing.assert_allclose(each.weights_TS, expected.weights_TS, atol=1e-6)
 
@@ -149,9 +148,8 @@ def test_every_format_holds_every_line(trained: Path, align: Command, method: st
             same(from_npz[place], alignment)
             assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
             assert alignment.links or not (sources[place].strip() and targets[place].strip())
-        assert (
-            (expected[0].source_tokens[-1] == "</s>") == (expected[0].target_tokens[-1] == "</s>") == (level != "word")
-        )
+        ends = {expected[0].source_tokens[-1], expected[0].target_tokens[-1]}
+        assert (ends == {"</s>"}) == (level == "subword")
         by_attention = translator.align(sources, targets, level=level)
         assert (np.abs(expected[0].weights_TS - by_attention[0].weights_TS).max() > 0.01) == (method != "attention")
         np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
@@ -172,9 +170,8 @@ def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
         found[level] = list(read_jsonl(Path("out")))
     assert align(trained / "run", *arguments, "jsonl", "-o", "out").code == 0
     tokenizers = package.load(trained / "run").trained.tokenizers
-    for place, (words, pieces, relative) in enumerate(
-        zip(found["word"], found["subword"], read_jsonl(Path("out")), strict=True)
-    ):
+    found["relative"] = list(read_jsonl(Path("out")))
+    for place, (words, pieces, relative) in enumerate(zip(*found.values(), strict=True)):
         assert words.links == pieces.links == relative.links
         assert words.weights_TS.shape == relative.weights_TS.shape
         if not sources[place]:
@@ -364,10 +361,8 @@ def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, 
     sure = [gold.sure for gold in read_gold(Path("gold"))]
     assert sure == [each.sure for each in found]
     if joined:
-        pairs = [(sources, targets, trained / "run"), (targets, sources, reverse)]
-        forward, backward = (
-            package.load(run, precision="float32").align(one, other, text=True) for one, other, run in pairs
-        )
+        forward = package.load(trained / "run", precision="float32").align(sources, targets, text=True)
+        backward = package.load(reverse, precision="float32").align(targets, sources, text=True)
         for each, one, other in zip(found, forward, backward, strict=True):
             assert each.sure == set(one.links) & {(s, t) for t, s in other.links} & set(each.links)
         assert sure != [set(each.links) for each in found]

@@ -249,9 +249,8 @@ class Files:
         prepared = self._folder / "prepared" / "prepared"
         corpora = json.loads((prepared / "report.json").read_text(encoding="utf-8"))["corpora"]
         for corpus, (*_, lines) in zip(corpora, self._taken, strict=True):
-            assert (
-                corpus["kept"] + sum(each["pairs"] for each in corpus["dropped"].values()) == lines == corpus["pairs"]
-            )
+            dropped = sum(each["pairs"] for each in corpus["dropped"].values())
+            assert corpus["kept"] + dropped == lines == corpus["pairs"]
         assert len(Store.open(prepared / "train")) == sum(corpus["kept"] for corpus in corpora)
         for *files, _ in self._taken:
             for path in files:
@@ -267,9 +266,8 @@ def try_files(files: Files, count: int, seed: int) -> None:
         files.try_pair(number, some_file(draw, lines), some_file(draw, others))
     files.align_together()
     # something to learn subwords from
-    files.try_pair(
-        count, *("".join(f"{line}\n" for line in side * 5).encode() for side in zip(*SENTENCES, strict=True))
-    )
+    sides = ("".join(f"{line}\n" for line in side * 5) for side in zip(*SENTENCES, strict=True))
+    files.try_pair(count, *map(str.encode, sides))
     files.prepare({"kind": "char", "size": 1000, "byte_fallback": True})
 
 

@@ -299,9 +299,8 @@ def test_an_end_that_was_cut_off_is_made_up_for(at_end: Path, lost: str, capfd: 
     before, text = weights(made), (run / "metrics.jsonl").read_text()
     if lost in ("links", "all"):
         (run / "averaged").unlink()
-        run_directory.set_link(
-            run, "best", checkpoint_path(run, 4 if (run / "checkpoints/step-00000004").exists() else 8)
-        )
+        four, eight = at(4, 8)
+        run_directory.set_link(run, "best", four if four.exists() else eight)
     if lost in ("line", "links", "all"):
         (run / "metrics.jsonl").write_text("".join(f"{line}\n" for line in text.splitlines() if "average" not in line))
     if lost in ("folder", "all"):

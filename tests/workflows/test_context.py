@@ -86,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     return folder
@@ -96,11 +96,6 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def translator(folder: Path) -> Translator:
     """Into English."""
     return scaled(library.load(folder / "run", **ENGLISH, device="cpu", overrides=["search.beam=2"]))
-
-
-@pytest.fixture
-def nmt(here: Path, nmt: Command) -> Command:
-    return nmt
 
 
 SENTENCES = [line for line in TEXT if line.strip()]
@@ -168,9 +163,8 @@ def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> N
     ids = read_by_the_model(translator, TEXT)
     references = [tokenizer.encode(target) for target in targets]
     log_probs = token_log_probs(trained.model, ids, references, trained.compute, batch_tokens=1000)
-    assert [each.log_prob for each in translator.score(texts, targets)] == [
-        float(np.sum(each, dtype=np.float64)) for each in log_probs
-    ]
+    sums = [float(np.sum(each, dtype=np.float64)) for each in log_probs]
+    assert [each.log_prob for each in translator.score(texts, targets)] == sums
     with_blanks = translator.predict([*texts, "", " "], [*targets, "", " "])  # which are between documents
     assert with_blanks == translator.predict(texts, targets)
     assert with_blanks.loss * with_blanks.tokens == pytest.approx(-sum(map(np.sum, log_probs)), rel=1e-5)
@@ -282,9 +276,8 @@ def test_sentences_of_a_paragraph_have_those_before_them(nmt: Command, here: Pat
     (here / "paragraphs").write_text("{} {}\n{}  {} {}\r\n".format(*sentences))
     command = ["translate", *TO_ENGLISH, "--context", "--input"]
     lines = nmt(*command, "lines").stdout.splitlines()
-    assert nmt(*command, "paragraphs", "--document").stdout == (
-        f"{lines[0]} {lines[1]}\n{lines[2]}  {lines[3]} {lines[4]}\r\n"
-    )
+    expected = "{} {}\n{}  {} {}\r\n".format(*lines)
+    assert nmt(*command, "paragraphs", "--document").stdout == expected
     tagged = nmt(*command, "lines", "--markup").stdout
     write_lines("lines", (f"<b>{text}</b>" for text in sentences))
     assert nmt(*command, "lines", "--markup").stdout == "".join(f"<b>{line}</b>\n" for line in tagged.splitlines())
@@ -445,7 +438,6 @@ def test_corpora_are_documents_across_windows(
         assert [[each.score] for each in found] == whole
 
 
-@pytest.mark.usefixtures("here")
 def test_a_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     for name, stops in (("whole", [4]), ("resumed", [3, 4])):
         for updates in stops:
@@ -455,7 +447,6 @@ def test_a_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
         train_here(f"run={tmp_path / 'whole'}", "data.context=1")
 
 
-@pytest.mark.usefixtures("here")
 def test_a_single_previous_sentence_is_kept_for_training(tmp_path: Path) -> None:
     data = prepare(experiments.load(Path("config.yaml"), ["data.context=1"]).data, run=tmp_path, seed=1)
     before_break = data.tokenizers.source.control("<break>")

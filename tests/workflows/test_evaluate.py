@@ -197,12 +197,10 @@ def test_scheduled_sampling_reads_gold_or_guess_and_draws_the_same_each_time(
     read = set()
     for source, target in zip(sources, (line.split()[0] for line in targets), strict=True):
         length = len(translator.trained.tokenizers.target.encode(target))
-        losses = {
-            coins: -sum(
-                float(logits_V.log_softmax(-1)[gold]) for gold, logits_V in steps(translator, source, target, coins)
-            )
-            for coins in itertools.product([False, True], repeat=length)
-        }
+        losses = {}
+        for coins in itertools.product([False, True], repeat=length):
+            read_V = steps(translator, source, target, coins)
+            losses[coins] = -sum(float(logits_V.log_softmax(-1)[gold]) for gold, logits_V in read_V)
         found = translator.predict([source], [target], feed)
         best = min(losses, key=lambda coins: abs(losses[coins] - found.loss * found.tokens))
         assert losses[best] == pytest.approx(found.loss * found.tokens, abs=1e-4)

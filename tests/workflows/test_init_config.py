@@ -41,9 +41,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs = sentences(80, seed=2)
     pairs += pairs[:5]
     monkeypatch.chdir(tmp_path)
-    for name, lines in zip(
-        ("pairs.tsv", "x.de", "x.en"), (map("\t".join, pairs), *zip(*pairs, strict=True)), strict=True
-    ):
+    write_lines("pairs.tsv", map("\t".join, pairs))
+    for name, lines in zip(("x.de", "x.en"), zip(*pairs, strict=True), strict=True):
         write_lines(name, lines)
     return tmp_path
 

@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_in(tmp_path_factory.mktemp("languages"), config_text())
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     return folder
@@ -86,11 +86,6 @@ def scaled(translator: Translator) -> Translator:
 def translator(folder: Path) -> Translator:
     """Without a language."""
     return scaled(library.load(folder / "run", device="cpu", precision="float32", overrides=["search.beam=2"]))
-
-
-@pytest.fixture
-def nmt(here: Path, nmt: Command) -> Command:
-    return nmt
 
 
 PAIRS = ["--source", "test.de", "--target", "test.en"]
@@ -136,9 +131,8 @@ def test_the_command_line_translates_into_the_language(nmt: Command, here: Path,
     """It may be written as OPUS-MT does."""
     found = {}
     for to in ("de", "en", ">>en<<"):
-        found[to] = nmt(
-            "translate", "run", "--to", to, "--input", "test.de", "--precision", "float32"
-        ).output.splitlines()
+        done = nmt("translate", "run", "--to", to, "--input", "test.de", "--precision", "float32")
+        found[to] = done.output.splitlines()
         loaded = library.load("run", target_language=to, precision="float32")
         assert found[to] == texts(loaded.translate(lines_of("test.de")))
         assert f">>{loaded.search.to}<<" in (to, f">>{to}<<")

@@ -13,6 +13,7 @@ import nmt as package
 from nmt.data.vocabulary import EOS
 from tests.workflows.runs import EXACT, call, records, write_pairs
 
+pytestmark = pytest.mark.usefixtures("copied")
 SOURCES = ["der hund", "", "eine katze und ein hund", "xyz"]
 TARGETS = ["the dog", "a", "a cat and a dog and a cat", ""]
 
@@ -23,7 +24,6 @@ def scored(*arguments: str, sources: list[str] = SOURCES, targets: list[str] = T
 
 
 @torch.no_grad()
-@pytest.mark.usefixtures("copied")
 def test_each_token_is_scored_as_by_itself() -> None:
     objects: list[dict[str, Any]] = list(map(json.loads, scored("--format", "jsonl")))
     assert [each["line"] for each in objects] == [1, 2, 3, 4]
@@ -43,7 +43,6 @@ def test_each_token_is_scored_as_by_itself() -> None:
         assert len(each["tokens"]) == len(expected)
 
 
-@pytest.mark.usefixtures("copied")
 def test_search_says_the_same_of_its_own_translations() -> None:
     tokenizer = package.load("run", precision="float32").trained.tokenizers.target
     compared = 0
@@ -56,7 +55,6 @@ def test_search_says_the_same_of_its_own_translations() -> None:
     assert compared > 0
 
 
-@pytest.mark.usefixtures("copied")
 def test_pairs_that_are_too_long_are_blank_rows() -> None:
     limit = ("--set", "search.max_source_tokens=12")
     sources, targets = [*SOURCES, "hund " * 13, "hund"], [*TARGETS, "dog", "dog"]

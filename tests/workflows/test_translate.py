@@ -21,6 +21,7 @@ from tests.workflows.runs import CONFIG, EXACT, TEXT, Command, json_lines, lines
 from tests.workflows.runs import translated as translated_in
 
 HERE = Path()
+pytestmark = pytest.mark.usefixtures("copied")
 
 
 def translated(*arguments: str, text: bytes = TEXT) -> list[str]:
@@ -31,7 +32,6 @@ def translated(*arguments: str, text: bytes = TEXT) -> list[str]:
 # ------------------------------------------------------------------------------------------------ what comes in and out
 
 
-@pytest.mark.usefixtures("copied")
 def test_one_line_out_for_each_line_in_whatever_comes(nmt: Command) -> None:
     long = b"Hund " * 20_000
     lines = [
@@ -50,7 +50,6 @@ def test_one_line_out_for_each_line_in_whatever_comes(nmt: Command) -> None:
     assert "line 1: its last " in cut.stderr
 
 
-@pytest.mark.usefixtures("copied")
 def test_files_give_what_pipes_give(nmt: Command) -> None:
     source = Path("test.de").read_bytes()
     translate = ("translate", "run", "--beam", "3")
@@ -82,7 +81,6 @@ def test_a_translation_does_not_depend_on_its_company(trained: Path, beam: str, 
     assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=tolerance)
 
 
-@pytest.mark.usefixtures("copied")
 def test_a_line_of_a_huge_file_is_cut_or_refused(nmt: Command) -> None:
     with Path("huge").open("wb") as file:  # a hole, which takes no room on the disk
         file.write(b"eins.\n")
@@ -127,7 +125,6 @@ def test_the_markup_of_a_document_is_not_translated(tmp_path: Path, option: str)
 NOWHERE = "no such run directory, checkpoint or config"
 
 
-@pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -147,7 +144,6 @@ def test_a_model_that_is_none_is_named(arguments: str, message: str, nmt: Comman
     assert nmt("translate", *arguments.split()).error.startswith(message)
 
 
-@pytest.mark.usefixtures("copied")
 def test_a_model_is_found_by_run_checkpoint_or_config_and_else_the_last_one_is_taken(nmt: Command) -> None:
     text = {"stdin": b"eins zwei.\n"}
     expected = nmt("translate", "run", **text).output
@@ -167,7 +163,6 @@ def test_a_model_is_found_by_run_checkpoint_or_config_and_else_the_last_one_is_t
     assert "runs/old" in nmt("translate", **text).stderr
 
 
-@pytest.mark.usefixtures("copied")
 def test_damaged_and_foreign_checkpoints_are_named(nmt: Command) -> None:
     weights = Path("run/best/model.safetensors")
     whole = weights.read_bytes()
@@ -179,7 +174,6 @@ def test_damaged_and_foreign_checkpoints_are_named(nmt: Command) -> None:
     assert "was trained with another vocabulary" in nmt("translate", "run").error
 
 
-@pytest.mark.usefixtures("copied")
 def test_models_translate_together() -> None:
     assert translated("--ensemble", "run") == translated()
     train_here("run=run-2", "seed=7")
@@ -192,7 +186,6 @@ def test_models_translate_together() -> None:
     assert "has another vocabulary than" in refused(HERE, "--ensemble", "run-3")
 
 
-@pytest.mark.usefixtures("copied")
 def test_weights_of_eight_bits(nmt: Command) -> None:
     found = nmt("translate", "run", "--precision", "int8", stdin=TEXT).output.splitlines()
     assert len(found) == len(translated())
@@ -210,7 +203,6 @@ def test_weights_of_eight_bits(nmt: Command) -> None:
 # ---------------------------------------------------------------------------------------------------------- its options
 
 
-@pytest.mark.usefixtures("copied")
 def test_formats_tell_the_same() -> None:
     plain = translated()
     rows = [line.split("\t") for line in translated("--format", "tsv", "--n-best", "3")]
@@ -233,7 +225,6 @@ def test_formats_tell_the_same() -> None:
     assert tokenizer.detokenize([tokenizer._processor.piece_to_id(each) for each in best["tokens"]]) == best["text"]
 
 
-@pytest.mark.usefixtures("copied")
 def test_alignments_come_along(nmt: Command) -> None:
     """What was cut has none, and loses no line."""
     objects = records(HERE, "--n-best", "2", "--alignment")
@@ -248,7 +239,6 @@ def test_alignments_come_along(nmt: Command) -> None:
     assert objects[2]["translations"][0]["alignment"] is None
 
 
-@pytest.mark.usefixtures("copied")
 def test_draws_follow_the_seed_alone() -> None:
     draws = ("--n-best", "4", "--format", "tsv")
     first = translated("--sample", *draws)
@@ -258,7 +248,6 @@ def test_draws_follow_the_seed_alone() -> None:
     assert translated("--top-k", "1") == translated("--beam", "1")
 
 
-@pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
 def test_consensus_is_of_the_draws(utility: Any) -> None:
     chosen = records(HERE, "--consensus", utility, "--samples", "12")
@@ -270,7 +259,6 @@ def test_consensus_is_of_the_draws(utility: Any) -> None:
             assert (best["text"], best["score"]) == (texts[place], pytest.approx(value, abs=1e-6))
 
 
-@pytest.mark.usefixtures("copied")
 def test_translations_begin_with_the_prefix_and_have_the_words_that_must_appear() -> None:
     """Where words begin; what an untrained model makes of their end is its own."""
     Path("prefix").write_text("the cat\n\n\na\n", encoding="utf-8")
@@ -296,7 +284,6 @@ NEEDS = "it needs one for each line of the input, blank where its translation is
 UNSPELT = "cannot be spelt in the model's subwords; leave it out"
 
 
-@pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize(
     ("option", "text", "arguments", "message"),
     [
@@ -325,8 +312,8 @@ def test_python_names_the_prefix_that_cannot_be_spelt(trained: Path) -> None:
         translator.translate(["hund", "katze"], prefixes=["the", "猫"])
 
 
-@pytest.mark.usefixtures("here")
 def test_unknown_words_are_copied_from_where_the_model_looks() -> None:
+    shutil.rmtree("run")
     train_here("data.subwords={kind: word, size: 9, joint: false}", "training.stopping.updates=20")
     text = Path("test.de").read_bytes()
     hot = ("--temperature", "50", "--set", "search.min_length=8")  # so that unknown words are drawn
