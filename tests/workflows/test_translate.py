@@ -133,11 +133,10 @@ NOWHERE = "no such run directory, checkpoint or config"
         (".", ".: holds no checkpoint yet"),
         ("damaged.zip", "damaged.zip: cannot be unpacked: File is not a zip file"),
         ("other.yaml", "other.yaml: its run untrained has not been trained yet; nmt train other.yaml"),
-        ("run --set model.encoder.layers=2",
-         "--set model.encoder.layers: a trained model cannot be changed; train another one"),
+        ("run --set model.encoder.layers=2", "--set model.encoder.layers: a trained model cannot be changed; train an"),
         ("run --device tpu", "--device tpu: is none of auto, cpu, cuda, cuda:N"),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_is_none_is_named(arguments: str, message: str, nmt: Command) -> None:
     Path("other.yaml").write_text(CONFIG.replace("run: run", "run: untrained"))
     Path("damaged.zip").write_bytes(b"PK")
