@@ -470,6 +470,13 @@ def test_heads_of_the_least_entropy_are_chosen(choose: Command, reverse: Path) -
     assert len({round(value, 6) for value in spreads.values()}) == len(PATTERNS)
 
 
-def test_both_models_choose_for_themselves(choose: Command, trained: Path, reverse: Path) -> None:
-    said = choose("--reverse", trained / "run", "--choose-heads", "gold", "--gold", "gold").stderr
-    assert [run for _, run in re.findall(r"heads: (\S+) of (\S+)/best,", said)] == [str(reverse), f"{trained}/run"]
+def test_both_models_choose_for_themselves(choose: Command, align: Command, trained: Path, reverse: Path) -> None:
+    """Each by the gold links of its own direction."""
+    for name, link in (("shifted", "{0}-{1}"), ("turned", "{1}-{0}")):
+        lines = (range(len(line.split())) for line in lines_of("gold"))
+        write_lines(name, (" ".join(link.format(place, max(place - 1, 0)) for place in line) for line in lines))
+    said = choose("--reverse", trained / "run", "--choose-heads", "gold", "--gold", "shifted").stderr
+    (one, _), (other, rate) = re.findall(r"heads: \S+ of (\S+)/best, AER (\S+) %", said)
+    assert (one, other) == (str(reverse), f"{trained}/run")
+    alone = align(trained / "run", "-s", "t", "-t", "s", *EXACT, "--gold", "turned").stderr
+    assert f"AER {rate} " in alone
