@@ -59,6 +59,8 @@ def test_what_was_trained_is_what_the_files_tell(run: Path) -> None:
     last = by_name["step-00000004"]
     assert (by_name["step-00000002"]["figures"], last["figures"]) == (figures[2], figures[4])
     assert (found["best"], last["links"]) == (last, ["best", "latest"])
+    with chdir(run.parent):
+        assert tree(Path("run"))["best"] == last
     average = by_name[(run / "averaged").resolve().name]
     assert (average["links"], average["update"]) == (["averaged"], 4)
     position = json.loads((run / "best" / "state.json").read_text())["position"]
