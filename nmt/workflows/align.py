@@ -182,12 +182,10 @@ def write_alignments(
     with ExitStack() as stack:
         write: WritePair | None = None
         if outputs.writer is not None:
-            write = stack.enter_context(
-                outputs.writer(outputs.path, Header([*totals], [name, *facts], gold, explanations or {}, languages))
-            )
-        reports = [
-            stack.enter_context(report.open(pairs(inputs.source, inputs.target), nlls)) for report in outputs.reports
-        ]
+            header = Header([*totals], [name, *facts], gold, explanations or {}, languages)
+            write = stack.enter_context(outputs.writer(outputs.path, header))
+        opened = (report.open(pairs(inputs.source, inputs.target), nlls) for report in outputs.reports)
+        reports = [stack.enter_context(report) for report in opened]
         for window in stack.enter_context(closing(pairs_in_windows or windows(None, inputs.source, inputs.target))):
             first_line = window.first + 1
             by_request = align(requests, window.sources, window.targets, first_line=first_line)

@@ -168,10 +168,6 @@ def _loaded(models: AlignmentModels, load: Loader) -> dict[Direction, Translator
     return {"forward": both.forward, "backward": both.backward}
 
 
-def _with_heads(model: Translator, heads: str) -> Translator:
-    return replace(model, heads=heads)
-
-
 # ------------------------------------------------------------------------------------------------- the choice of heads
 
 
@@ -180,17 +176,17 @@ def _choosing(
 ) -> dict[Direction, Translator]:
     """Gives each model the heads that are best on the first pairs."""
     all_gold = gold_of(inputs) if by == "gold" else None
-    with closing(
-        windows(translators["forward"], inputs.source, inputs.target, description="choose heads")
-    ) as all_windows:
-        window = next(all_windows)
-    gold = None if all_gold is None else all_gold[: len(window.sources)]
-    pairs = {"forward": (window.sources, window.targets), "backward": (window.targets, window.sources)}
-    turned = None if gold is None else [links.turned() for links in gold]
-    return {
-        side: choose_heads(model, by, *pairs[side], gold if side == "forward" else turned, text=inputs.text)
-        for side, model in translators.items()
+    forward = translators["forward"]
+    with closing(windows(forward, inputs.source, inputs.target, description="choose heads")) as all_windows:
+        _, sources, targets = next(all_windows)
+    gold = None if all_gold is None else all_gold[: len(sources)]
+    found: dict[Direction, Translator] = {
+        "forward": choose_heads(forward, by, sources, targets, gold, text=inputs.text)
     }
+    if (backward := translators.get("backward")) is not None:
+        turned = None if gold is None else [links.turned() for links in gold]
+        found["backward"] = choose_heads(backward, by, targets, sources, turned, text=inputs.text)
+    return found
 
 
 def choose_heads(
@@ -213,7 +209,7 @@ def choose_heads(
         sources, targets = sources[: len(gold)], targets[: len(gold)]
     found: list[tuple[float, str]] = []
     for pattern in candidates(model.trained.model.decoder.head_names):
-        aligned = _with_heads(model, pattern).align(sources, targets, level="subword", text=text)
+        aligned = replace(model, heads=pattern).align(sources, targets, level="subword", text=text)
         if gold is None:
             sums = [uncertainty(pair.weights_TS) for pair in aligned if pair.source_words and pair.target_words]
             found.append((sum(total for total, _ in sums) / max(sum(count for _, count in sums), 1), pattern))
@@ -226,7 +222,7 @@ def choose_heads(
         f"heads: {best} of {model.trained.checkpoint}, {criterion} {100 * value:.1f} % on {len(sources):,} pairs "
         f"(all heads {100 * all_heads:.1f} %)"
     )
-    return _with_heads(model, best)
+    return replace(model, heads=best)
 
 
 def expanded(requests: Sequence[AlignmentRequest], models: Mapping[Direction, Translator]) -> list[AlignmentRequest]:
@@ -338,7 +334,8 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
 
     check_readable(inputs.source, inputs.target, inputs.gold)
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
-    gold = gold_of(inputs)
+    gold, trained = gold_of(inputs), translator.trained
+    batch_tokens = trained.experiment.search.batch_tokens
     methods = translator.aligner.methods
     scores = dict.fromkeys(methods, AlignmentScore())
     agreements = dict.fromkeys(combinations(methods, 2), Agreement())
@@ -346,39 +343,27 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     erasures: dict[Method, list[tuple[float, float]]] = {method: [] for method in methods}
     distances: list[float] | None = [] if "attention" in methods else None
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
-        for window in all_windows:
-            aligned = translator.aligner.align(
-                [AlignmentRequest(method) for method in methods],
-                window.sources,
-                window.targets,
-                first_line=window.first + 1,
-                text=inputs.text,
-            )
+        for first, sources, targets in all_windows:
+            requests = [AlignmentRequest(method) for method in methods]
+            aligned = translator.aligner.align(requests, sources, targets, first_line=first + 1, text=inputs.text)
             found = {request.method: alignments for request, alignments in aligned.items()}
-            sentences += len(window.sources)
-            if gold is not None:
-                for method in methods:
-                    for number, alignment in enumerate(found[method], window.first):
-                        scores[method] += score_pair(alignment.links, gold[number])
+            sentences += len(sources)
+            for method in methods:
+                for alignment, links in zip(found[method], (gold or ())[first:], strict=False):
+                    scores[method] += score_pair(alignment.links, links)
             for one, other in agreements:
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
-            pairs = translator.trained.encode_pairs(*window[1:], window.first + 1, text=inputs.text)
+            pairs = trained.encode_pairs(sources, targets, first + 1, text=inputs.text)
             drops_of = word_probability_drops(translator, pairs)
             for method in methods:
                 for alignment, drop_IJ in zip(found[method], drops_of, strict=True):
                     erasures[method] += probability_drops(alignment.weights_TS, drop_IJ, random)
             if distances is not None:
-                distances += permuted_distances(
-                    translator.trained.model,
-                    translator.trained.prefixed(
-                        (source.ids for source, target in pairs if source.ids and target.ids),
-                        (source.text for source, target in pairs if source.ids and target.ids),
-                    ),
-                    [target.ids for source, target in pairs if source.ids and target.ids],
-                    translator.trained.compute,
-                    batch_tokens=translator.trained.experiment.search.batch_tokens,
-                )
+                both = [(source, target) for source, target in pairs if source.ids and target.ids]
+                source_ids = trained.prefixed((source.ids for source, _ in both), (source.text for source, _ in both))
+                ids = source_ids, [target.ids for _, target in both]
+                distances += permuted_distances(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
     by_method = {method: Erasure.of(each) for method, each in erasures.items()}
     comparison = Comparison(sentences, methods, None if gold is None else scores, agreements, by_method, distances)
     print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
@@ -390,14 +375,11 @@ def word_probability_drops(
 ) -> list[NDArray[np.float64]]:
     """Computes the fall of each target word's probability, under teacher forcing, without each source word, (I, J) for
     each pair. The probability of a word is that of its subwords."""
-    versions = [
-        [
-            line,
-            *(with_context_of(line, " ".join((line[:begin] + line[end:]).split())) for begin, end in source.word_spans),
-        ]
-        for source, _ in pairs
-        for line in [source.text]
-    ]
+    versions = []
+    for source, _ in pairs:
+        line = source.text
+        shorter = (" ".join((line[:begin] + line[end:]).split()) for begin, end in source.word_spans)
+        versions.append([line, *(with_context_of(line, text) for text in shorter)])
     targets = [target.text for (_, target), lines in zip(pairs, versions, strict=True) for _ in lines]
     scores = iter(translator.score([line for lines in versions for line in lines], targets))
     found = []

@@ -59,7 +59,8 @@ def average(
     # sorted by update, so that the sum does not depend on the order of their names
     members = sorted(members, key=lambda member: (_update(member), member))
     _refuse_strangers(members)
-    names = [_name(member, run) for member in members]
+    resolved = [member.resolve() for member in members]  # one of another run is named by its path
+    names = [member.name if run_of(member) == run.resolve() else str(member) for member in resolved]
     folder = run_directory.average_path(run, names)
 
     from nmt.training import checkpoint
@@ -89,9 +90,8 @@ def _of_run(run: Path, selection: Selection, overrides: Sequence[str]) -> list[P
         of_these = f"checkpoints with a validation's {metric}"
     number, option = selection.last or selection.best, "--last" if selection.best is None else "--best"
     if number is not None and number > len(found):
-        raise InputError(
-            f"{run}: {of_these}: {len(found)}, fewer than {option} {number}; training.keep says how many stay"
-        )
+        fewer = f"{len(found)}, fewer than {option} {number}"
+        raise InputError(f"{run}: {of_these}: {fewer}; training.keep says how many stay")
     if len(found) < 2:
         raise InputError(f"{run}: an average needs two or more {of_these}, and there are {len(found)}")
     return found if number is None else found[-number:]
@@ -105,9 +105,8 @@ def _by_name(found: Sequence[Path]) -> list[Path]:
         if not is_checkpoint(path):
             raise InputError(f"{path}: is not a checkpoint folder; name checkpoint folders alone, or one run directory")
     members = [path.resolve() for path in found]
-    for path, member in zip(found, members, strict=True):
-        if members.count(member) > 1:
-            raise InputError(f"{path}: is named twice")
+    if twice := [path for path, member in zip(found, members, strict=True) if members.count(member) > 1]:
+        raise InputError(f"{twice[0]}: is named twice")
     return members
 
 
@@ -140,9 +139,3 @@ def _refuse_strangers(members: Sequence[Path]) -> None:
         changed = differences(runs[run_of(first)].model, runs[run_of(other)].model)
         if changed := list(filter(experiments.decides, changed)):
             raise InputError(f"{other}: is of another model.{changed[0]} than {first}")
-
-
-def _name(member: Path, run: Path) -> str:
-    """Returns the name of a folder, or its path if it is in another run."""
-    member = member.resolve()
-    return member.name if run_of(member) == run.resolve() else str(member)

@@ -123,9 +123,8 @@ def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> 
         several=lines.several / max(lines.lines, 1),
         letterless=lines.letterless / max(lines.lines, 1),
     )
-    dropped = {
-        verdict.label: sum(corpus.dropped[verdict.label].pairs for corpus in report.corpora) for verdict in DROPPED
-    }
+    labels = [verdict.label for verdict in DROPPED]
+    dropped = {label: sum(corpus.dropped[label].pairs for corpus in report.corpora) for label in labels}
     _refuse_empty(dropped, kept=report.kept)
     return report
 
@@ -157,9 +156,8 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 hash_file.write(hashes)
                 if config.filters.duplicates:
                     pairs = zip(map(letters, sources), map(letters, targets), strict=True)
-                    near_file.write(
-                        b"".join(pair_hash(source, f"{target}{mark}", seed=seed) for source, target in pairs)
-                    )
+                    near = (pair_hash(source, f"{target}{mark}", seed=seed) for source, target in pairs)
+                    near_file.write(b"".join(near))
                 counts += np.bincount(np.frombuffer(verdicts, np.uint8), minlength=len(Verdict))
                 kept = np.frombuffer(verdicts, np.uint8) == Verdict.KEPT
                 rows = np.flatnonzero(kept).tolist()
@@ -254,15 +252,15 @@ def _tokenizers(models: tuple[bytes, ...]) -> TokenizerPair:
 
 
 def _encode(tokenizers: TokenizerPair, block: _Texts) -> _Encoded:
-    counts = _count_words(block.sources), _count_words(block.targets)
+    counts, words = (_count_words(block.sources), _count_words(block.targets)), None
     if block.wants_words:
         sources, source_words = _with_words(tokenizers.source, block.sources)
         targets, target_words = _with_words(tokenizers.target, block.targets)
-        contexts = _contexts(tokenizers.source, block, sources)
-        return _Encoded(sources, targets, contexts, *counts, (source_words, target_words))
-    sources = Ragged.of(tokenizers.source.encode_arrays(block.sources))
-    targets = Ragged.of(tokenizers.target.encode_arrays(block.targets))
-    return _Encoded(sources, targets, _contexts(tokenizers.source, block, sources), *counts, None)
+        words = (source_words, target_words)
+    else:
+        sources = Ragged.of(tokenizers.source.encode_arrays(block.sources))
+        targets = Ragged.of(tokenizers.target.encode_arrays(block.targets))
+    return _Encoded(sources, targets, _contexts(tokenizers.source, block, sources), *counts, words)
 
 
 def _contexts(tokenizer: Tokenizer, block: _Texts, sources: Ragged) -> Ragged:
@@ -355,9 +353,8 @@ def _store_train(
                 wants_words = links is not None and writer.keep_words
                 return _Rows(block.first_line, verdicts, _texts(config, block, rows, wants_words), near, links)
 
-            for block, encoded in encode(
-                map(passed, _in_document(config, _progress(corpus, "tokenising", config.faulty)))
-            ):
+            blocks = _in_document(config, _progress(corpus, "tokenising", config.faulty))
+            for block, encoded in encode(map(passed, blocks)):
                 by_length = length_verdicts(encoded.sources.lengths, encoded.targets.lengths, config.filters)
                 block.verdicts[block.verdicts == Verdict.KEPT] = by_length
                 kept = by_length == Verdict.KEPT

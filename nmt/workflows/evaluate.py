@@ -58,11 +58,9 @@ class Scoring:
     ) -> Evaluation:
         """Computes all figures of translations; without ``sources``, not those by source length and of terms."""
         warn_of_bleu(references, tokenize=self.tokenize)
-        lengths = terms = None
+        texts, lengths, terms = (sources, hypotheses, references), None, None
         if sources and self.edges is not None:
-            lengths = by_length(
-                sources, hypotheses, references, edges=self.edges, lowercase=self.lowercase, tokenize=self.tokenize
-            )
+            lengths = by_length(*texts, edges=self.edges, lowercase=self.lowercase, tokenize=self.tokenize)
         if sources and self.term_recall is not None:
             terms = self.term_recall(sources, hypotheses)
         return Evaluation(self.scores(hypotheses, references), predictions, lengths, waits, terms)
@@ -91,17 +89,13 @@ def evaluate(
     if hypothesis is not None:
         assert reference is not None
         evaluations = {"": _of_file(source, hypothesis, reference, scoring)}
+    elif source is None or reference is None:
+        evaluations = of_test_corpora(load(), scoring)
     else:
-        lines = None
-        if source is not None and reference is not None:
-            lines = _sides(source, reference)
-            if not lines[0]:
-                raise InputError(f"{source}: holds no line to translate")
-        translator = load()
-        if lines is not None:
-            evaluations = {"": of_model(translator, *lines, scoring)}
-        else:
-            evaluations = of_test_corpora(translator, scoring)
+        lines = _sides(source, reference)
+        if not lines[0]:
+            raise InputError(f"{source}: holds no line to translate")
+        evaluations = {"": of_model(load(), *lines, scoring)}
     if json:
         trees = {name: evaluation.tree() for name, evaluation in evaluations.items()}
         print(json_format.dumps(trees.get("", trees), indent=1, ensure_ascii=False))
@@ -126,9 +120,8 @@ def of_model(translator: Translator, sources: Sequence[str], references: Sequenc
     inputs = feeds()
     translator.trained.warn_of_language(sources)
     sources = DocumentContext().sentences(sources)  # a model may read previous sentences
-    waits: list[WaitScore] = []
-    if scoring.wait_scores is not None:
-        waits = scoring.wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
+    wait_scores = scoring.wait_scores or (lambda *_: [])
+    waits = wait_scores(translator, sources, lambda texts: scoring.scores(texts, references)[0].value)
     with log.progress(total=(1 + len(inputs)) * len(sources), description="evaluate", unit="line") as bar:
         translations = translator.reporting(bar.update).translate(sources)
         predictions = {}

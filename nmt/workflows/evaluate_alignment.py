@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,19 +58,14 @@ def evaluate_alignment(
         )
     if len(predicted) > len(golds):
         log.warning(f"{gold}: judges the first {len(golds):,} of {len(predicted):,} lines of {hypothesis}")
-    result = evaluation([score_pair(*pair) for pair in zip(predicted, golds, strict=False)])
-    print(json_format.dumps(result.tree(), indent=1) if json else "\n".join(result.lines()))
-    return result
-
-
-def evaluation(pairs: Sequence[AlignmentScore], *, resamples: int = RESAMPLES, seed: int = SEED) -> AlignmentEvaluation:
-    """Computes the rates over at least one sentence pair, and their percentile intervals over resamples of the
-    pairs."""
-    sums_RK = resampled_sums(np.array([astuple(each) for each in pairs], np.float64), resamples=resamples, seed=seed)
+    pairs = [score_pair(*pair) for pair in zip(predicted, golds, strict=False)]
+    sums_RK = resampled_sums(np.array([astuple(each) for each in pairs], np.float64), resamples=RESAMPLES, seed=SEED)
     scores = [AlignmentScore(*map(int, sum_K)) for sum_K in sums_RK.tolist()]
     total = sum(pairs, AlignmentScore())
     estimates = {
         rate: Estimate(getattr(total, rate), *percentile_interval(np.array([getattr(each, rate) for each in scores])))
         for rate in RATES
     }
-    return AlignmentEvaluation(total, estimates)
+    result = AlignmentEvaluation(total, estimates)
+    print(json_format.dumps(result.tree(), indent=1) if json else "\n".join(result.lines()))
+    return result

@@ -184,9 +184,8 @@ def _vocabulary(experiment: Experiment, shapes: dict[str, tuple[int, ...]], path
         source, target = shapes["encoder.embedding.table.weight"][0], shapes["output.bias_V"][0]
     except (KeyError, IndexError):
         raise InputError(f"{path}: holds no embedding or no output layer of ours: it is of another program") from None
-    if subwords.model is not None:
-        return Vocabulary(None, str(subwords.model), subwords.joint, source, target)
-    return Vocabulary(subwords.kind, None, subwords.joint, source, target)
+    kind, given = (subwords.kind, None) if subwords.model is None else (None, str(subwords.model))
+    return Vocabulary(kind, given, subwords.joint, source, target)
 
 
 def _what(part: str, experiment: Experiment, vocabulary: Vocabulary) -> str:
@@ -221,8 +220,7 @@ def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
         pass  # it may have been deleted once the model was trained
     directions = tuple(dict.fromkeys(each.languages for each in corpora if each.languages is not None))
     names = tuple(each.name for each in corpora)
-    if data.imported is not None:
-        names = (f"imported: {data.imported.name}",)
+    names = names if data.imported is None else (f"imported: {data.imported.name}",)
     return CorpusSummary(names, corpora[0].language_names if corpora else None, directions, pairs, kept, valid)
 
 
@@ -233,8 +231,7 @@ def _training(folder: Path) -> Training:
         if "position" not in state:
             return Training(int(state.get("update", _update(folder))), None, None, None, None, written)
         place = state["position"]
-        epoch = int(place["epoch"]) + (int(place["batch"]) > 0)
-        spent = float(place["seconds"])
+        epoch, spent = int(place["epoch"]) + (int(place["batch"]) > 0), float(place["seconds"])
         return Training(int(place["update"]), epoch, int(place["tokens"]), spent, str(state["precision"]), written)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise run_directory.Damaged(folder / run_directory.STATE, error) from None
@@ -255,15 +252,11 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
     for folder in run_directory.average_paths(run):
         measured = run_directory.read_state(folder).get("measured")
         figures[folder] = _figures(measured) if isinstance(measured, dict) else {}
-    return tuple(
-        Checkpoint(
-            folder.name,
-            _update(folder),
-            tuple(name for name, place in leading.items() if place == folder.resolve()),
-            shown,
-        )
-        for folder, shown in figures.items()
-    )
+    checkpoints = []
+    for folder, shown in figures.items():
+        links = tuple(name for name, place in leading.items() if place == folder.resolve())
+        checkpoints.append(Checkpoint(folder.name, _update(folder), links, shown))
+    return tuple(checkpoints)
 
 
 def _update(folder: Path) -> int:
@@ -281,8 +274,7 @@ def _exported(run: Path) -> tuple[Exported, ...]:
     found = []
     for about in sorted((run / EXPORTED).glob("*/nmt.json")):
         try:
-            tree = read_json(about)
-            found.append(Exported(about.parent.name, str(tree["checkpoint"])))
+            found.append(Exported(about.parent.name, str(read_json(about)["checkpoint"])))
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{about}: damaged; delete its folder, and export again with: nmt export {run}") from None
     return tuple(found)
@@ -297,30 +289,19 @@ def text(info: Info) -> str:
     languages = "".join(f", {' to '.join(direction)}" for direction in directions if direction)
     named = info.checkpoint.rpartition("/")[2]
     own = "" if named == info.name else f" ({named})"
-    sections = [
-        [f"{info.run}{languages}: checkpoint {info.name}{own}"],
-        _model_lines(info),
-        _fact_lines(info),
-        _checkpoint_lines(info),
-        _file_lines(info),
-        _command_lines(info),
-    ]
+    parts = (_model_lines, _fact_lines, _checkpoint_lines, _file_lines, _command_lines)
+    sections = [[f"{info.run}{languages}: checkpoint {info.name}{own}"], *(lines(info) for lines in parts)]
     return "\n\n".join("\n".join(map(printable, section)) for section in sections if section)
 
 
 def _model_lines(info: Info) -> list[str]:
     """Lists the parts in the order in which a sentence goes through them, each with its share of the parameters."""
     names = ["source", *(part.name for part in info.parts), "target"]
-    rows = [
-        (
-            part.name,
-            part.what,
-            f"{part.parameters:,}",
-            f"{part.parameters / info.parameters:.0%}",
-            "█" * max(1, round(BAR * part.parameters / info.parameters)),
-        )
-        for part in info.parts
-    ]
+    rows = []
+    for part in info.parts:
+        bar = "█" * max(1, round(BAR * part.parameters / info.parameters))
+        share = f"{part.parameters / info.parameters:.0%}"
+        rows.append((part.name, part.what, f"{part.parameters:,}", share, bar))
     rows.append(("together", f"{info.format}, {info.bytes / 2**20:.1f} MiB", f"{info.parameters:,}", "", ""))
     return [f"model  {' → '.join(names)}", *_table(rows, right=(2, 3))]
 
@@ -376,19 +357,18 @@ def _command_lines(info: Info) -> list[str]:
     used = (linked or info.checkpoints[-1:])[:1]  # the checkpoint that is used for the run directory
     model = shlex.quote(info.run if info.name in [each.name for each in used] else info.checkpoint)
     run = shlex.quote(info.run)
-    targets = {target for _, target in info.corpus.directions}
-    to = " --to LANGUAGE" if len(targets) > 1 else ""
-    align = f"nmt align {model}{to} --source FILE --target FILE"
+    to = " --to LANGUAGE" if len({target for _, target in info.corpus.directions}) > 1 else ""
+    align, is_taught = f"nmt align {model}{to} --source FILE --target FILE", {LAYER, ALIGNER} <= {*info.files}
     rows = [
         ("translate", f"nmt translate {model}{to} < FILE"),
         ("measure", f"nmt evaluate {model}{to} --source FILE --reference FILE"),
-        ("align", f"{align} --method trained" if LAYER in info.files and ALIGNER in info.files else align),
+        ("align", f"{align} --method trained" if is_taught else align),
         ("fine-tune", f"nmt init NAME --from {run}")
         if info.is_imported
         else ("train on", f"nmt train {shlex.quote(f'{info.run}/config.yaml')}"),
         ("explain", f"nmt config {run} --explain KEY"),
     ]
-    if not (LAYER in info.files and ALIGNER in info.files):
+    if not is_taught:
         rows.insert(3, ("align better", f"nmt aligner {model}"))
     return ["go on with", *_table(rows)]
 
@@ -396,11 +376,9 @@ def _command_lines(info: Info) -> list[str]:
 def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
     """Aligns rows in columns; the columns ``right`` are right-aligned, for numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        indent
-        + "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        columns = enumerate(zip(row, widths, strict=True))
+        cells = (cell.rjust(width) if column in right else cell.ljust(width) for column, (cell, width) in columns)
+        lines.append(indent + "  ".join(cells).rstrip())
+    return lines

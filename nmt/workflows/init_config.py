@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from textwrap import indent
 from typing import TypeAlias
@@ -121,12 +122,11 @@ def init_config(
     if parts.held_out:
         held, written = _hold_out(parts, found, folder, seed)
         corpora |= written
-    ordered: dict[str, CorpusConfig] = {part: corpora[part] for part in ("train", "valid", "test") if part in corpora}
     tokens = target_tokens(found, held.train)
     size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also in fine-tuning
     size = size if tuned is None else replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
-    text_for = partial(text_for, corpora=ordered, links=links, cuda=cuda, seed=seed)
+    text_for = partial(text_for, corpora=corpora, links=links, cuda=cuda, seed=seed)
 
     def measured(size: Size) -> Speed:
         assert measure is not None
@@ -207,10 +207,8 @@ def _hold_out(parts: CorpusParts, found: Survey, folder: Path, seed: int) -> tup
             f"{', '.join(f'{count} as {part}' for part, count in counts.items())}, and train on others; ask for "
             "fewer with --valid-pairs and --test-pairs, or give files of their own, --valid-source and so on"
         )
-    hashes, taken = {}, 0
-    for part, count in counts.items():
-        hashes[part] = frozenset(found.candidates[taken : taken + count])
-        taken += count
+    candidates = iter(found.candidates)
+    hashes = {part: frozenset(islice(candidates, count)) for part, count in counts.items()}
     files = {part: _files(parts.train, folder, part) for part in ("train", *counts)}
     with new_folder(folder) as unfinished:
         inside = {part: tuple(unfinished / path.name for path in paths) for part, paths in files.items()}
@@ -319,7 +317,8 @@ TINY = Size(
     is_guided=True,
 )
 
-SMALL_TRANSFORMER = Size(
+SMALL_TRANSFORMER = replace(
+    TINY,
     name="small, Transformer",
     reason="""\
 # A small Transformer (Wu et al. 2021): of the models that were compared on 29,000 pairs it was the best, and took less
@@ -328,9 +327,6 @@ SMALL_TRANSFORMER = Size(
     model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.1),
     subwords=8000,
     batch_tokens=4096,
-    learning_rate=4e-3,
-    epochs=20,
-    is_guided=True,
     smaller=TINY,
 )
 SMALL_DROPOUT = replace(SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2))
@@ -448,7 +444,8 @@ def config_text(
             "  # Attention also learns from the word links of nmt align --learn. Few pairs gain much from it.\n"
             "  guided_attention: {weight: 0.3}\n"
         )
-    trees = {part: corpus.model_dump(mode="json", exclude_defaults=True) for part, corpus in corpora.items()}
+    parts = [part for part in ("train", "valid", "test") if part in corpora]
+    trees = {part: corpora[part].model_dump(mode="json", exclude_defaults=True) for part in parts}
     sections = indent(write(trees), "  ")
     validation = "  # no data.valid: nothing is measured, and the last checkpoint is the one that translates\n"
     if "valid" in corpora:

@@ -135,14 +135,12 @@ class LinkReader:
                 "choose another --symmetrize"
             )
         found = found.turned() if self.file.target_first else found
-        source_spans, target_spans = self._words(source), self._words(target)
+        source_spans, target_spans = tuple(self._words(source)), tuple(self._words(target))
+        source_words = tuple(source[begin:end] for begin, end in source_spans)
+        target_words = tuple(target[begin:end] for begin, end in target_spans)
+        none_TS = np.zeros((len(target_spans), len(source_spans)))
         sentences = Alignment(
-            tuple(source[begin:end] for begin, end in source_spans),
-            tuple(target[begin:end] for begin, end in target_spans),
-            (),
-            np.zeros((len(target_spans), len(source_spans))),
-            source_spans=tuple(source_spans),
-            target_spans=tuple(target_spans),
+            source_words, target_words, (), none_TS, source_spans=source_spans, target_spans=target_spans
         )
         if found.alignment is not None and not (found.alignment.source_words or found.alignment.target_words):
             return sentences  # a pair that was too long to be aligned

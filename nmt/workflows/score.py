@@ -35,12 +35,6 @@ def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
         return "" if is_blank else f"{score.score:.6f}"
     if format == "tsv":
         return "\t\t" if is_blank else f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
-    return json_line(
-        {
-            "line": number,
-            "score": None if is_blank else round(score.score, 6),
-            "log_prob": None if is_blank else round(score.log_prob, 6),
-            "tokens": score.tokens,
-            "token_log_probs": [round(each, 6) for each in score.token_log_probs],
-        }
-    )
+    figures = {name: None if is_blank else round(getattr(score, name), 6) for name in ("score", "log_prob")}
+    log_probs = [round(each, 6) for each in score.token_log_probs]
+    return json_line({"line": number, **figures, "tokens": score.tokens, "token_log_probs": log_probs})

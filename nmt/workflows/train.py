@@ -31,10 +31,8 @@ from nmt.experiment import Experiment
 from nmt.models.config import ModelConfig
 from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
-from nmt.nn.config import EmbeddingConfig
 from nmt.training import checkpoint as checkpoints
 from nmt.training import run_directory, validation
-from nmt.training.config import TrainingConfig
 from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
@@ -98,11 +96,10 @@ def train(
         chosen = compute(processes.device(device), precision, notice=log.info)
         computing: AbstractContextManager[object] = nullcontext()
         if threads is not None and chosen.device.type == "cpu" and processes.size == 1:
-            newest, before = run_directory.latest_checkpoint(run), None
+            newest, state = run_directory.latest_checkpoint(run), dict[str, Any]()
             with suppress(run_directory.Damaged):  # reported when it is restored
-                # None as well for a checkpoint of an older release
-                before = None if newest is None else run_directory.read_state(newest).get("threads")
-            computing = threads(before)
+                state = {} if newest is None else run_directory.read_state(newest)
+            computing = threads(state.get("threads"))  # None as well for a checkpoint of an older release
         with processes.connected(chosen.device), computing:
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
@@ -140,10 +137,9 @@ def _trainer(
         origin = _origin(config.start_from, experiment.model) if is_new and config.start_from is not None else None
         vectors = experiment.model.embedding.pretrained if is_new and origin is None else None
         if vectors is not None:
-            from nmt.data.corpus import open_bytes
+            from nmt.workflows.align import check_readable
 
-            for path in vectors.files:
-                open_bytes(path).close()
+            check_readable(*vectors.files)
         if not is_new and corpus.subwords.model is not None:
             # a run that has started keeps its own copy of a configured subword model
             subwords = corpus.subwords.model_copy(update={"model": run})
@@ -156,7 +152,7 @@ def _trainer(
         )
     seed_everything(experiment.seed)
     model = build_model(experiment.model, data.tokenizers).to(chosen.device)
-    _start(model, experiment.model.embedding, config, data, origin=origin, has_vectors=vectors is not None)
+    _start(model, experiment, data, origin=origin, has_vectors=vectors is not None)
     percentiles = data.report.source.lengths
     lengths = SourceLengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
     table: Table | None = None
@@ -200,7 +196,7 @@ def _trainer(
         run_directory.write_lengths(run, lengths)
         write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
         record_last_run(run)
-        _report([("run", experiment.run), *_summary(config, experiment.seed, data, model, chosen, processes)])
+        _report([("run", experiment.run), *_summary(experiment, data, model, chosen, processes)])
     if resumed:
         log.info(f"going on from update {trainer.position.update:,}")
     return trainer
@@ -308,20 +304,15 @@ def _origin(start_from: Path, model: ModelConfig) -> Path:
 
 
 def _start(
-    model: Seq2Seq[Any, Any],
-    embedding: EmbeddingConfig,
-    config: TrainingConfig,
-    data: PreparedData,
-    *,
-    origin: Path | None,
-    has_vectors: bool,
+    model: Seq2Seq[Any, Any], experiment: Experiment, data: PreparedData, *, origin: Path | None, has_vectors: bool
 ) -> None:
     """Gives a new model the weights that training starts from, and freezes those that are not trained."""
+    config = experiment.training
     if origin is not None:
         _start_from(origin, model, data.tokenizers)
     elif has_vectors:
         start_from_vectors = plugins.find("parts", "word_vectors", "model.embedding.pretrained")
-        _report(("vectors", text) for text in start_from_vectors(model, embedding, data))
+        _report(("vectors", text) for text in start_from_vectors(model, experiment.model.embedding, data))
     if config.freeze or config.lora is not None:
         restrict = plugins.find("parts", "adapters", "training.freeze" if config.freeze else "training.lora")
         restrict(model, config.freeze, config.lora)
@@ -342,18 +333,14 @@ def _start_from(origin: Path, model: Seq2Seq[Any, Any], tokenizers: TokenizerPai
 
 
 def _summary(
-    config: TrainingConfig,
-    seed: int,
-    data: PreparedData,
-    model: Seq2Seq[Any, Any],
-    chosen: Compute,
-    processes: Processes,
+    experiment: Experiment, data: PreparedData, model: Seq2Seq[Any, Any], chosen: Compute, processes: Processes
 ) -> Iterator[tuple[str, str]]:
     """Yields a summary of the training, for the user."""
+    config = experiment.training
     parts = count({name: parameter.numel() for name, parameter in model.named_parameters()})
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     frozen = "" if trained == sum(parts.values()) else f"; trained {trained:,}, {trained / sum(parts.values()):.1%}"
-    order = epoch_batches(data.train, config.batching, seed=seed, epoch=0)
+    order = epoch_batches(data.train, config.batching, seed=experiment.seed, epoch=0)
     tokens = int(data.train.target_lengths.sum(dtype="int64")) + len(data.train)
     waste = padding_waste(order, data.train.source_lengths, data.train.target_lengths)
     source, target, joint = data.tokenizers.source, data.tokenizers.target, " (joint)" * data.tokenizers.joint

@@ -34,8 +34,7 @@ from nmt.training.checkpoint import read_tensors
 from nmt.training.distributed import LaunchEnvironment, ProcessGroup, shares
 from nmt.training.processes import Processes
 from nmt.training.trainer import Trainer
-from tests.workflows.runs import assert_same_bits, nmt, place
-from tests.workflows.test_commands import error
+from tests.workflows.runs import assert_same_bits, error, nmt, place
 
 NO_DROPOUT = "model.dropout={embedding: 0.0, layers: 0.0}"
 ENDLESS = ("training.stopping.updates=1000000", "training.validation.every=1000000", "training.save_every=1000000")

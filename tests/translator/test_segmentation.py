@@ -28,8 +28,7 @@ from nmt.translator.segmentation import Segmentation
 from nmt.translator.source_language import write_counts
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
-from tests.workflows.runs import nmt
-from tests.workflows.test_translate_options import records, translated
+from tests.workflows.runs import nmt, records, translated
 
 MARKED = """\
 Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.

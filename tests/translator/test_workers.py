@@ -18,8 +18,7 @@ from nmt.core.lines import Line
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window, WindowTranslation
 from nmt.translator.workers import Workers
-from tests.workflows.runs import nmt, sentences
-from tests.workflows.test_commands import error
+from tests.workflows.runs import error, nmt, sentences
 
 
 def windows(count: int, size: int) -> list[Window]:

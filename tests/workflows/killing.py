@@ -80,13 +80,15 @@ class Bomb:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fork(work: Callable[[], None], *, killed_after: float | None = None) -> tuple[int, str]:
-    """The exit code of a fork, and what it has written to file descriptor 3."""
+def fork(work: Callable[[], object], *, killed_after: float | None = None, descriptor: int = 3) -> tuple[int, str]:
+    """The exit code of a fork, and what it has written to a file descriptor, on Python's stderr for 2."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.dup2(writing, 3)
-        code = 1
+        os.dup2(writing, descriptor)
+        if descriptor == 2:
+            sys.stderr = os.fdopen(2, "w")
+        code = 70
         try:
             work()
             code = 0

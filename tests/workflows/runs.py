@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
+from nmt import accelerate
+from nmt import experiment as experiments
 from nmt.cli import app
 from nmt.training import metrics
 from tests.workflows.forking import Forks
@@ -29,11 +34,29 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     return list(pairs)
 
 
+def lines_of(path: str | Path) -> list[str]:
+    return Path(path).read_text(encoding="utf-8").splitlines()
+
+
+def json_lines(path: str | Path) -> list[Any]:
+    return list(map(json.loads, lines_of(path)))
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+
+
+def write_pairs(sources: Iterable[str], targets: Iterable[str]) -> None:
+    """Writes the files of pairs ``s`` and ``t`` of the current folder."""
+    write_lines("s", sources)
+    write_lines("t", targets)
+
+
 def write_corpus(folder: Path, *, train: int = 60) -> None:
     pairs = sentences(train + 20, seed=1)
     for name, part in (("train", pairs[:train]), ("valid", pairs[train : train + 10]), ("test", pairs[train + 10 :])):
-        (folder / f"{name}.de").write_text("".join(f"{source}\n" for source, _ in part), encoding="utf-8")
-        (folder / f"{name}.en").write_text("".join(f"{target}\n" for _, target in part), encoding="utf-8")
+        for side, lines in zip(("de", "en"), zip(*part, strict=True), strict=True):
+            write_lines(folder / f"{name}.{side}", lines)
 
 
 CONFIG = """\
@@ -68,6 +91,27 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the corpus and config.yaml."""
     monkeypatch.chdir(tmp_path)
     return place(tmp_path)
+
+
+def settings_of(*changes: str) -> list[str]:
+    """The options that make these changes of a configuration."""
+    return [part for change in changes for part in ("--set", change)]
+
+
+def train_here(*changes: str, **options: Any) -> Path:
+    """Trains by the config.yaml of the current folder, with changes, and returns the run directory."""
+    from nmt.workflows.train import train
+
+    accelerate()  # as the command line does, so that trainings can be compared by their bits
+    experiment = experiments.load(Path("config.yaml"), changes)
+    return train(experiment, **{"device": "cpu", "precision": "float32"} | options)
+
+
+def train_in(folder: Path, config: str = CONFIG, *changes: str) -> Path:
+    """Trains in a new folder, which is returned."""
+    done = nmt("train", "config.yaml", *EXACT, *settings_of(*changes), folder=place(folder, config))
+    assert done.returncode == 0, done.stderr.decode()
+    return folder
 
 
 def measured(run: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
@@ -122,6 +166,17 @@ class Done(NamedTuple):
     stderr: str
 
     @property
+    def output(self) -> str:
+        """The results of a command that has done its work."""
+        assert self.code == 0, self.stderr
+        return self.stdout
+
+    @property
+    def tree(self) -> Any:
+        """The object that a command with ``--json`` prints."""
+        return json.loads(self.output)
+
+    @property
     def error(self) -> str:
         """The one line of a refusal."""
         assert (self.code, self.stdout) == (2, "")
@@ -134,39 +189,82 @@ class Done(NamedTuple):
 Command: TypeAlias = Callable[..., Done]
 
 
+def ended(arguments: Iterable[str | Path], stdin: bytes) -> int | str | None:
+    """Runs the command line in this process and returns its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exit:
+            app.main(list(map(str, arguments)))
+    return exit.value.code
+
+
 def in_process(capsys: pytest.CaptureFixture[str], *first: str) -> Command:
     """Runs the command line in this process; every command begins with ``first``."""
 
-    def run(*arguments: str | Path) -> Done:
+    def run(*arguments: str | Path, stdin: bytes = b"") -> Done:
         capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main([*first, *map(str, arguments)])
-        return Done(exit.value.code, *capsys.readouterr())
+        code = ended([*first, *arguments], stdin)
+        return Done(code, *capsys.readouterr())
 
     return run
+
+
+def call(folder: Path, *arguments: str | Path, stdin: bytes = b"") -> Done:
+    """Runs the command line in this process and in a folder."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True) for _ in range(2))
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = ended(arguments, stdin)
+    return Done(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())
+
+
+EXACT = ("--precision", "float32")
+TEXT = b"der hund\n\neine katze und ein hund\nder hund\n"
+
+
+def translated(folder: Path, *arguments: str, text: bytes = TEXT) -> bytes:
+    """What the run of a folder makes of a text."""
+    return call(folder, "translate", "run", *EXACT, *arguments, stdin=text).output.encode()
+
+
+def records(folder: Path, *arguments: str, text: bytes = TEXT) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in translated(folder, "--format", "jsonl", *arguments, text=text).splitlines()]
+
+
+def refused(folder: Path, *arguments: str, text: bytes = TEXT) -> str:
+    return call(folder, "translate", "run", *arguments, stdin=text)._replace(stdout="").error
+
+
+def without_torch(*commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs commands, one after the other, in another process that has no PyTorch."""
+    script = "import sys; sys.modules['torch'] = None\nfrom nmt.cli import app\n"
+    for command in commands:
+        script += f"try:\n    app.main({command.split()})\nexcept SystemExit as exit:\n    assert not exit.code\n"
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def error(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line of a fault of the input."""
+    assert done.returncode == 2, done.stderr.decode()
+    lines = [line for line in done.stderr.decode().splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    return lines[0].removeprefix("error: ")
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a corpus, config.yaml and a run of two updates in run/. Read it only."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return folder
+    return train_in(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture(scope="session")
 def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that translates the other way, with other subwords and two layers of two heads."""
-    folder = tmp_path_factory.mktemp("reverse")
-    write_corpus(folder)
     config = CONFIG.replace(".de", ".x").replace(".en", ".de").replace(".x", ".en").replace("size: 60", "size: 52")
     config = config.replace("rnn, size: 12", "transformer, layers: 1, size: 16, heads: 2")
     config = config.replace("{kind: rnn, size: 20}", "{kind: transformer, layers: 2, size: 16, heads: 2}")
     config = config.replace("16, heads: 2}\nt", "16, heads: 2}\n  attention: {score: scaled_dot}\nt")
-    (folder / "config.yaml").write_text(config, encoding="utf-8")
-    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return folder / "run"
+    return train_in(tmp_path_factory.mktemp("reverse"), config) / "run"

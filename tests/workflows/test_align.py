@@ -6,10 +6,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,10 @@ import numpy as np
 import pytest
 
 import nmt as package
+from nmt.alignment import formats
 from nmt.alignment.directions import join
 from nmt.alignment.error_rate import AlignmentScore, score_pair
-from nmt.alignment.formats import (
-    Alignment,
-    LineWriter,
-    NpzWriter,
-    gold_line,
-    jsonl_line,
-    parse_gold,
-    pharaoh_line,
-    read_jsonl,
-    read_npz,
-)
+from nmt.alignment.formats import Alignment, LineWriter
 from nmt.alignment.link_files import TsvWriter, read_links
 from nmt.alignment.request import AlignmentRequest, align_both
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
@@ -38,24 +27,16 @@ from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
 from nmt.extras.pages.formats import PictureWriter
 from nmt.extras.pages.viewer import open_page
-from nmt.translator.both_directions import BothDirections
 from nmt.workflows import align as align_workflow
 from nmt.workflows import links as links_workflow
 from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, file, lines, write_alignments
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import EXACT, Command, in_process, json_lines, lines_of, without_torch, write_pairs
 
-PRECISE = ("--precision", "float32")
 SOURCES = ["Er geht, heute.", "", "Hund und Katze", "a b c d e f", "drei"]
 TARGETS = ["He goes today .", "x", "dog and cat", "u v w x y", "three three"]
 FORWARD = "0-0 1-1 2-2\n\n0-0\n0-0 1-1 2-1 3-3 5-4\n0-0 0-1\n"
 BACKWARD = "0-0 1-1 2-2 2-3\n\n\n0-0 1-1 1-2 3-3 4-3\n0-1\n"
 GOLD = "0-0 1p1\n\n0-0 1-1 2-2\n5-4\n\n"
-
-
-def write_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Writes the files of pairs ``s`` and ``t``."""
-    for name, texts in (("s", sources), ("t", targets)):
-        Path(name).write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -93,9 +74,16 @@ def read(path: str) -> tuple[dict[str, Any], list[dict[str, tuple[list[Any], np.
     return views, pairs
 
 
+def lexicon_of(alignments: Iterable[Alignment]) -> list[tuple[object, ...]]:
+    lexicon = BilingualLexicon()
+    for line, alignment in enumerate(alignments, 1):
+        lexicon.add(alignment, line)
+    return [(each.source, each.target, each.count, list(each.lines)) for each in lexicon.entries()]
+
+
 def same(view: list[tuple[list[Any], np.ndarray]], path: str, *, turned: bool = False) -> None:
     """A view is what --format jsonl says."""
-    expected = list(read_jsonl(Path(path)))
+    expected = list(formats.read_jsonl(Path(path)))
     assert len(view) == len(expected)
     for (links, weights_TS), each in zip(view, expected, strict=True):
         assert links == sorted((link[1], link[0]) if turned else link for link in each.links)
@@ -131,11 +119,11 @@ INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
 @pytest.mark.parametrize(
     "writer",
     [
-        lines(lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair.links, 0))),
-        lines(lambda stream: LineWriter(stream, lambda pair: gold_line(pair.as_gold(), 0))),
+        lines(lambda stream: LineWriter(stream, lambda pair: formats.pharaoh_line(pair.links, 0))),
+        lines(lambda stream: LineWriter(stream, lambda pair: formats.gold_line(pair.as_gold(), 0))),
         lines(TsvWriter),
-        lines(lambda stream: LineWriter(stream, jsonl_line)),
-        file(lambda path, _: NpzWriter(path)),
+        lines(lambda stream: LineWriter(stream, formats.jsonl_line)),
+        file(lambda path, _: formats.NpzWriter(path)),
     ],
     ids=["pharaoh", "gold", "tsv", "jsonl", "npz"],
 )
@@ -147,7 +135,7 @@ def test_an_aligner_of_ones_own_is_written_in_every_format(writer: Any) -> None:
     assert aligner.asked == [(1, 2), (3, 2), (5, 1)]
     total = AlignmentScore()
     for links, line in zip(LINKS, GOLD.splitlines(), strict=True):
-        total += score_pair(links, parse_gold(line))
+        total += score_pair(links, formats.parse_gold(line))
     assert score == total
 
 
@@ -199,8 +187,8 @@ BOTH = (*FILES, "--reverse-links", "b")
 
 def test_a_page_of_links_from_files_has_their_views(links: Command) -> None:
     views = [part for view in ("backward:links", "links", "forward:links", "links") for part in ("--view", view)]
-    code, out, err = links(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
-    assert (code, out) == (0, "")
+    done = links(*BOTH, "--gold", "gold", "--format", "html", "-o", "page", *views)
+    assert done.output == ""
     meta, pairs = read("page")
     rule = "The links of the two directions are joined by grow-diag-final-and; the weights are the mean."
     assert meta == {
@@ -214,7 +202,7 @@ def test_a_page_of_links_from_files_has_their_views(links: Command) -> None:
         _, _, said = links(*arguments, "--gold", "gold", "--format", "jsonl", "-o", "alone")
         same([each[view] for each in pairs], "alone")
         judged.append(f"{view}: {said}")
-    assert err == "".join(judged)
+    assert done.stderr == "".join(judged)
     assert links(*BOTH, "--format", "html", "-o", "page")[0] == 0
     assert read("page")[0]["views"] == ["links"]
     assert links(*FILES, "--format", "html", "-o", "page", "--view", "links")[0] == 0
@@ -223,8 +211,8 @@ def test_a_page_of_links_from_files_has_their_views(links: Command) -> None:
 def test_a_view_of_one_file_leaves_the_other_unread(links: Command) -> None:
     Path("b").write_text("0-0\n")
     assert links(*BOTH, "--format", "html", "-o", "page", "--view", "forward:links")[0] == 0
-    code, _, err = links(*BOTH, "--format", "html", "-o", "new", "--view", "backward:links")
-    assert (code, err) == (2, "error: b has 1 pairs, but s has more: they must go together one by one\n")
+    error = links(*BOTH, "--format", "html", "-o", "new", "--view", "backward:links").error
+    assert error == "b has 1 pairs, but s has more: they must go together one by one"
     assert not Path("new").exists()
 
 
@@ -234,44 +222,32 @@ def test_words_of_ordinary_text_and_gold_links_from_1_in_the_page(
     Path("links").write_text("4-3\n\n\n5-4\n\n")
     Path("gold").write_text("5-4 1p1\n\n\n6-5\n1-2\n")
     given = ("-s", "s", "-t", "t", "--text", "--gold", "gold", "--gold-base", "1")
-    for command, *by in ((links, "links"), (align, trained / "run", *PRECISE)):
-        code, _, err = command(*by, *given, "--format", "html", "-o", "page")
-        assert code == 0, err
-        score = err.splitlines()[-1]
-        code, _, err = command(*by, *given, "--format", "jsonl", "-o", "alone")
-        assert (code, err.splitlines()[-1]) == (0, score)
+    for command, *by in ((links, "links"), (align, trained / "run", *EXACT)):
+        files = (("html", "page"), ("jsonl", "alone"))
+        of_page, alone = (command(*by, *given, "--format", name, "-o", to) for name, to in files)
+        assert (of_page.code, alone.code) == (0, 0), of_page.stderr
+        assert alone.stderr.splitlines()[-1] == of_page.stderr.splitlines()[-1]
         assert "[[4,3],[0,0]]" in Path("page").read_text()
         (view,) = read("page")[0]["views"]
         same([each[view] for each in read("page")[1]], "alone")
-        assert next(read_jsonl(Path("alone"))).source_words == ("Er", "geht", ",", "heute", ".")
+        assert next(formats.read_jsonl(Path("alone"))).source_words == ("Er", "geht", ",", "heute", ".")
     assert '["Er","geht",",","heute","."]' in Path("page").read_text()
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["words", "text"])
 def test_a_lexicon_of_links_from_files(links: Command, text: bool) -> None:
     given = (*BOTH, "--lexicon", "lexicon.jsonl", *(["--text"] if text else []))
-    code, out, err = links(*given)
-    assert (code, out) == (0, "")
+    done = links(*given)
+    rows = json_lines("lexicon.jsonl")
+    assert done == (0, "", f"{len(rows)} entries: lexicon.jsonl\n")
     assert links(*given, "--format", "npz", "-o", "npz")[0] == 0
-    glossary = BilingualLexicon()
-    for line, alignment in enumerate(read_npz(Path("npz")), 1):
-        glossary.add(alignment, line)
-    rows = [json.loads(line) for line in Path("lexicon.jsonl").read_text().splitlines()]
-    assert [(row["source"], row["target"], row["count"], row["lines"]) for row in rows] == [
-        (each.source, each.target, each.count, list(each.lines)) for each in glossary.entries()
-    ]
-    assert err == f"{len(rows)} entries: lexicon.jsonl\n"
+    found = [(row["source"], row["target"], row["count"], row["lines"]) for row in rows]
+    assert found == lexicon_of(formats.read_npz(Path("npz")))
     assert ("," in {row["source"] for row in rows}) == text
 
 
-def test_pictures_of_links_from_files(links: Command) -> None:
-    assert links(*BOTH, "--format", "svg", "-o", "pictures", "--gold", "gold")[0] == 0
-    assert sorted(each.name for each in Path("pictures").iterdir()) == [f"00000{n}.svg" for n in range(1, 6)]
-    assert ">Katze</text>" in Path("pictures/000003.svg").read_text()
-
-
 def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path, align: Command) -> None:
-    given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
+    given = (trained / "run", *GIVEN)
     reports = ("--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "0")
     views = ("--view", "gradient", "--view", "attention")
     assert align(*given, "--format", "html", "-o", "page", *reports, *views)[0] == 0
@@ -284,14 +260,6 @@ def test_a_page_and_both_reports_in_one_run_are_what_each_is_alone(trained: Path
     assert Path("lexicon").read_bytes() != together[1]
 
 
-def test_suspects_are_shown_as_they_are_written(trained: Path, align: Command) -> None:
-    given = (trained / "run", "-s", "s", "-t", "t", *PRECISE, "--text", "--suspects", "suspects.jsonl")
-    assert align(*given, "--min-score", "-9")[0] == 0
-    rows = {row["line"]: row for row in map(json.loads, Path("suspects.jsonl").read_text().splitlines())}
-    assert (rows[1]["source"], rows[1]["target"]) == (SOURCES[0], TARGETS[0])
-    assert set(rows) == {1, 2, 3, 4, 5}
-
-
 HTML = ("--format", "html", "-o", "out")
 
 
@@ -299,19 +267,14 @@ HTML = ("--format", "html", "-o", "out")
 def test_a_fault_late_in_a_file_of_links_leaves_no_page_and_no_lexicon(links: Command, line: str) -> None:
     Path("f").write_text("\n" * 4 + line)
     before = sorted(Path().iterdir())
-    code, out, err = links(*FILES, *HTML, "--lexicon", "lexicon")
-    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert links(*FILES, *HTML, "--lexicon", "lexicon").error
     assert sorted(Path().iterdir()) == before
 
 
-def test_torch_is_not_needed_for_a_page_and_a_lexicon_of_links() -> None:
-    arguments = ["links", *BOTH, *HTML, "--lexicon", "lexicon", "--gold", "gold"]
-    script = f"import sys; sys.modules['torch'] = None\nfrom nmt.cli import app\napp.main({arguments})"
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+def test_torch_is_not_needed_for_a_page_and_a_lexicon_of_links_and_for_their_scores(tmp_path: Path) -> None:
+    arguments = " ".join([*BOTH, *HTML, "--lexicon", "lexicon", "--gold", "gold"])
+    done = without_torch(f"links {arguments}", "evaluate --alignment f --gold gold", folder=tmp_path)
+    assert (done.returncode, done.stdout[:1]) == (0, " "), done.stderr
     assert read("out")[0]["views"] == ["links"]
 
 
@@ -319,7 +282,7 @@ SIDES = (
     ["Hund und Katze.", "", "zwei Hund </script>", "eins", " ", "grün Katze drei"],
     ["dog and cat.", "x", " ", "one three", "", "green cat three"],
 )
-GIVEN = (*PAIRS, *PRECISE)
+GIVEN = (*PAIRS, *EXACT)
 HEADS = [f"layer{layer}.head{head}" for layer in (1, 2) for head in (1, 2)]
 
 
@@ -328,12 +291,11 @@ def test_views_are_what_the_options_give_alone(trained: Path, reverse: Path, ali
     both = (trained / "run", "--reverse", reverse, *GIVEN)
     views = ["attention", "gradient", "forward:attention", "backward:attention:layer2.*", "backward:each:*"]
     asked = [part for view in views for part in ("--view", view)]
-    code, out, err = align(*both, "--format", "html", "-o", "page.html", *asked, "--view", "gradient")
-    assert (code, out) == (0, ""), err
+    assert align(*both, "--format", "html", "-o", "page.html", *asked, "--view", "gradient").output == ""
     meta, pairs = read("page.html")
     assert meta["views"] == [*views[:4], *(f"backward:attention:{head}" for head in HEADS)]
     assert meta["facts"] == ["s – t", str(trained / "run/best"), str(reverse / "best")]
-    turned = (reverse, "-s", "t", "-t", "s", *PRECISE)
+    turned = (reverse, "-s", "t", "-t", "s", *EXACT)
     for view, arguments in (
         ("attention", both),
         ("gradient", (*both, "--method", "gradient")),
@@ -367,24 +329,8 @@ def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, r
     # the only head of a model is what attention shows
     assert align(trained / "run", *GIVEN, "--format", "html", "-o", "one.html")[0] == 0
     assert read("one.html")[0]["views"] == ["attention"]
-    assert align(trained / "run", "-s", "s", *PRECISE, "--format", "html", "-o", "own.html")[0] == 0  # of its own
+    assert align(trained / "run", "-s", "s", *EXACT, "--format", "html", "-o", "own.html")[0] == 0  # of its own
     assert read("own.html")[0]["facts"][0] == "s"
-
-
-def test_gold_is_in_the_page_and_judges_each_view(trained: Path, align: Command) -> None:
-    write_pairs(*SIDES)
-    Path("gold").write_text("0-0 1-1 2p2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
-    arguments = (trained / "run", *GIVEN, "--gold", "gold")
-    judged = {}
-    for method in ("attention", "gradient"):
-        judged[method] = align(*arguments, "--method", method, "-o", "links")[2].splitlines()[-1]
-        assert (
-            align(*arguments, "--format", "html", "-o", "a", "--method", method)[2].splitlines()[-1] == judged[method]
-        )
-    views = ("--view", "gradient", "--view", "attention")
-    _, _, err = align(*arguments, "--format", "html", "-o", "b", *views)
-    assert err.splitlines()[-2:] == [f"{method}: {judged[method]}" for method in ("gradient", "attention")]
-    assert "[[0,0,1,1],[2,2]]]," in Path("b").read_text()
 
 
 @pytest.mark.parametrize(
@@ -399,35 +345,28 @@ def test_pages_that_cannot_be_written(trained: Path, align: Command, output: str
     assert align(trained / "run", *GIVEN, "--format", "html", "-o", output).error == f"--output {output}: {message}"
 
 
-def test_heads_that_a_model_does_not_have_are_said(trained: Path, reverse: Path, align: Command) -> None:
-    def fault(*arguments: str | Path) -> str:
-        code, out, err = align(*arguments, *GIVEN, *HTML)
-        assert (code, out) == (2, "")
-        return err.splitlines()[-1]
-
-    known = ", ".join(HEADS)
-    for view in ("attention:layer9.*", "each:layer9.*"):
-        said = f"error: --view {view}: fits no head of {reverse}/best; it has {known}"
-        assert fault(reverse, "--view", view) == said
-    both = (trained / "run", "--reverse", reverse)
-    said = f"error: --view each:layer1.*: fits no head of {trained}/run/best; it has head1"
-    assert fault(*both, "--view", "each:layer1.*") == said
-    said = "error: --view each:*: the two models have no such head in common; ask for those of one, "
-    assert fault(*both, "--view", "each:*") == f"{said}forward:each:* or backward:each:*"
-    said = f"error: --view attention:head1: fits no head of {reverse}/best; it has {known}"
-    assert fault(*both, "--view", "attention:head1") == said
-    said = f"error: {trained}/run/best: is of the same run as the forward model; "
-    assert fault(trained / "run", "--reverse", trained / "run").startswith(said)
+NO_HEAD = f"fits no head of REVERSE/best; it has {', '.join(HEADS)}"
+NONE_IN_COMMON = "the two models have no such head in common; ask for those of one, forward:each:* or backward:each:*"
 
 
-def test_a_run_that_fails_leaves_the_old_page(trained: Path, align: Command) -> None:
-    write_pairs(*SIDES)
-    Path("out").write_text("old")
-    Path("t").write_text("\n".join(SIDES[1][:4]) + "\n")
-    code, _, err = align(trained / "run", *GIVEN, *HTML)
-    assert (code, "they must go together line by line" in err) == (2, True)
-    assert Path("out").read_text() == "old"
-    assert sorted(each.name for each in Path().iterdir()) == ["b", "f", "gold", "out", "s", "t"]
+@pytest.mark.parametrize(
+    ("models", "view", "message"),
+    [
+        ("REVERSE", "attention:layer9.*", NO_HEAD),
+        ("REVERSE", "each:layer9.*", NO_HEAD),
+        ("RUN --reverse REVERSE", "each:layer1.*", "fits no head of RUN/best; it has head1"),
+        ("RUN --reverse REVERSE", "each:*", NONE_IN_COMMON),
+        ("RUN --reverse REVERSE", "attention:head1", NO_HEAD),
+    ],
+)
+def test_heads_that_a_model_does_not_have_are_said(
+    trained: Path, reverse: Path, align: Command, models: str, view: str, message: str
+) -> None:
+    def named(text: str) -> str:
+        return text.replace("RUN", str(trained / "run")).replace("REVERSE", str(reverse))
+
+    error = align(*named(models).split(), *GIVEN, *HTML, "--view", view).error
+    assert error == f"--view {view}: {named(message)}"
 
 
 CORPUS = (
@@ -437,13 +376,8 @@ CORPUS = (
 
 
 def table(path: str) -> list[dict[str, str]]:
-    header, *lines = Path(path).read_text(encoding="utf-8").split("\n")
-    assert lines.pop() == ""
+    header, *lines = lines_of(path)
     return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
-
-
-def json_rows(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
 def as_cells(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -460,9 +394,9 @@ def test_the_lexicon_is_that_of_the_links_that_are_written(
     trained: Path, align: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_pairs(*CORPUS)
-    given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
+    given = (trained / "run", *GIVEN)
     alone = align(*given, "--lexicon", "lexicon")
-    assert (alone.code, alone.stdout) == (0, ""), alone.stderr
+    assert alone.output == ""
     assert alone.stderr.splitlines()[-1] == f"{len(table('lexicon'))} entries: lexicon"
     found = align(*given, "--lexicon", "again", "--format", "pharaoh")
     assert found.stdout == align(*given).stdout, "and with --format the links as without a lexicon"
@@ -478,23 +412,20 @@ def test_the_lexicon_is_that_of_the_links_that_are_written(
         for word in row["source"].split():
             counted[word] += int(row["count"]) if word != "…" else 0
     assert +counted == words
-    lexicon = BilingualLexicon()
-    translator = package.load(trained / "run", precision="float32")
-    for line, alignment in enumerate(translator.align(*CORPUS), 1):
-        lexicon.add(alignment, line)
-    assert [(row["source"], row["target"], row["count"], row["lines"]) for row in table("lexicon")] == [
-        (each.source, each.target, str(each.count), " ".join(map(str, each.lines))) for each in lexicon.entries()
-    ]
+    expected = lexicon_of(package.load(trained / "run", precision="float32").align(*CORPUS))
+    for row, (source, target, count, numbers) in zip(table("lexicon"), expected, strict=True):
+        assert (row["source"], row["target"], row["count"]) == (source, target, str(count))
+        assert [*map(int, row["lines"].split())] == numbers
 
 
 def test_the_options_of_the_lexicon(trained: Path, align: Command) -> None:
     write_pairs(*CORPUS)
-    given = (trained / "run", "-s", "s", "-t", "t", *PRECISE)
+    given = (trained / "run", *GIVEN)
     assert align(*given, "--lexicon", "all", "--lowercase", "--examples", "9").code == 0
     rows = table("all")
     assert align(*given, "--lexicon", "some.jsonl", "--lowercase", "--examples", "1", "--min-count", "2").code == 0
     expected = [{**row, "lines": row["lines"].split()[0]} for row in rows if int(row["count"]) > 1]
-    assert as_cells(json_rows("some.jsonl")) == expected
+    assert as_cells(json_lines("some.jsonl")) == expected
     assert 0 < len(expected) < len(rows)
     assert align(*given, "--lexicon", "none", "--examples", "0").code == 0
     assert {row["lines"] for row in table("none")} == {""}
@@ -502,15 +433,15 @@ def test_the_options_of_the_lexicon(trained: Path, align: Command) -> None:
 
 def test_a_lexicon_of_the_models_own_translations(trained: Path, align: Command) -> None:
     write_pairs(*CORPUS)
-    given = (trained / "run", "-s", "s", "--free-running", "--beam", "2", *PRECISE)
+    given = (trained / "run", "-s", "s", "--free-running", "--beam", "2", *EXACT)
     assert align(*given, "--lexicon", "lexicon.jsonl", "-o", "links.jsonl", "--format", "jsonl").code == 0
 
     def words(text: str) -> list[str]:
         return [word for word in text.split() if any(map(str.isalnum, word))]
 
-    made = Counter(word for row in json_rows("links.jsonl") for word in words(" ".join(row["target_words"])))
+    made = Counter(word for row in json_lines("links.jsonl") for word in words(" ".join(row["target_words"])))
     found: Counter[str] = Counter()
-    for row in json_rows("lexicon.jsonl"):
+    for row in json_lines("lexicon.jsonl"):
         for word in words(row["target"]):
             found[word] += row["count"]
     assert found == made
@@ -522,11 +453,11 @@ def test_suspects_have_the_scores_of_the_formula(
     trained: Path, reverse: Path, align: Command, monkeypatch: pytest.MonkeyPatch, directions: int
 ) -> None:
     write_pairs(*CORPUS)
-    given = [trained / "run", "-s", "s", "-t", "t", *PRECISE, *(["--reverse", reverse] if directions == 2 else [])]
+    given = [trained / "run", "-s", "s", "-t", "t", *EXACT, *(["--reverse", reverse] if directions == 2 else [])]
     done = align(*given, "--suspects", "all.jsonl", "--min-score", "-1")
-    assert (done.code, done.stdout) == (0, ""), done.stderr
+    assert done.output == ""
     assert done.stderr.splitlines()[-1] == "8 suspicious pairs: all.jsonl"
-    rows = json_rows("all.jsonl")
+    rows = json_lines("all.jsonl")
     assert sorted(row["line"] for row in rows) == [1, 2, 3, 4, 6, 7, 8, 9], "all but two blank sides"
     assert rows == sorted(rows, key=lambda row: (-row["score"], row["line"]))
     runs = [(trained / "run", *CORPUS), (reverse, *reversed(CORPUS))][:directions]
@@ -556,33 +487,13 @@ def test_suspects_have_the_scores_of_the_formula(
     assert {"2", "7", "8"} <= {row["line"] for row in table("some")}, "what is suspicious otherwise stays"
 
 
-def test_both_reports_in_one_run_go_by_the_joined_links(trained: Path, reverse: Path, align: Command) -> None:
-    write_pairs(*CORPUS)
-    given = [trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE, "--symmetrize", "intersection"]
-    assert align(*given, "--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "-1").code == 0
-    both = BothDirections(
-        *(package.load(run, precision="float32") for run in (trained / "run", reverse)), join("intersection")
-    )
-    alignments = both.align(*CORPUS)
-    lexicon = BilingualLexicon()
-    for line, alignment in enumerate(alignments, 1):
-        lexicon.add(alignment, line)
-    assert [(row["source"], row["target"]) for row in table("lexicon")] == [
-        (each.source, each.target) for each in lexicon.entries()
-    ]
-    for row in table("suspects"):
-        alignment = alignments[int(row["line"]) - 1]
-        linked = {source for source, _ in alignment.links}
-        loose = [word for place, word in enumerate(alignment.source_words) if place not in linked]
-        assert row["source_words"].split() == loose + (["17"] if row["line"] == "7" else [])
-
-
-def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(trained: Path, align: Command) -> None:
+@pytest.mark.parametrize("outputs", ["--format html -o old", "--lexicon old", "--suspects old", "--lexicon new"])
+def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(
+    trained: Path, align: Command, outputs: str
+) -> None:
     write_pairs(CORPUS[0], CORPUS[1][:-1])
     Path("old").write_text("old")
-    for reports in (["--lexicon", "old"], ["--suspects", "old"], ["--lexicon", "new"]):
-        done = align(trained / "run", "-s", "s", "-t", "t", *PRECISE, *reports)
-        message = "error: t has 8 lines, but s has more: they must go together line by line"
-        assert (done.code, done.stderr.splitlines()[-1]) == (2, message)
+    error = align(trained / "run", *GIVEN, *outputs.split()).error
+    assert error == "t has 8 lines, but s has more: they must go together line by line"
     assert Path("old").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["b", "f", "gold", "old", "s", "t"]

@@ -3,8 +3,9 @@ comparison of methods, on tiny runs. The command line runs in this process."""
 
 from __future__ import annotations
 
-import json
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +18,12 @@ from nmt.alignment.link_files import read_links
 from nmt.core.errors import InputError
 from nmt.data.words import text_words
 from nmt.translator.both_directions import BothDirections
-from tests.workflows.runs import CONFIG, Command, in_process, nmt, write_corpus
+from tests.workflows.runs import CONFIG, EXACT, Command, in_process, lines_of, train_in, write_lines, write_pairs
 
-PRECISE = ("--precision", "float32")
 SOURCES = ["Hund und Katze.", "", "zwei Hund", "eins", " ", "grün Katze drei"]
 TARGETS = ["dog and cat.", "x", " ", "one three", "", "green cat three"]
 METHODS = ("attention", "shifted-attention", "gradient", "input-x-gradient")
 GRADIENTS = METHODS[2:]
-
-
-def write_pairs(sources: list[str], targets: list[str]) -> None:
-    """Writes the files of pairs ``s`` and ``t``."""
-    for name, lines in (("s", sources), ("t", targets)):
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 @pytest.fixture
@@ -40,78 +34,67 @@ def align(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
     return in_process(capsys, "align")
 
 
-def train(folder: Path, config: str, *settings: str) -> Path:
-    """Trains a run and returns its folder."""
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(config, encoding="utf-8")
-    done = nmt("train", "config.yaml", *PRECISE, *settings, folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return folder / "run"
-
-
 @pytest.fixture(scope="session")
 def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder like ``trained``, with a model without attention."""
-    return train(tmp_path_factory.mktemp("without_attention"), CONFIG, "--set", "model.attention.score=none").parent
+    return train_in(tmp_path_factory.mktemp("without_attention"), CONFIG, "model.attention.score=none")
 
 
-@pytest.mark.parametrize("name", ["intersection", "grow-diag-final-and", "soft-product"])
-def test_the_command_joins_what_each_model_finds_alone(trained: Path, reverse: Path, align: Command, name: str) -> None:
-    both = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE)
-    code, out, err = align(*both, "--symmetrize", name)
-    assert code == 0, err
+GIVEN = ("-s", "s", "-t", "t", *EXACT)
+NO_ATTENTION = "has no attention to align by (model.attention.score: none); use --method gradient, or input-x-gradient"
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("intersection", "attention"), ("grow-diag-final-and", "gradient"), ("soft-product", "attention")],
+)
+def test_every_format_joins_what_each_model_finds_alone(
+    trained: Path, reverse: Path, align: Command, name: str, method: str
+) -> None:
+    both = (trained / "run", "--reverse", reverse, *GIVEN, "--method", method, "--symmetrize", name)
+    lines = align(*both).output.splitlines()
     singles = []
     for run, source, target in ((trained / "run", "s", "t"), (reverse, "t", "s")):
-        assert align(run, "-s", source, "-t", target, *PRECISE, "--format", "jsonl", "-o", "single")[0] == 0
+        arguments = ("-s", source, "-t", target, *EXACT, "--method", method, "--format", "jsonl", "-o", "single")
+        assert align(run, *arguments)[0] == 0
         singles.append(list(read_jsonl(Path("single"))))
-    assert align(*both, "--symmetrize", name, "--format", "jsonl", "-o", "jsonl")[0] == 0
-    found = list(read_jsonl(Path("jsonl")))
+    for format_ in ("jsonl", "npz", "png"):
+        assert align(*both, "--format", format_, "-o", format_).output == ""
+    found, archived = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
+    assert len(list(Path("png").iterdir())) == len(SOURCES)
     assert [each.source_words for each in found] == [tuple(line.split()) for line in SOURCES]
-    for line, each, forward, backward in zip(out.splitlines(), found, *singles, strict=True):
+    for line, each, packed, forward, backward in zip(lines, found, archived, *singles, strict=True):
         assert line == " ".join(f"{s}-{t}" for s, t in each.links)
         assert (each.source_words, each.target_words) == (backward.target_words, backward.source_words)
+        assert (packed.links, packed.level, packed.source_tokens) == (each.links, "word", each.source_words)
         p_TS, q_TS = forward.weights_TS, backward.weights_TS.T
         product = name == "soft-product"
-        np.testing.assert_allclose(each.weights_TS, p_TS * q_TS if product else (p_TS + q_TS) / 2, atol=2e-6)
+        for weights_TS in (each.weights_TS, packed.weights_TS):
+            np.testing.assert_allclose(weights_TS, p_TS * q_TS if product else (p_TS + q_TS) / 2, atol=2e-6)
         swapped = {(source, target) for target, source in backward.links}
         if name == "intersection":
             assert set(each.links) == set(forward.links) & swapped
-        elif name.startswith("soft"):
+        elif product:
             # Each of the pairs with words has more than one on one side; their rows are not constant.
-            cells = zip(*np.nonzero(each.weights_TS >= (0.05 if product else 0.25)), strict=True)
+            cells = zip(*np.nonzero(each.weights_TS >= 0.05), strict=True)
             assert set(each.links) == {(int(s), int(t)) for t, s in cells}
         else:
             assert set(forward.links) & swapped <= set(each.links) <= set(forward.links) | swapped
     assert any(each.links for each in found)
-
-
-def test_every_format_holds_every_line_of_both(trained: Path, reverse: Path, align: Command) -> None:
-    arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", "--method", "gradient", *PRECISE)
-    for format_ in ("pharaoh", "jsonl", "npz", "png"):
-        code, out, err = align(*arguments, "--format", format_, "-o", format_)
-        assert (code, out) == (0, ""), err
-    forward, backward = (package.load(run, precision="float32") for run in (trained / "run", reverse))
-    both = BothDirections(forward, backward, join())
-    expected = both.align(SOURCES, TARGETS, method="gradient")
-    links = Path("pharaoh").read_text().splitlines()
-    files = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
-    assert len(links) == len(files[0]) == len(files[1]) == len(list(Path("png").iterdir())) == len(SOURCES)
-    for place, alignment in enumerate(expected):
-        assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
-        for file in files:
-            assert (file[place].links, file[place].level) == (alignment.links, "word")
-            assert file[place].source_words == file[place].source_tokens == alignment.source_words
-            np.testing.assert_allclose(file[place].weights_TS, alignment.weights_TS, atol=1e-6)
+    translators = (package.load(run, precision="float32") for run in (trained / "run", reverse))
+    both_directions = BothDirections(*translators, join(name)).align(SOURCES, TARGETS, method=method)
+    for each, expected in zip(found, both_directions, strict=True):
+        assert each.links == expected.links
+        np.testing.assert_allclose(each.weights_TS, expected.weights_TS, atol=1e-6)
 
 
 def test_gold_links_judge_the_joined_ones_and_settings_hold_for_both(
     trained: Path, reverse: Path, align: Command
 ) -> None:
     Path("gold").write_text("0-0 1-1 2-2\n\n\n0-0 0-1\n\n0-0 1-1 2-2\n")
-    arguments = (trained / "run", "--reverse", reverse, "-s", "s", "-t", "t", *PRECISE, "--gold", "gold")
+    arguments = (trained / "run", "--reverse", reverse, *GIVEN, "--gold", "gold")
     _, out, err = align(*arguments, "--symmetrize", "union")
-    predicted = [set(line.split()) for line in out.splitlines()]
-    gold = [set(line.split()) for line in Path("gold").read_text().splitlines()]
+    predicted, gold = ([set(line.split()) for line in lines] for lines in (out.splitlines(), lines_of("gold")))
     a, s = sum(map(len, predicted)), sum(map(len, gold))
     right = sum(len(one & other) for one, other in zip(predicted, gold, strict=True))
     assert err.splitlines()[-1].startswith(f"AER {100 * (1 - 2 * right / (a + s)):.1f}  ")
@@ -127,57 +110,48 @@ def test_gold_links_judge_the_joined_ones_and_settings_hold_for_both(
     assert {link for line in out.splitlines() for link in line.split()} <= {"0-0"}
 
 
-def test_two_models_of_one_run_are_refused(trained: Path, align: Command) -> None:
-    run = trained / "run"
-    code, out, err = align(run, "--reverse", run / "best", "-s", "s", "-t", "t")
-    assert (code, out) == (2, "")
-    assert err.splitlines()[-1] == (
-        f"error: {run}/best: is of the same run as the forward model; name one that translates the target to the source"
+def test_models_that_cannot_be_joined_are_named(trained: Path, without_attention: Path, align: Command) -> None:
+    run, other = trained / "run", without_attention / "run"
+    assert align(run, "--reverse", run / "best", *GIVEN).error == (
+        f"{run}/best: is of the same run as the forward model; name one that translates the target to the source"
     )
-
-
-def test_a_reverse_model_without_attention_is_named(trained: Path, without_attention: Path, align: Command) -> None:
-    arguments = (trained / "run", "--reverse", without_attention / "run", "-s", "s", "-t", "t", "-o", "out")
-    code, _, err = align(*arguments)
-    assert (code, err.splitlines()[-1]) == (
-        2,
-        (
-            f"error: {without_attention}/run/best: has no attention to align by (model.attention.score: none); "
-            "use --method gradient, or input-x-gradient"
-        ),
-    )
+    arguments = (run, "--reverse", other, *GIVEN, "-o", "out")
+    assert align(*arguments).error == f"{other}/best: {NO_ATTENTION}"
     assert not Path("out").exists()
     assert align(*arguments, "--method", "gradient")[0] == 0
-    assert len(Path("out").read_text().splitlines()) == len(SOURCES)
+    assert len(lines_of("out")) == len(SOURCES)
 
 
 def same(one: Alignment, other: Alignment) -> None:
     assert (one.source_words, one.target_words, one.links) == (other.source_words, other.target_words, other.links)
-    assert (one.source_tokens, one.target_tokens) == (other.source_tokens, other.target_tokens)
+    assert (one.source_tokens, one.target_tokens, one.level) == (other.source_tokens, other.target_tokens, other.level)
     np.testing.assert_allclose(one.weights_TS, other.weights_TS, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", [pytest.param("gradient", marks=pytest.mark.slow), "input-x-gradient"])
-def test_every_format_holds_every_line_by_gradients(trained: Path, align: Command, method: str) -> None:
-    sources, targets = ["Hund und Katze.", "", "zwei Hund", "eins", " "], ["dog and cat.", "x", " ", "one three", ""]
+@pytest.mark.parametrize("method", ["attention", pytest.param("gradient", marks=pytest.mark.slow), "input-x-gradient"])
+def test_every_format_holds_every_line(trained: Path, align: Command, method: str) -> None:
+    sources, targets = SOURCES[:5], TARGETS[:5]
     write_pairs(sources, targets)
-    arguments = (trained / "run", "--source", "s", "--target", "t", "--method", method, *PRECISE)
     translator = package.load(trained / "run", precision="float32")
     for level in ("word", "subword"):
         for format_ in ("pharaoh", "jsonl", "npz", "png"):
-            done = align(*arguments, "--level", level, "--format", format_, "-o", format_)
-            assert (done.code, done.stdout) == (0, ""), done.stderr
+            arguments = ("--method", method, "--level", level, "--format", format_, "-o", format_)
+            assert align(trained / "run", *GIVEN, *arguments).output == ""
         links = Path("pharaoh").read_text().split("\n")
         from_json, from_npz = list(read_jsonl(Path("jsonl"))), list(read_npz(Path("npz")))
         assert links.pop() == ""
         assert len(links) == len(from_json) == len(from_npz) == len(list(Path("png").iterdir())) == len(sources)
         expected = translator.align(sources, targets, method=method, level=level)
+        assert [each.target_words for each in expected] == [tuple(target.split()) for target in targets]
         for place, alignment in enumerate(expected):
             same(from_json[place], alignment)
             same(from_npz[place], alignment)
             assert links[place] == " ".join(f"{s}-{t}" for s, t in alignment.links)
+            assert alignment.links or not (sources[place].strip() and targets[place].strip())
+        ends = {expected[0].source_tokens[-1], expected[0].target_tokens[-1]}
+        assert (ends == {"</s>"}) == (level == "subword")
         by_attention = translator.align(sources, targets, level=level)
-        assert np.abs(expected[0].weights_TS - by_attention[0].weights_TS).max() > 0.01
+        assert (np.abs(expected[0].weights_TS - by_attention[0].weights_TS).max() > 0.01) == (method != "attention")
         np.testing.assert_allclose(expected[0].weights_TS.sum(axis=1), 1, atol=1e-5)
 
 
@@ -189,16 +163,15 @@ def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
 ) -> None:
     sources, targets = ["Hund und Katze.", "", "zwei Hund"], ["dog and cat.", "x", "one three two"]
     write_pairs(sources, targets)
-    arguments = ("-s", "s", "-t", "t", "--method", method, *PRECISE, "--format")
+    arguments = ("-s", "s", "-t", "t", "--method", method, *EXACT, "--format")
     found: dict[str, list[Alignment]] = {}
     for level in ("word", "subword"):
         assert align(trained / "run", *arguments, "jsonl", option, "--level", level, "-o", "out").code == 0
         found[level] = list(read_jsonl(Path("out")))
     assert align(trained / "run", *arguments, "jsonl", "-o", "out").code == 0
     tokenizers = package.load(trained / "run").trained.tokenizers
-    for place, (words, pieces, relative) in enumerate(
-        zip(found["word"], found["subword"], read_jsonl(Path("out")), strict=True)
-    ):
+    found["relative"] = list(read_jsonl(Path("out")))
+    for place, (words, pieces, relative) in enumerate(zip(*found.values(), strict=True)):
         assert words.links == pieces.links == relative.links
         assert words.weights_TS.shape == relative.weights_TS.shape
         if not sources[place]:
@@ -216,8 +189,7 @@ def test_magnitudes_are_summed_over_the_subwords_and_leave_the_links(
         assert (words.weights_TS.min() < 0) == (option == "--signed")
         assert not np.allclose(words.weights_TS.sum(axis=1), 1, atol=1e-3)
     for format_ in ("npz", "tsv", "svg", "html") if option == "--signed" else ():
-        done = align(trained / "run", *arguments, format_, option, "-o", format_)
-        assert (done.code, done.stdout) == (0, ""), done.stderr
+        assert align(trained / "run", *arguments, format_, option, "-o", format_).output == ""
         if format_ == "html":
             assert "in per cent of the pair's largest" in Path("html").read_text(encoding="utf-8")
 
@@ -232,13 +204,11 @@ def test_the_comparison_is_that_of_the_single_methods(
     trained: Path, without_attention: Path, align: Command, tmp_path: Path, attention: bool
 ) -> None:
     folder = trained if attention else without_attention
-    lengths = [len(line.split()) for line in (folder / "test.de").read_text().splitlines()]
+    lengths = [len(line.split()) for line in lines_of(folder / "test.de")]
     gold = tmp_path / "gold"
-    gold.write_text("".join(" ".join(f"{n}-{n}" for n in range(length)) + "\n" for length in lengths))
-    arguments = (folder / "run", "-s", folder / "test.de", "-t", folder / "test.en", "--gold", gold, *PRECISE)
-    done = align(*arguments, "--compare", "--json")
-    assert done.code == 0, done.stderr
-    report = json.loads(done.stdout)
+    write_lines(gold, (" ".join(f"{n}-{n}" for n in range(length)) for length in lengths))
+    arguments = (folder / "run", "-s", folder / "test.de", "-t", folder / "test.en", "--gold", gold, *EXACT)
+    report = align(*arguments, "--compare", "--json").tree
     methods = METHODS if attention else GRADIENTS
     assert (report["sentences"], tuple(report["methods"])) == (10, methods)
     found: dict[str, list[Alignment]] = {}
@@ -279,12 +249,12 @@ def test_the_comparison_is_that_of_the_single_methods(
 def test_the_comparison_without_gold_of_own_translations(trained: Path, align: Command, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("Hund und Katze.\n\neins\n")
     arguments = (trained / "run", "--source", "s", "--free-running", "--compare")
-    report = json.loads(align(*arguments, "--json").stdout)
+    report = align(*arguments, "--json").tree
     assert report["sentences"] == 3
     assert report["methods"] == dict.fromkeys(METHODS)
     assert len(report["agreement"]) == 6
     (tmp_path / "s").write_text("eins\n\n")  # one word has no order
-    alone = json.loads(align(*arguments, "--json").stdout)["agreement"][0]
+    alone = align(*arguments, "--json").tree["agreement"][0]
     assert alone == {
         "methods": ["attention", "shifted-attention"],
         "spearman": None,
@@ -303,7 +273,7 @@ def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align:
     """The sources have two words, so that the word other than that of the highest weight is the remaining one."""
     sources, targets = ["zwei Hund", "Katze eins", "drei Hund", "", "grün"], ["dog cat", "one", "three dog.", "x", "y"]
     write_pairs(sources, targets)
-    report = json.loads(align(trained / "run", "-s", "s", "-t", "t", *PRECISE, "--compare", "--json").stdout)
+    report = align(trained / "run", *GIVEN, "--compare", "--json").tree
     translator = package.load(trained / "run", precision="float32")
 
     def probabilities(source: str, target: str) -> list[float]:
@@ -329,19 +299,20 @@ def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align:
 
 def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
     run = without_attention / "run"
-    arguments = (run, "--source", without_attention / "test.de", "--target", without_attention / "test.en")
     for format_ in ("pharaoh", "png"):
-        assert align(*arguments, "--format", format_, "-o", "out").error == (
-            f"{run}/best: has no attention to align by (model.attention.score: none); "
-            "use --method gradient, or input-x-gradient"
-        )
+        assert align(run, *GIVEN, "--format", format_, "-o", "out").error == f"{run}/best: {NO_ATTENTION}"
         assert not Path("out").exists()
-    done = align(*arguments, "--method", "gradient")
-    assert (done.code, done.stdout.count("\n")) == (0, 10)
+    assert align(run, *GIVEN, "--method", "gradient").output.count("\n") == len(SOURCES)
     translator = package.load(run)
     assert translator.aligner.methods == GRADIENTS
     with pytest.raises(InputError, match="has no attention"):
         translator.align(["eins"], ["one"])
+
+
+def test_own_translations_are_aligned_as_they_are(trained: Path, align: Command) -> None:
+    assert align(trained / "run", "-s", "s", "--free-running", "--format", "jsonl", *EXACT, "-o", "out").code == 0
+    own = package.load(trained / "run", precision="float32").translate(SOURCES)
+    assert [each.target_words for each in read_jsonl(Path("out"))] == [tuple(each.text.split()) for each in own]
 
 
 def test_the_comparison_keeps_the_errors_of_align(trained: Path, align: Command, tmp_path: Path) -> None:
@@ -365,10 +336,9 @@ TEXT = (
 def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, align: Command, joined: bool) -> None:
     sources, targets = TEXT
     write_pairs(sources, targets)
-    given = (trained / "run", "-s", "s", "-t", "t", "--text", *PRECISE, *(("--reverse", reverse) if joined else ()))
+    given = (trained / "run", *GIVEN, "--text", *(("--reverse", reverse) if joined else ()))
     for format_ in ("pharaoh", "gold", "tsv", "jsonl", "npz", *(() if joined else ("png",))):
-        code, out, err = align(*given, "--format", format_, "-o", format_)
-        assert (code, out) == (0, ""), err
+        assert align(*given, "--format", format_, "-o", format_).output == ""
     found = list(read_jsonl(Path("jsonl")))
     assert len(found) == len(sources)
     assert joined or len(list(Path("png").iterdir())) == len(sources)
@@ -391,10 +361,8 @@ def test_every_format_knows_the_words_of_the_text(trained: Path, reverse: Path, 
     sure = [gold.sure for gold in read_gold(Path("gold"))]
     assert sure == [each.sure for each in found]
     if joined:
-        pairs = [(sources, targets, trained / "run"), (targets, sources, reverse)]
-        forward, backward = (
-            package.load(run, precision="float32").align(one, other, text=True) for one, other, run in pairs
-        )
+        forward = package.load(trained / "run", precision="float32").align(sources, targets, text=True)
+        backward = package.load(reverse, precision="float32").align(targets, sources, text=True)
         for each, one, other in zip(found, forward, backward, strict=True):
             assert each.sure == set(one.links) & {(s, t) for t, s in other.links} & set(each.links)
         assert sure != [set(each.links) for each in found]
@@ -433,23 +401,82 @@ def test_text_that_is_tokenised_already_is_aligned_as_ever(trained: Path) -> Non
 def test_own_translations_and_gold_links_count_these_words(trained: Path, align: Command) -> None:
     sources, targets = TEXT
     write_pairs(sources, targets)
-    assert align(trained / "run", "-s", "s", "--text", "--format", "tsv", *PRECISE, "-o", "own")[0] == 0
+    assert align(trained / "run", "-s", "s", "--text", "--format", "tsv", *EXACT, "-o", "own")[0] == 0
     assert len(list(read_links(Path("own")))) == len(sources)
     # The first source has 6 words so, but 3 by white space.
     Path("gold").write_text("6-6\n\n\n1-1\n\n1-1\n")
-    arguments = (trained / "run", "-s", "s", "-t", "t", "--gold", "gold", "--gold-base", "1", *PRECISE)
+    arguments = (trained / "run", *GIVEN, "--gold", "gold", "--gold-base", "1")
     code, _, err = align(*arguments, "--text")
     assert (code, err.splitlines()[-1][:4]) == (0, "AER ")
-    code, _, err = align(*arguments)
-    assert (code, err.splitlines()[-1]) == (
-        2,
-        (
-            "error: gold:1: link '6-6' points at source word 6, but that sentence has 3 words: "
-            "write the source index first, and count from 1"
-        ),
+    assert align(*arguments).error == (
+        "gold:1: link '6-6' points at source word 6, but that sentence has 3 words: write the source index first, and "
+        "count from 1"
     )
-    code, out, err = align(trained / "run", "-s", "s", "-t", "t", "--text", "--compare", *PRECISE)
-    assert code == 0, err
+    out = align(trained / "run", *GIVEN, "--text", "--compare").output
     words = sum(len(text_words(target)) for source, target in zip(sources, targets, strict=True) if source.strip())
     correlations = out.partition("rank correlation")[2].partition("\n\n")[0]
     assert int(correlations.splitlines()[-1].split()[-1]) <= words
+
+
+# ------------------------------------------------------------------------------------------------ the choice of heads
+
+PATTERNS = ("*", "layer1.*", "layer2.*", "layer1.head1", "layer1.head2", "layer2.head1", "layer2.head2")
+
+
+@pytest.fixture
+def choose(trained: Path, reverse: Path, align: Command) -> Command:
+    """Aligns the valid corpus by the Transformer; its word by word translations are the file ``gold``."""
+    sources = lines_of(trained / "valid.en")
+    write_pairs(sources, lines_of(trained / "valid.de"))
+    write_lines("gold", (" ".join(f"{place}-{place}" for place in range(len(line.split()))) for line in sources))
+    return lambda *options: align(reverse, *GIVEN, *options)
+
+
+def test_heads_of_the_least_error_rate_are_chosen(choose: Command) -> None:
+    links, said = choose("--choose-heads", "gold", "--gold", "gold")[1:]
+    (chosen,) = re.findall(r"heads: (\S+) of", said)
+    rates = {}
+    for pattern in PATTERNS:
+        by_pattern, score = choose("--heads", pattern, "--gold", "gold")[1:]
+        rates[pattern] = float(score.split("AER ")[1].split()[0])
+        if pattern == chosen:
+            assert by_pattern == links
+    assert rates[chosen] == min(rates.values()) < max(rates.values())
+
+
+def test_gold_of_the_first_pairs_chooses_on_these(choose: Command) -> None:
+    write_lines("short", lines_of("gold")[:2])
+    said = choose("--choose-heads", "gold", "--gold", "short").stderr
+    ((rate, pairs),) = re.findall(r"heads: .* AER ([\d.]+) % on (\d+) pairs", said)
+    assert pairs == "2"
+    assert f"AER {rate} " in said.splitlines()[-1], "the rate of the same two pairs"
+
+
+def test_heads_of_the_least_entropy_are_chosen(choose: Command, reverse: Path) -> None:
+    said = choose("--choose-heads", "entropy").stderr
+    model = package.load(reverse, precision="float32")
+    spreads: dict[str, float] = {}
+    for pattern in PATTERNS:
+        total, count = 0.0, 0
+        for alignment in replace(model, heads=pattern).align(lines_of("s"), lines_of("t"), level="subword"):
+            for row in np.asarray(alignment.weights_TS)[:-1]:
+                shared = row[:-1] + row[-1] / (len(row) - 1)
+                total -= sum(weight * np.log(weight) for weight in shared) / np.log(len(shared))
+                count += 1
+        spreads[pattern] = total / count
+    best = min(spreads, key=lambda pattern: spreads[pattern])
+    assert f"heads: {best} of" in said
+    assert f"uncertainty {100 * spreads[best]:.1f} %" in said
+    assert len({round(value, 6) for value in spreads.values()}) == len(PATTERNS)
+
+
+def test_both_models_choose_for_themselves(choose: Command, align: Command, trained: Path, reverse: Path) -> None:
+    """Each by the gold links of its own direction."""
+    for name, link in (("shifted", "{0}-{1}"), ("turned", "{1}-{0}")):
+        lines = (range(len(line.split())) for line in lines_of("gold"))
+        write_lines(name, (" ".join(link.format(place, max(place - 1, 0)) for place in line) for line in lines))
+    said = choose("--reverse", trained / "run", "--choose-heads", "gold", "--gold", "shifted").stderr
+    (one, _), (other, rate) = re.findall(r"heads: \S+ of (\S+)/best, AER (\S+) %", said)
+    assert (one, other) == (str(reverse), f"{trained}/run")
+    alone = align(trained / "run", "-s", "t", "-t", "s", *EXACT, "--gold", "turned").stderr
+    assert f"AER {rate} " in alone

@@ -1,35 +1,57 @@
 """Whatever bytes a file holds, and however it ends: ``translate`` gives a line for each of its lines; of two files
 ``align`` and ``score`` give a line for each pair, with links inside the sentences, ``evaluate`` scores them, and
-``prepare`` takes or drops each pair; or they are refused in one line, where a few lines of Python find a reason."""
+``prepare`` takes or drops each pair; or they are refused in one line, where a few lines of Python find a reason. All
+that are not refused are also aligned together, in every format."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import random
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import nmt as package
+from nmt.core import log
 from nmt.data.store import Store
 from nmt.data.words import text_words
+from nmt.search.config import SearchConfig
+from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator import find_run
 from nmt.translator.translator import Translator
-from tests.fuzz.readers import make_run
-from tests.workflows.runs import Command, in_process
-from tests.workflows.test_any_bytes import Backwards
-from tests.workflows.test_any_pairs import INVALID, PIECES
+from nmt.translator.windows import OutputFormat
+from nmt.workflows import translate as workflow
+from tests.fuzz.readers import SENTENCES, make_run
+from tests.workflows.runs import Command, in_process, write_lines
+
+PIECES = [
+    b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1b[31m", b"\xe2\x80\xa8", b"\xc2\x85", b"\xef\xbb\xbf",
+    b"\xe2\x96\x81", b"Hund", b"Katze und ", b"eins. ", b"<b>", b"</b>", b"&amp;", b"{n}", b"%s", b"http://a.b/c?d ",
+    b"12,5", b"?! ", b"x" * 300, b"Hund " * 30, b"0-0", b"\xe2\x81\x87",
+    *(each.encode() for each in ("é", "e\u0301", "字", "漢字かな", "\u202e\u200b", "\u200b", "👩\u200d🚒", "ﬀ½")),
+    *(each.encode() for each in ("\u3000", "\ufffd")),
+]  # fmt: skip
+INVALID = [b"\xff", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80\x80\x80"]
+
+BYTES = [*PIECES, *INVALID, b"\n", b"\x1c", b"\xe2\x80\xa9", b"Z. B. ", b"Hund " * 60]
+TEXTS = st.one_of(st.lists(st.sampled_from(BYTES), max_size=12).map(b"".join), st.binary(max_size=60))
+FORMATS = st.sampled_from(["text", "tsv", "jsonl"])
 
 FILES = 40
 """Pairs of files in a quick run."""
 
 TOGETHER = 250
-"""Pairs of files that ``prepare`` is given at once."""
+"""Pairs of files that ``prepare`` is given, and that are aligned, at once."""
 
 REFUSED = 10
 """One pair of refused files in so many is refused by ``prepare`` too, which takes longer."""
@@ -73,6 +95,32 @@ def pairs_of(source: bytes, target: bytes) -> list[tuple[str, str]]:
     return list(zip(sources, targets, strict=True))
 
 
+def check_links(written: str, pairs: Sequence[tuple[str, str]], *, text: bool) -> None:
+    """Checks that there are as many lines as pairs, and no link outside of its pair."""
+    lines = written.split("\n")
+    assert lines.pop() == ""
+    for line, (source, target) in zip(lines, pairs, strict=True):
+        sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
+        for link in line.split():
+            assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+
+
+class Backwards:
+    """An engine that says the source's subwords backwards, at once."""
+
+    def translate_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
+        scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:
+        assert all(sources)
+        return [(Hypothesis(tuple(reversed(source)), -1.0, -1.0),) for source in sources]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("any") / "run"
@@ -112,6 +160,7 @@ class Files:
         self._score(files, pairs)
         self._evaluate(files, pairs)
         if len(self._taken) >= TOGETHER:
+            self.align_together()
             self.prepare()
         if pairs:
             return
@@ -135,12 +184,7 @@ class Files:
             return
         done = self._command(*asked)
         assert done.code == 0
-        lines = done.stdout.split("\n")
-        assert lines.pop() == ""
-        for line, (source, target) in zip(lines, pairs, strict=True):
-            sides = [len(text_words(side) if text else side.split()) for side in (source, target)]
-            for link in line.split():
-                assert all(0 <= int(place) < words for place, words in zip(link.split("-"), sides, strict=True))
+        check_links(done.stdout, pairs, text=text)
 
     def _score(self, files: Sequence[Path], pairs: Sequence[tuple[str, str]]) -> None:
         asked = ("score", self._run, "-s", files[0], "-t", files[1], *COMPUTING)
@@ -167,26 +211,46 @@ class Files:
         assert line.startswith("error: ")
         assert any(str(path) in line for path in files)
 
-    def _config(self, corpora: Sequence[Sequence[Path]]) -> Path:
+    def _config(self, corpora: Sequence[Sequence[Path]], subwords: dict[str, object] | None = None) -> Path:
         train = [{"source": str(source), "target": str(target)} for source, target, *_ in corpora]
         path = self._folder / "config.yaml"
         tree = {
             "run": str(self._folder / "prepared"),
-            "data": {"train": train, "subwords": {"model": str(self._run)}},
+            "data": {"train": train, "subwords": subwords or {"model": str(self._run)}},
             "training": {"stopping": {"updates": 1}},
         }
         path.write_text(json.dumps(tree), encoding="utf-8")
         return path
 
-    def prepare(self) -> None:
-        """All that were not refused since it was last asked."""
-        assert self._command("prepare", self._config(self._taken), "--quiet").code == 0
+    def align_together(self) -> None:
+        """Aligns all that were not refused since it was last asked: in every way that has a line for each pair."""
+        pairs = [
+            pair for source, target, _ in self._taken for pair in pairs_of(*map(Path.read_bytes, (source, target)))
+        ]
+        paths = [self._folder / name for name in ("source", "target", "out", "again", "table", "jsonl", "npz", "html")]
+        source, target, out, again, *others = paths
+        for path, texts in zip(paths, zip(*pairs, strict=True), strict=False):
+            write_lines(path, texts)
+        given = ("--source", source, "--target", target, "--quiet")
+        for options in (("align", self._run, *COMPUTING[:-1]), ("align", "--learn")):
+            assert self._command(*options, *given, "--output", out).code == 0
+            check_links(out.read_text(), pairs, text=False)
+        for path, kind in zip(others, ("tsv", "jsonl", "npz", "html"), strict=True):
+            options = ("links", out) if kind == "tsv" else ("align", self._run, *COMPUTING[:-1])
+            assert self._command(*options, *given, "--format", kind, "--output", path).code == 0
+            if kind != "html":
+                assert self._command("links", path, *given, "--output", again).code == 0
+                check_links(again.read_text(), pairs, text=False)
+            assert kind != "tsv" or again.read_bytes() == out.read_bytes()
+
+    def prepare(self, subwords: dict[str, object] | None = None) -> None:
+        """Prepares all that were not refused since it was last asked."""
+        assert self._command("prepare", self._config(self._taken, subwords), "--quiet").code == 0
         prepared = self._folder / "prepared" / "prepared"
         corpora = json.loads((prepared / "report.json").read_text(encoding="utf-8"))["corpora"]
         for corpus, (*_, lines) in zip(corpora, self._taken, strict=True):
-            assert (
-                corpus["kept"] + sum(each["pairs"] for each in corpus["dropped"].values()) == lines == corpus["pairs"]
-            )
+            dropped = sum(each["pairs"] for each in corpus["dropped"].values())
+            assert corpus["kept"] + dropped == lines == corpus["pairs"]
         assert len(Store.open(prepared / "train")) == sum(corpus["kept"] for corpus in corpora)
         for *files, _ in self._taken:
             for path in files:
@@ -200,12 +264,32 @@ def try_files(files: Files, count: int, seed: int) -> None:
         lines = draw.randrange(1, 5)
         others = lines if draw.random() < 0.9 else draw.randrange(5)
         files.try_pair(number, some_file(draw, lines), some_file(draw, others))
-    files.prepare()
+    files.align_together()
+    # something to learn subwords from
+    sides = ("".join(f"{line}\n" for line in side * 5) for side in zip(*SENTENCES, strict=True))
+    files.try_pair(count, *map(str.encode, sides))
+    files.prepare({"kind": "char", "size": 1000, "byte_fallback": True})
 
 
 @pytest.mark.usefixtures("loaded")
 def test_no_line_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try_files(Files(tmp_path, run, in_process(capsys)), FILES, seed=1)
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("seed", range(6))
+def test_bytes_that_are_no_text_are_refused_with_their_line(
+    seed: int, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(seed)
+    sides = {name: [b"".join(draw.choices(PIECES, k=draw.randrange(6))) for _ in range(9)] for name in "st"}
+    number, side = draw.randrange(9), draw.choice("st")
+    sides[side][number] += draw.choice(INVALID)
+    for name, lines in sides.items():
+        (tmp_path / name).write_bytes(b"".join(line.replace(b"\n", b" ") + b"\n" for line in lines))
+    for command in ("align", "score"):
+        error = in_process(capsys, command)(run, "-s", tmp_path / "s", "-t", tmp_path / "t", "--quiet").error
+        assert f"{tmp_path / side}:{number + 1}: not UTF-8" in error
 
 
 @pytest.mark.usefixtures("loaded")
@@ -220,3 +304,73 @@ def test_two_empty_files_are_refused_by_name(
 @pytest.mark.usefixtures("loaded")
 def test_no_line_of_fifty_thousand_files_is_lost(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try_files(Files(tmp_path, run, in_process(capsys)), int(os.environ.get("FUZZ_FILES", "50000")), seed=2)
+
+
+# ------------------------------------------------------------------------------------- translations of any bytes
+
+
+def written(translator: Translator, text: bytes, format: OutputFormat, patch: pytest.MonkeyPatch) -> bytes:
+    sink = io.BytesIO()
+    patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
+    patch.setattr(sys, "stdout", SimpleNamespace(buffer=sink, isatty=lambda: False))
+    workflow.translate(
+        None,
+        lambda **_: translator,
+        input=None,
+        output=None,
+        prefix=None,
+        constraints=None,
+        format=format,
+        alignment=False,
+        engine="nmt",
+        workers=1,
+    )
+    return sink.getvalue()
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Path) -> Iterator[Translator]:
+    log.set_verbosity(log.Verbosity.QUIET)
+    yield package.load(trained / "run", precision="float32", overrides=["search.beam=1"])
+    log.set_verbosity(log.Verbosity.NORMAL)
+
+
+def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        out = written(translator, text, format, patch)
+    lines = len(lines_of(text))
+    assert len(out.decode().splitlines()) == lines  # other programs also end a line at U+2028 and the like
+    if translator.search.document and format == "text":
+        # keeps what the input ends its lines with; U+FEFF at the beginning is text here
+        assert out.count(b"\n") + bool(out and not out.endswith(b"\n")) == lines
+        return
+    assert out.count(b"\n") == lines
+    assert out == b"" or out.endswith(b"\n")
+    rows = out.decode().split("\n")[:-1]
+    if format == "tsv":
+        assert [row.split("\t")[:2] for row in rows] == [[str(number), "1"] for number in range(1, lines + 1)]
+    if format == "jsonl":
+        assert [json.loads(row)["line"] for row in rows] == list(range(1, lines + 1))
+
+
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=TEXTS,
+    format=st.sampled_from(["text", "tsv", "jsonl"]),
+    document=st.booleans(),
+    limit=st.sampled_from([3, 1000]),
+)
+def test_as_many_lines_go_out(
+    translator: Translator, text: bytes, format: OutputFormat, document: bool, limit: int
+) -> None:
+    search = translator.search.model_copy(update={"document": document, "max_source_tokens": limit})
+    check(replace(translator, search=search, engine=Backwards()), text, format)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(text=TEXTS, format=FORMATS, document=st.booleans())
+def test_as_many_lines_go_out_with_markup(
+    translator: Translator, text: bytes, format: OutputFormat, document: bool
+) -> None:
+    search = translator.search.model_copy(update={"markup": True, "document": document, "max_length_ratio": 0.1})
+    check(replace(translator, search=search), text, format)

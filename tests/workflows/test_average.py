@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +25,23 @@ from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.training import run_directory
 from nmt.training.interruption import Interruption
-from nmt.training.run_directory import (
-    MODEL,
-    STATE,
-    TRAINING,
-    average_paths,
-    checkpoint_path,
-    checkpoint_paths,
-    read_state,
-    set_link,
-    write_checksums,
-)
+from nmt.training.run_directory import checkpoint_path, checkpoint_paths, read_state
 from nmt.translator.loading import build_model, load_trained
 from nmt.workflows.average import Selection, average
 from nmt.workflows.prepare import prepare
-from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, nmt, write_corpus
+from tests.workflows.runs import (
+    CONFIG,
+    Command,
+    assert_same_bits,
+    json_lines,
+    lines_of,
+    place,
+    settings_of,
+    train_here,
+    write_lines,
+)
 
+RUN = Path("run")
 FAST = ("training.validation.bleu=false", "training.validation.every=2", "training.optimizer.learning_rate=0.02")
 
 Weights = Mapping[str, np.ndarray[Any, Any]]
@@ -49,7 +49,7 @@ Weights = Mapping[str, np.ndarray[Any, Any]]
 
 def start(*settings: str) -> None:
     """Trains in the current folder, which holds a corpus and config.yaml, from where its run stands."""
-    train(load(Path("config.yaml"), [*FAST, *settings]), device="cpu", precision="float32")
+    train_here(*FAST, *settings)
 
 
 def weights(checkpoint: Path, file: str = "model.safetensors") -> Weights:
@@ -60,35 +60,24 @@ def same(one: Weights, other: Weights) -> bool:
     return one.keys() == other.keys() and all(each.tobytes() == other[name].tobytes() for name, each in one.items())
 
 
-def mean(checkpoints: Sequence[Path]) -> Weights:
+def is_mean(average: Path, checkpoints: Sequence[Path]) -> bool:
     files = [weights(checkpoint) for checkpoint in checkpoints]
-    return {
-        name: np.mean([file[name] for file in files], axis=0, dtype=np.float64).astype(np.float32) for name in files[0]
-    }
+    means = (np.mean([file[name] for file in files], axis=0, dtype=np.float64) for name in files[0])
+    return same(weights(average), {name: mean.astype(np.float32) for name, mean in zip(files[0], means, strict=True)})
+
+
+def at(*updates: int, run: str = "run") -> list[Path]:
+    return [checkpoint_path(Path(run), update) for update in updates]
 
 
 def lines(kind: str, run: str = "run") -> list[dict[str, Any]]:
-    every = [json.loads(line) for line in (Path(run) / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in every if line["kind"] == kind]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a corpus and config.yaml."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
-    return tmp_path
+    return [line for line in json_lines(Path(run) / "metrics.jsonl") if line["kind"] == kind]
 
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 8 updates with a checkpoint at 2, 4, 6 and 8. Copy it."""
-    folder = tmp_path_factory.mktemp("several")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.chdir(folder)
-        write_corpus(folder)
-        Path("config.yaml").write_text(CONFIG, encoding="utf-8")
+    with chdir(folder := place(tmp_path_factory.mktemp("several"))):
         start("training.stopping.updates=8", "training.keep=4")
     return folder
 
@@ -98,27 +87,26 @@ def run(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, in the current folder."""
     shutil.copytree(several, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
-    return Path("run")
+    return RUN
 
 
 # ------------------------------------------------------------------------------------------------------- nmt average
 
 
-def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> None:
-    """In other processes: made, translated with, and not taken for a checkpoint to go on from."""
-    done = nmt("average", "run", "--last", "3", folder=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout == b""
-    assert done.stderr.decode().splitlines() == [
-        "averaged 3 checkpoints: step-00000004, step-00000006, step-00000008",
-        "model: run/averaged; use it with nmt translate run/averaged",
-    ]
-    members = [checkpoint_path(run, update) for update in (4, 6, 8)]
-    assert same(weights(run / "averaged"), mean(members))
+def test_the_average_is_a_model_like_any_other(run: Path, nmt: Command) -> None:
+    """By the command line: made, translated with, and not taken for a checkpoint to go on from."""
+    done = nmt("average", "run", "--last", "3")
+    assert (done.output, done.stderr.splitlines()) == (
+        "",
+        [
+            "averaged 3 checkpoints: step-00000004, step-00000006, step-00000008",
+            "model: run/averaged; use it with nmt translate run/averaged",
+        ],
+    )
+    assert is_mean(run / "averaged", at(4, 6, 8))
     assert not (run / "averaged" / "training.safetensors").exists()
-    translated = nmt("translate", "run/averaged", "--precision", "float32", folder=tmp_path, stdin=b"eins zwei.\n")
-    assert translated.returncode == 0, translated.stderr.decode()
-    assert translated.stdout.count(b"\n") == 1
+    translated = nmt("translate", "run/averaged", "--precision", "float32", stdin=b"eins zwei.\n")
+    assert translated.output.count("\n") == 1
     loaded = dict(load_trained("run/averaged", device="cpu", precision="float32").model.named_parameters())
     loaded["output.bias_V"].nan_to_num_(neginf=0.0)  # of padding and the like, which an average keeps as trained
     kept = weights(run / "averaged")
@@ -126,11 +114,9 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
     assert all(np.array_equal(loaded[name].numpy(), each) for name, each in kept.items())
     averaged = (run / "averaged").resolve()
     assert run_directory.latest_checkpoint(run) == run / "checkpoints" / "step-00000008"
-    more = nmt(
-        "train", "config.yaml", "--precision", "float32", *(part for each in FAST for part in ("--set", each)),
-        "--set", "training.stopping.updates=10", "--set", "training.keep=1", folder=tmp_path,
-    )  # fmt: skip
-    assert "going on from update 8" in more.stderr.decode(), more.stderr.decode()
+    changes = settings_of(*FAST, "training.stopping.updates=10", "training.keep=1")
+    more = nmt("train", "config.yaml", "--precision", "float32", *changes)
+    assert "going on from update 8" in more.stderr
     assert averaged.exists(), "training deleted the average"
     assert (run / "averaged").resolve() == averaged
 
@@ -138,7 +124,7 @@ def test_the_average_is_a_model_like_any_other(run: Path, tmp_path: Path) -> Non
 def test_all_that_are_kept_are_averaged_where_nothing_else_is_said(run: Path) -> None:
     assert average([run]) == run / "averaged"
     assert read_state(run / "averaged")["averaged"] == [f"step-{update:08d}" for update in (2, 4, 6, 8)]
-    assert same(weights(run / "averaged"), mean(checkpoint_paths(run)))
+    assert is_mean(run / "averaged", checkpoint_paths(run))
     shutil.copytree(run, "runs/other", symlinks=True)
     assert average() == Path("runs/other/averaged")  # that which trained last under runs/
     assert average(["config.yaml"]) == run / "averaged"
@@ -161,7 +147,7 @@ def test_the_best_go_by_a_metric(metric: Any, chosen: list[int], run: Path) -> N
 def test_checkpoints_by_name_in_any_order(run: Path) -> None:
     average([run / "latest", run / "checkpoints" / "step-00000002"])
     first = (run / "averaged").resolve()
-    assert same(weights(first), mean([checkpoint_path(run, 2), checkpoint_path(run, 8)]))
+    assert is_mean(first, at(2, 8))
     before = (first / "model.safetensors").stat().st_mtime_ns
     average([run / "checkpoints" / "step-00000002", run / "latest"])
     assert (run / "averaged").resolve() == first
@@ -174,19 +160,20 @@ def test_checkpoints_by_name_in_any_order(run: Path) -> None:
 def test_checkpoints_of_two_runs(run: Path) -> None:
     """The runs are, for example, a run and one fine-tuned from it; the average is written to the run of the first."""
     start("run=tuned", "training.start_from=run", "model.dropout.layers=0.0")
-    average([checkpoint_path(Path("tuned"), 2), checkpoint_path(run, 8)])
+    average([*at(2, run="tuned"), *at(8)])
     assert not (run / "averaged").exists()
-    assert same(weights(Path("tuned/averaged")), mean([checkpoint_path(Path("tuned"), 2), checkpoint_path(run, 8)]))
+    assert is_mean(Path("tuned/averaged"), [*at(2, run="tuned"), *at(8)])
 
 
 def test_an_average_that_no_longer_holds_is_made_again(run: Path) -> None:
     average([run], selection=Selection(last=2))
     made = weights(run / "averaged")
-    shutil.copy(checkpoint_path(run, 2) / MODEL, checkpoint_path(run, 8) / MODEL)
-    write_checksums(checkpoint_path(run, 8), (MODEL, TRAINING, STATE))
+    two, eight = at(2, 8)
+    shutil.copy(two / run_directory.MODEL, eight / run_directory.MODEL)
+    run_directory.write_checksums(eight, (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE))
     average([run], selection=Selection(last=2))
     assert not same(made, weights(run / "averaged"))
-    assert same(weights(run / "averaged"), mean([checkpoint_path(run, 6), checkpoint_path(run, 2)]))
+    assert is_mean(run / "averaged", at(6, 2))
 
 
 def test_what_cannot_be_averaged(run: Path) -> None:
@@ -197,13 +184,12 @@ def test_what_cannot_be_averaged(run: Path) -> None:
         assert str(error.value) == message
         assert sorted(path.name for path in (run / "checkpoints").iterdir()) == before
 
-    two, eight = checkpoint_path(run, 2), checkpoint_path(run, 8)
+    two, eight = at(2, 8)
     refused("nowhere: no such run directory, checkpoint or config", ["nowhere"])
     refused("run: checkpoints: 4, fewer than --last 5; training.keep says how many stay", ["run"], last=5)
-    refused("run: checkpoints with a validation's loss: 4, fewer than --best 5; training.keep says how many stay",
-            ["run"], best=5)  # fmt: skip
-    refused("run: checkpoints with a validation's bleu: 0, fewer than --best 2; training.keep says how many stay",
-            ["run"], best=2, metric="bleu")  # fmt: skip
+    fewer = "fewer than --best 5; training.keep says how many stay"
+    refused(f"run: checkpoints with a validation's loss: 4, {fewer}", ["run"], best=5)
+    refused(f"run: checkpoints with a validation's bleu: 0, {fewer}", ["run"], best=5, metric="bleu")
     refused(f"{two}: is one checkpoint, and an average needs two or more; or name its run directory", [two])
     refused("run: is not a checkpoint folder; name checkpoint folders alone, or one run directory", [two, "run"])
     refused("--last and --best choose among the checkpoints of a run; name one run directory", [two, eight], last=2)
@@ -213,22 +199,20 @@ def test_what_cannot_be_averaged(run: Path) -> None:
     refused(f"{averaged}: is an average itself; name the checkpoints that it was made of", [two, averaged])
     state = json.loads((eight / "state.json").read_text())
     (eight / "state.json").write_text(json.dumps({**state, "vocabulary": "other"}))
-    refused(f"{eight}: was trained with another vocabulary than {two}".replace(str(run), str(run.resolve())),
-            [two, eight])  # fmt: skip
+    refused(f"{eight.resolve()}: was trained with another vocabulary than {two.resolve()}", [two, eight])
     (eight / "state.json").write_text("{}")
     unreadable = "unreadable checkpoint, delete its folder or restore it: no position"
     refused(f"{eight.resolve()}/state.json: {unreadable}", [two, eight])
-    for update in (4, 6, 8):
-        shutil.rmtree(checkpoint_path(run, update))
+    for checkpoint in at(4, 6, 8):
+        shutil.rmtree(checkpoint)
     refused("run: an average needs two or more checkpoints, and there are 1", ["run"])
 
 
 def test_checkpoints_of_other_models_are_refused(run: Path) -> None:
     start("run=other", "model.encoder.size=14", "training.stopping.updates=1")
     one, other = (checkpoint_path(run, 2).resolve(), checkpoint_path(Path("other"), 1).resolve())
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{one}: is of another model.encoder.size than {other}$"):
         average([one, other])
-    assert str(error.value) == f"{one}: is of another model.encoder.size than {other}"
 
 
 # ---------------------------------------------------------------------------------------------------- at the end
@@ -239,14 +223,13 @@ AVERAGED = ("training.average=3", "training.validation.every=4", "training.stopp
 
 def test_training_ends_with_the_average_of_its_last_validations(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     start(*AVERAGED, "training.save_every=3")  # 9 is newer than 8, but no validation's
-    members = [checkpoint_path(Path("run"), update) for update in (8, 12, 14)]
-    assert same(weights(Path("run/averaged")), mean(members))
+    assert is_mean(RUN / "averaged", at(8, 12, 14))
     (line,) = lines("average")
     state = read_state(Path("run/averaged"))
     assert (line["update"], line["checkpoints"]) == (14, 3)
     assert line["loss"] == pytest.approx(state["measured"]["loss"], rel=1e-5)
     translator = package.load("run/averaged", device="cpu", precision="float32")
-    source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
+    source, target = map(lines_of, ("valid.de", "valid.en"))
     assert line["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
     best = min(each["loss"] for each in lines("valid"))
     leads_to_it = Path("run/best").resolve() == Path("run/averaged").resolve()
@@ -259,6 +242,22 @@ def test_training_ends_with_the_average_of_its_last_validations(here: Path, capf
     start(*AVERAGED)
     assert "training is complete at update 14: nothing to do" in capfd.readouterr().err
     assert len(lines("average")) == 1
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has come to its end. Copy it."""
+    with chdir(folder := place(tmp_path_factory.mktemp("ended"))):
+        start(*AVERAGED)
+    return folder
+
+
+@pytest.fixture
+def at_end(ended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in the current folder."""
+    shutil.copytree(ended, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return RUN
 
 
 @pytest.fixture
@@ -294,14 +293,14 @@ def test_best_leads_to_what_was_measured_best(
 
 
 @pytest.mark.parametrize("lost", ["folder", "links", "line", "all"])
-def test_an_end_that_was_cut_off_is_made_up_for(here: Path, lost: str, capfd: pytest.CaptureFixture[str]) -> None:
-    start(*AVERAGED)
-    run = Path("run")
+def test_an_end_that_was_cut_off_is_made_up_for(at_end: Path, lost: str, capfd: pytest.CaptureFixture[str]) -> None:
+    run = at_end
     made, ends = (run / "averaged").resolve(), {name: (run / name).readlink() for name in ("best", "averaged")}
     before, text = weights(made), (run / "metrics.jsonl").read_text()
     if lost in ("links", "all"):
         (run / "averaged").unlink()
-        set_link(run, "best", checkpoint_path(run, 4 if (run / "checkpoints/step-00000004").exists() else 8))
+        four, eight = at(4, 8)
+        run_directory.set_link(run, "best", four if four.exists() else eight)
     if lost in ("line", "links", "all"):
         (run / "metrics.jsonl").write_text("".join(f"{line}\n" for line in text.splitlines() if "average" not in line))
     if lost in ("folder", "all"):
@@ -330,10 +329,9 @@ def interrupted_after(updates: int) -> Callable[[], Any]:
     return interruptible
 
 
-@pytest.mark.parametrize("ema", ["0.7"])
-def test_an_interruption_changes_no_bit(ema: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_changes_no_bit(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its checkpoints, at updates where there are none else, neither enter into the average nor push out another."""
-    settings = (*AVERAGED, f"training.ema={ema}", "training.save_every=100")
+    settings = (*AVERAGED, "training.ema=0.7", "training.save_every=100")
     start(*settings)
     Path("run").rename("whole")
     for _ in range(20):
@@ -346,21 +344,20 @@ def test_an_interruption_changes_no_bit(ema: str, here: Path, monkeypatch: pytes
                 pass
     else:
         pytest.fail("it never came to the end")
-    assert Path("run/averaged").readlink() == Path("whole/averaged").readlink()
-    assert Path("run/best").readlink() == Path("whole/best").readlink()
-    for name, file in (("averaged", "model"), ("latest", "model"), ("latest", "training")):
-        one, other = (weights(Path(run) / name, f"{file}.safetensors") for run in ("whole", "run"))
-        assert same(one, other), (name, file)
-    assert lines("average", "run") == lines("average", "whole")
-    assert lines("valid", "run") == lines("valid", "whole")
+    whole = Path("whole")
+    for link in ("averaged", "best"):
+        assert (RUN / link).readlink() == (whole / link).readlink()
+    assert_same_bits(RUN / "averaged", whole / "averaged", "model.safetensors")
+    assert_same_bits(RUN / "latest", whole / "latest")
+    for kind in ("average", "valid"):
+        assert lines(kind, "run") == lines(kind, "whole")
 
 
-def test_an_average_of_updates_that_are_made_again_is_dropped(here: Path) -> None:
-    start(*AVERAGED)
-    average([Path("run")], selection=Selection(last=2))  # by hand: it stays
-    by_hand, made = Path("run/averaged").resolve(), average_paths(Path("run"))
+def test_an_average_of_updates_that_are_made_again_is_dropped(at_end: Path) -> None:
+    average([at_end], selection=Selection(last=2))  # by hand: it stays
+    by_hand, made = (at_end / "averaged").resolve(), run_directory.average_paths(at_end)
     (automatic,) = (folder for folder in made if folder.resolve() != by_hand)
-    shutil.rmtree(checkpoint_path(Path("run"), 14))
+    shutil.rmtree(checkpoint_path(at_end, 14))
     start(*AVERAGED, "training.stopping.updates=12", "training.average=2")
     assert not automatic.exists()
     assert by_hand.exists()
@@ -368,14 +365,12 @@ def test_an_average_of_updates_that_are_made_again_is_dropped(here: Path) -> Non
 
 def test_too_few_checkpoints_are_told(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     start("training.average=3", "training.stopping.updates=2")
-    assert (
-        "warning: training.average: 3: of so many last validations only 1 have a checkpoint; nothing is averaged"
-        in capfd.readouterr().err
-    )
+    few = "training.average: 3: of so many last validations only {} have a checkpoint"
+    assert f"warning: {few.format(1)}; nothing is averaged" in capfd.readouterr().err
     assert not Path("run/averaged").exists()
     start("training.average=3", "training.stopping.updates=4")
-    assert "training.average: 3: of so many last validations only 2 have a checkpoint\n" in capfd.readouterr().err
-    assert same(weights(Path("run/averaged")), mean([checkpoint_path(Path("run"), update) for update in (2, 4)]))
+    assert f"{few.format(2)}\n" in capfd.readouterr().err
+    assert is_mean(Path("run/averaged"), at(2, 4))
 
 
 def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
@@ -384,7 +379,7 @@ def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
     Path("config.yaml").write_text(CONFIG.replace("  valid: {source: valid.de, target: valid.en}\n", ""))
     for _ in range(2):
         start("training.average=2", "training.stopping.updates=4")
-        assert same(weights(Path("run/averaged")), mean([checkpoint_path(Path("run"), update) for update in (2, 4)]))
+        assert is_mean(Path("run/averaged"), at(2, 4))
         assert not Path("run/best").exists()
     assert "average of updates 2, 4: not measured: data.valid is not set" in (said := capfd.readouterr().err)
     assert said.count("average of") == 1
@@ -392,7 +387,7 @@ def test_without_a_valid_corpus_the_average_is_there_but_not_the_best(
 
 def test_a_finished_run_can_be_averaged_later(run: Path) -> None:
     start("training.stopping.updates=8", "training.average=4", "training.keep=4")
-    assert same(weights(run / "averaged"), mean(checkpoint_paths(run)))
+    assert is_mean(run / "averaged", checkpoint_paths(run))
     assert len(lines("average")) == 1
 
 
@@ -420,14 +415,9 @@ def test_the_moving_average_is_what_a_checkpoint_holds_for_use(here: Path) -> No
         for name, each in weights(checkpoint_path(run, update)).items():
             np.testing.assert_allclose(each, expected[name], atol=1e-6, rtol=1e-5)
     translator = package.load(checkpoint_path(run, 12), device="cpu", precision="float32")
-    source, target = (Path(f"valid.{side}").read_text().splitlines() for side in ("de", "en"))
+    source, target = map(lines_of, ("valid.de", "valid.en"))
     assert lines("valid")[-1]["loss"] == pytest.approx(translator.predict(source, target).loss, rel=1e-5)
     assert lines("valid")[-1]["loss"] != lines("valid", "raw")[-1]["loss"]
-
-
-def test_a_moving_average_cannot_be_taken_up_without_its_weights(run: Path) -> None:
-    with pytest.raises(InputError, match=r"was made by a configuration with other training.ema; go on with its own"):
-        start("training.stopping.updates=10", "training.ema=0.9", "training.keep=4")
 
 
 # -------------------------------------------------------------------------------------- runs that start from others
@@ -448,30 +438,25 @@ def loss_of_first_batch(model: str, run: Path) -> float:
 NO_DROPOUT = "model.dropout={embedding: 0.0, layers: 0.0}"
 
 
-def test_a_run_begins_where_another_one_stands(run: Path, tmp_path: Path) -> None:
-    """In another process, on another corpus, with the vocabulary of the old run; which may then be gone."""
+def test_a_run_begins_where_another_one_stands(run: Path, nmt: Command) -> None:
+    """On another corpus, with the vocabulary of the old run; which may then be gone."""
     for side in ("de", "en"):
-        Path(f"new.{side}").write_text("".join(Path(f"train.{side}").read_text().splitlines(keepends=True)[:30]))
+        write_lines(f"new.{side}", lines_of(f"train.{side}")[:30])
     average([run])
     settings = [
         "run=tuned", "training.start_from=run/averaged", "data.subwords={model: run}", NO_DROPOUT, *FAST, "seed=5",
-        "data.train={source: new.de, target: new.en}", "training.stopping.updates=3", "training.ema=0.9",
+        "data.train={source: new.de, target: new.en}", "training.ema=0.9",
     ]  # fmt: skip
-    command = ["train", "config.yaml", "--precision", "float32"]
-    done = nmt(*command, *(part for each in settings for part in ("--set", each)), folder=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
-    assert "taking the subwords of run\n" in done.stderr.decode()
-    assert "starting from run/averaged\n" in done.stderr.decode()
+    command = ["train", "config.yaml", "--precision", "float32", *settings_of(*settings)]
+    said = nmt(*command, "--set", "training.stopping.updates=3").stderr
+    assert "taking the subwords of run\n" in said
+    assert "starting from run/averaged\n" in said
     assert (run / "subwords.model").read_bytes() == Path("tuned/subwords.model").read_bytes()
-    assert lines("train", "tuned")[0]["loss"] == pytest.approx(
-        loss_of_first_batch("run/averaged", Path("tuned")), rel=2e-6
-    )  # as many digits as are written
+    first = loss_of_first_batch("run/averaged", Path("tuned"))
+    assert lines("train", "tuned")[0]["loss"] == pytest.approx(first, rel=2e-6)  # as many digits as are written
     shutil.rmtree(run)
-    settings[-2] = "training.stopping.updates=5"
-    again = nmt(*command, *(part for each in settings for part in ("--set", each)), folder=tmp_path)
-    assert again.returncode == 0, again.stderr.decode()
-    assert "going on from update 3" in again.stderr.decode()
-    assert "starting from" not in again.stderr.decode()
+    again = nmt(*command, "--set", "training.stopping.updates=5")
+    assert (again.code, "going on from update 3" in again.stderr, "starting from" in again.stderr) == (0, True, False)
 
 
 def test_going_on_is_as_if_it_had_never_stopped(run: Path) -> None:
@@ -480,8 +465,7 @@ def test_going_on_is_as_if_it_had_never_stopped(run: Path) -> None:
     start(*settings, "run=parts", "training.stopping.updates=4")
     run.rename("moved")
     start(*settings, "run=parts", "training.stopping.updates=6")
-    for name in ("model.safetensors", "training.safetensors"):
-        assert same(weights(Path("whole/latest"), name), weights(Path("parts/latest"), name))
+    assert_same_bits(Path("whole/latest"), Path("parts/latest"))
 
 
 def test_the_moving_average_begins_with_the_weights_that_training_begins_with(run: Path) -> None:
@@ -491,28 +475,21 @@ def test_the_moving_average_begins_with_the_weights_that_training_begins_with(ru
         np.testing.assert_allclose(each, weights(run / "best")[name], atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["training.start_from=nowhere"], "training.start_from: nowhere: no such run directory, checkpoint or config"),
-        (
-            ["training.start_from=run", "model.encoder.size=14"],
-            (
-                "training.start_from: run/best: is of another model.encoder.size than this config; give the model "
-                "section the values that HERE/run/config.yaml has (dropout and embedding.pretrained may differ)"
-            ),
-        ),
-        (
-            ["training.start_from=run", "data.subwords={model: run, joint: false}"],
-            "data.subwords.model: run: has one vocabulary; set data.subwords.joint: true",
-        ),
-    ],
-    ids=["nowhere", "model", "joint"],
-)
-def test_what_a_run_cannot_start_from(settings: list[str], message: str, run: Path, tmp_path: Path) -> None:
+OTHER_MODEL = "is of another model.encoder.size than this config; give the model section the values that"
+ORIGINS = {
+    "nowhere": "training.start_from: nowhere: no such run directory, checkpoint or config",
+    "run; model.encoder.size=14": f"training.start_from: run/best: {OTHER_MODEL} HERE/run/config.yaml has (dropout and "
+    "embedding.pretrained may differ)",
+    "run; data.subwords={model: run, joint: false}": "data.subwords.model: run: has one vocabulary; set data.subwords."
+    "joint: true",
+}
+
+
+@pytest.mark.parametrize("settings", ORIGINS)
+def test_what_a_run_cannot_start_from(settings: str, run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
-        start("run=tuned", *settings)
-    assert str(error.value) == message.replace("HERE", str(tmp_path.resolve()))
+        start("run=tuned", *f"training.start_from={settings}".split("; "))
+    assert str(error.value) == ORIGINS[settings].replace("HERE", str(tmp_path.resolve()))
     assert not Path("tuned/checkpoints").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import threading
@@ -40,9 +41,7 @@ from nmt.extras.service.batcher import Batcher, Batching, RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import ServerMetrics
-from nmt.training.checkpoint import read_tensors
 from nmt.training.run_directory import snapshot_paths
-from nmt.translator.aligner import without_prefix
 from nmt.translator.segmentation import PlainLine, Segmentation, SegmentTranslation
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
@@ -50,38 +49,44 @@ from nmt.translator.windows import OutputOptions
 from nmt.workflows import align as align_workflow
 from nmt.workflows import translate as translate_workflow
 from nmt.workflows.prepare import prepare
-from nmt.workflows.train import train
 from tests.extras.service.fakes import Client
-from tests.workflows.runs import Command, in_process, write_corpus
-from tests.workflows.test_languages import config_text
+from tests.workflows.runs import (
+    Command,
+    assert_same_bits,
+    json_lines,
+    lines_of,
+    measured,
+    place,
+    train_here,
+    write_lines,
+)
+from tests.workflows.test_languages import config_text, scaled
 
 CONTEXT = {"  subwords:": "  context: 2\n  subwords:"}
 TEXT = ["Hund und Katze.", "eins zwei drei.", "", "grün und grün.", "drei Hund.", "zwei.", "Katze.", "  ", "", "eins."]
 
 
 def write_documents(folder: Path) -> None:
-    """The corpus of other tests, with a blank line behind every fourth pair."""
-    write_corpus(folder)
+    """Puts a blank line behind every fourth pair of the corpus of other tests."""
     for path in (path for pattern in ("*.de", "*.en") for path in folder.glob(pattern)):
-        lines = path.read_text().splitlines()
-        for place in range(len(lines) - len(lines) % 4, 0, -4):
-            lines.insert(place, "")
-        path.write_text("".join(f"{line}\n" for line in lines))
+        lines = lines_of(path)
+        for row in range(len(lines) - len(lines) % 4, 0, -4):
+            lines.insert(row, "")
+        write_lines(path, lines)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus of documents and a run of two updates in both directions. Read it only."""
-    folder = tmp_path_factory.mktemp("context")
+    folder = place(tmp_path_factory.mktemp("context"), config_text(**CONTEXT))
     write_documents(folder)
-    (folder / "config.yaml").write_text(config_text(**CONTEXT))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        train(experiments.load(Path("config.yaml")), precision="float32")
+    (folder / "text").write_text("\n".join(TEXT))  # without an end of the last line
+    with contextlib.chdir(folder):
+        train_here()
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     return folder
@@ -89,19 +94,23 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def translator(folder: Path) -> Translator:
-    """Into English. Weights are scaled up, so that the first tokens matter."""
-    translator = library.load(
-        folder / "run", target_language="en", device="cpu", precision="float32", overrides=["search.beam=2"]
-    )
-    with torch.no_grad():
-        for parameter in translator.trained.model.parameters():
-            parameter.mul_(3.0)
-    return translator
+    """Into English."""
+    return scaled(library.load(folder / "run", **ENGLISH, device="cpu", overrides=["search.beam=2"]))
 
 
-@pytest.fixture
-def nmt(here: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys)
+SENTENCES = [line for line in TEXT if line.strip()]
+ENGLISH: dict[str, Any] = {"target_language": "en", "precision": "float32"}
+TO_ENGLISH = ("run", "--to", "en", "--precision", "float32")
+FILES = ("--source", "test.de", "--target", "test.en")
+
+
+def in_documents(translator: Translator, lines: Sequence[str]) -> list[str]:
+    """The sentences of documents, each of which knows those before it."""
+    return list(translator.document().sentences(lines))
+
+
+def sentences_of(translator: Translator) -> list[str]:
+    return [text for text in in_documents(translator, TEXT) if text.strip()]
 
 
 def read_by_the_model(translator: Translator, lines: list[str], number: int = 2) -> list[list[int]]:
@@ -124,7 +133,7 @@ def read_by_the_model(translator: Translator, lines: list[str], number: int = 2)
 def test_the_search_reads_the_sentences_before(translator: Translator) -> None:
     expected = translator.engine.translate_ids(read_by_the_model(translator, TEXT), translator.search)
     texts = iter(translator.trained.tokenizers.target.detokenize(best.tokens) for best, *_ in expected)
-    found = translator.translate(translator.document().sentences(TEXT))
+    found = translator.translate(in_documents(translator, TEXT))
     assert [each.text for each in found] == [next(texts) if line.strip() else "" for line in TEXT]
     scored = [each.score for each, line in zip(found, TEXT, strict=True) if line.strip()]
     assert scored == pytest.approx([best.score for best, *_ in expected], rel=1e-5)
@@ -148,16 +157,14 @@ def test_sentences_before_leave_what_a_model_may_read_to_the_sentence(translator
 
 
 def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> None:
-    lines = [line for line in TEXT if line.strip()]
-    targets = [" ".join(["dog"] * (1 + row)) for row in range(len(lines))]
-    texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
+    targets = [" ".join(["dog"] * (1 + row)) for row in range(len(SENTENCES))]
+    texts = sentences_of(translator)
     trained, tokenizer = translator.trained, translator.trained.tokenizers.target
     ids = read_by_the_model(translator, TEXT)
     references = [tokenizer.encode(target) for target in targets]
     log_probs = token_log_probs(trained.model, ids, references, trained.compute, batch_tokens=1000)
-    assert [each.log_prob for each in translator.score(texts, targets)] == [
-        float(np.sum(each, dtype=np.float64)) for each in log_probs
-    ]
+    sums = [float(np.sum(each, dtype=np.float64)) for each in log_probs]
+    assert [each.log_prob for each in translator.score(texts, targets)] == sums
     with_blanks = translator.predict([*texts, "", " "], [*targets, "", " "])  # which are between documents
     assert with_blanks == translator.predict(texts, targets)
     assert with_blanks.loss * with_blanks.tokens == pytest.approx(-sum(map(np.sum, log_probs)), rel=1e-5)
@@ -165,37 +172,41 @@ def test_pairs_are_scored_with_the_sentences_before(translator: Translator) -> N
 
 @pytest.mark.parametrize(
     ("method", "magnitude"),
-    [("attention", "relative"), ("shifted-attention", "relative"), ("gradient", "raw"), ("gradient", "relative")],
+    [
+        *((method, "relative") for method in ("attention", "shifted-attention", "gradient", "input-x-gradient")),
+        ("gradient", "raw"),
+        ("input-x-gradient", "signed"),
+    ],
 )
 def test_alignments_have_no_columns_for_context(method: Any, magnitude: Magnitude, translator: Translator) -> None:
     trained, request = translator.trained, AlignmentRequest(method, magnitude=magnitude)
-    texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
+    texts = sentences_of(translator)
     targets = ["dog and cat."] * len(texts)
     ids = read_by_the_model(translator, TEXT)
     target_ids = [trained.tokenizers.target.encode(target) for target in targets]
+    given = (trained.model, ids, target_ids, trained.compute)
     if "attention" in method:
-        whole = [
-            of_pair[0]
-            for of_pair in forced_weights(
-                trained.model, ids, target_ids, trained.compute, batch_tokens=1000, shifted=method != "attention"
-            )
-        ]
+        found = forced_weights(*given, batch_tokens=1000, shifted=method != "attention")
     else:
-        found = gradient_weights(trained.model, ids, target_ids, trained.compute, requests=[request], batch_tokens=1000)
-        whole = [of_pair[0] for of_pair in found]
+        found = gradient_weights(*given, requests=[request], batch_tokens=1000)
     alignments = translator.aligner.align([request], texts, targets, level="subword")[request]
     pieces = translator.aligner.piece_weights(texts, targets)
-    for text, alignment, piece, whole_TS in zip(texts, alignments, pieces, whole, strict=True):
+    of_words = translator.aligner.align([request], texts, targets)[request]
+    for text, alignment, piece, words, (whole_TS, *_) in zip(texts, alignments, pieces, of_words, found, strict=True):
         length = len(trained.tokenizers.source.encode(text)) + 1
         assert len(alignment.source_tokens) == length
-        expected_TS = without_prefix(whole_TS, whole_TS.shape[1] - length, magnitude)
+        expected_TS = whole_TS[:, whole_TS.shape[1] - length :].astype(np.float64)
+        if magnitude == "relative":
+            expected_TS /= expected_TS.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(alignment.weights_TS, expected_TS, rtol=1e-5, atol=1e-7)
         assert piece.weights_TS.shape == alignment.weights_TS.shape
+        np.testing.assert_allclose(piece.weights_TS.sum(axis=1), 1, atol=1e-6)
+        assert words.weights_TS.shape == (3, len(text.split()))
 
 
 def test_a_trained_aligner_has_no_columns_for_context(translator: Translator) -> None:
     trained = translator.trained
-    texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
+    texts = sentences_of(translator)
     targets = ["dog and cat."] * len(texts)
     layer = AlignmentLayer(trained.model.encoder.size, trained.model.decoder.readout_size).eval()
     aligner = ModelAligner(trained, learn_word_aligner([*texts] * 2, targets * 2), layer)
@@ -225,16 +236,14 @@ def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: 
 
 
 def test_every_line_gives_one_whatever_the_windows(nmt: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "text").write_text("\n".join(TEXT))  # without an end of the last line
-    command = ["translate", "run", "--to", "en", "--input", "text", "--precision", "float32"]
-    whole = nmt(*command, "--context")
-    assert whole.code == 0, whole.stderr
-    loaded = library.load("run", target_language="en", precision="float32")
-    expected = [each.text for each in loaded.translate(loaded.document().sentences(TEXT))]
-    assert whole.stdout == "".join(f"{text}\n" for text in expected)
+    command = ["translate", *TO_ENGLISH, "--input", "text"]
+    whole = nmt(*command, "--context").output
+    loaded = library.load("run", **ENGLISH)
+    expected = [each.text for each in loaded.translate(in_documents(loaded, TEXT))]
+    assert whole == "".join(f"{text}\n" for text in expected)
     for size in (1, 3):
         monkeypatch.setattr(translate_workflow, "WINDOW_LINES", size)
-        assert nmt(*command, "--context").stdout == whole.stdout
+        assert nmt(*command, "--context").stdout == whole
     alone = nmt(*command, "--format", "tsv").stdout
     rows = [row.split("\t") for row in alone.splitlines()]
     found = [(number, rank, float(score), text) for number, rank, score, text in rows]
@@ -248,13 +257,12 @@ def test_every_line_gives_one_whatever_the_windows(nmt: Command, here: Path, mon
 
 
 def test_an_alignment_of_a_translation_reads_the_sentences_before(nmt: Command, here: Path) -> None:
-    (here / "text").write_text("\n".join(TEXT))
-    files = ["--input", "text", "--format", "jsonl", "--alignment", "--precision", "float32"]
-    done = nmt("translate", "run", "--to", "en", "--context", *files)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    files = ["--input", "text", "--format", "jsonl", "--alignment"]
+    done = nmt("translate", *TO_ENGLISH, "--context", *files)
+    found = [json.loads(line) for line in done.output.splitlines()]
     assert [each["source"] for each in found] == TEXT
-    loaded = library.load("run", target_language="en", precision="float32")
-    texts = loaded.document().sentences(TEXT)
+    loaded = library.load("run", **ENGLISH)
+    texts = in_documents(loaded, TEXT)
     for each, text in zip(found, texts, strict=True):
         if text.strip():
             (translation,) = each["translations"]
@@ -264,15 +272,14 @@ def test_an_alignment_of_a_translation_reads_the_sentences_before(nmt: Command, 
 
 def test_sentences_of_a_paragraph_have_those_before_them(nmt: Command, here: Path) -> None:
     sentences = ["Hund Katze.", "Katze und Hund.", "Katze zwei.", "Hund drei.", "Katze."]
-    (here / "lines").write_text("".join(f"{text}\n" for text in sentences))
+    write_lines("lines", sentences)
     (here / "paragraphs").write_text("{} {}\n{}  {} {}\r\n".format(*sentences))
-    command = ["translate", "run", "--to", "en", "--context", "--precision", "float32", "--input"]
+    command = ["translate", *TO_ENGLISH, "--context", "--input"]
     lines = nmt(*command, "lines").stdout.splitlines()
-    assert nmt(*command, "paragraphs", "--document").stdout == (
-        f"{lines[0]} {lines[1]}\n{lines[2]}  {lines[3]} {lines[4]}\r\n"
-    )
+    expected = "{} {}\n{}  {} {}\r\n".format(*lines)
+    assert nmt(*command, "paragraphs", "--document").stdout == expected
     tagged = nmt(*command, "lines", "--markup").stdout
-    (here / "lines").write_text("".join(f"<b>{text}</b>\n" for text in sentences))
+    write_lines("lines", (f"<b>{text}</b>" for text in sentences))
     assert nmt(*command, "lines", "--markup").stdout == "".join(f"<b>{line}</b>\n" for line in tagged.splitlines())
 
 
@@ -305,7 +312,7 @@ def test_a_request_with_context_is_a_document_in_whatever_batches(translator: Tr
     assert not batcher.is_alive()
     expected = [
         translator.translate(lines)
-        for lines in (translator.document().sentences(TEXT), translator.document().sentences(TEXT[::-1]), TEXT)
+        for lines in (in_documents(translator, TEXT), in_documents(translator, TEXT[::-1]), TEXT)
     ]
     for response, of_texts in zip(responses, expected, strict=True):
         results = response.json()["results"]
@@ -337,24 +344,20 @@ def test_a_shard_is_in_document_order(
         found = [json.loads(line)["translation"] for line in target.read_text().splitlines()]
     else:
         found = tables.read_table(target)["translation"].to_pylist()
-    assert found == [each.text for each in translator.translate(translator.document().sentences(TEXT))]
+    assert found == [each.text for each in translator.translate(in_documents(translator, TEXT))]
     assert found != [each.text for each in translator.translate(TEXT)]
 
 
 def test_who_waits_has_read_the_sentences_before(nmt: Command, here: Path) -> None:
-    (here / "text").write_text("\n".join(TEXT))
-    command = ["translate", "run", "--to", "en", "--context", "--input", "text", "--precision", "float32"]
+    command = ["translate", *TO_ENGLISH, "--context", "--input", "text"]
     whole = nmt(*command, "--beam", "1", "--format", "tsv").stdout
     assert whole.count("\n") == len(TEXT)
     assert nmt(*command, "--wait", "9", "--format", "tsv").stdout == whole
-    loaded = library.load("run", target_language="en", precision="float32")
-    sources, references = (Path(f"test.{side}").read_text().splitlines() for side in ("de", "en"))
-    texts = waiting(loaded, 1).translate(loaded.document().sentences(sources))
+    loaded = library.load("run", **ENGLISH)
+    sources, references = map(lines_of, ("test.de", "test.en"))
+    texts = waiting(loaded, 1).translate(in_documents(loaded, sources))
     (bleu,) = scores([each.text for each in texts], references, metrics=("bleu",))
-    tree = json.loads(
-        nmt("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--to", "en", "--wait", "1", "--json",
-            "--precision", "float32").stdout
-    )  # fmt: skip
+    tree = nmt("evaluate", *TO_ENGLISH, "--source", "test.de", "--reference", "test.en", "--wait", "1", "--json").tree
     assert tree["wait"][0]["bleu"] == pytest.approx(bleu.value, abs=1e-3)
 
 
@@ -362,7 +365,7 @@ def test_who_waits_has_read_the_sentences_before(nmt: Command, here: Path) -> No
 def test_states_are_those_behind_the_sentences_before(
     side: Any, translator: Translator, nmt: Command, here: Path
 ) -> None:
-    texts = [text for text in translator.document().sentences(TEXT) if text.strip()]
+    texts = sentences_of(translator)
     model = translator.trained.model
     for text, ids in zip(texts, read_by_the_model(translator, TEXT), strict=True):
         found = trace(translator.trained, text, "dog.", side=side, layer=None, direction="forward", line=1)
@@ -377,23 +380,23 @@ def test_states_are_those_behind_the_sentences_before(
             state = model.step(model.first_token(1, source_1S.device), memory, model.start(memory)).state
             np.testing.assert_allclose(found.states_TD[:1], state.stack.hidden[-1], atol=1e-5)
             assert len(found.states_TD) == target_1T.shape[1]
-    files = ["--source", "test.de", "--target", "test.en", "--output", "a.svg", "--line", "3"]
-    assert nmt("states", "run", "--to", "en", *files).code == 0
+    assert nmt("states", "run", "--to", "en", *FILES, "--output", "a.svg", "--line", "3").code == 0
     assert (here / "a.svg").read_text().count("&lt;break&gt;</text>") >= 2
 
 
 def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here: Path) -> None:
-    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    (*_, last) = [line for line in lines if line["kind"] == "valid"]
+    (*_, last) = measured("run", "valid")
     loaded = library.load("run/latest", target_language="en", precision="float32", overrides=["search.beam=1"])
     predictions = []
     for direction, to in (("de-en", "en"), ("en-de", "de")):
-        sources, references = (Path(f"valid.{side}").read_text().splitlines() for side in direction.split("-"))
-        texts, own = loaded.document().sentences(sources), loaded.to(target_language=to)
+        sources, references = (lines_of(f"valid.{side}") for side in direction.split("-"))
+        texts, own = in_documents(loaded, sources), loaded.to(target_language=to)
         hypotheses = [each.text for each in own.translate(texts)]
         predictions.append(own.predict(texts, references))
         for score in scores(hypotheses, references, metrics=("bleu", "chrf")):
             assert last[f"{score.name[:4].lower()} {direction}"] == pytest.approx(score.value, rel=1e-4)
+    for name in ("bleu", "chrf"):
+        assert last[name] == pytest.approx((last[f"{name} de-en"] + last[f"{name} en-de"]) / 2, rel=1e-4)
     tokens = sum(each.tokens for each in predictions)
     assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
     data = opened(loaded.trained.experiment.data, run=Path("run"))
@@ -403,11 +406,12 @@ def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here:
     read = loaded.trained.prefixed(ids, [data.valid.source_texts()[row] for row in rows])
     assert read == [[*data.valid.prefix(row), *source] for row, source in zip(rows, ids, strict=True)]
     (*_, (_, snapshot)) = snapshot_paths(Path("run"))
-    assert not any("<break>" in token for line in snapshot.read_text().splitlines() for token in line)
-    tree = json.loads(nmt("evaluate", "run", "--json", "--precision", "float32")[1])
-    test_sources = Path("test.de").read_text().splitlines()
-    best = library.load("run", target_language="en", precision="float32")
-    prediction = best.predict(best.document().sentences(test_sources), Path("test.en").read_text().splitlines())
+    noted = json_lines(snapshot)
+    assert len(noted) == 12
+    assert not any(token in ("<break>", "<2en>", "<2de>") for line in noted for token in line["source_tokens"])
+    tree = nmt("evaluate", "run", "--json", "--precision", "float32").tree
+    best = library.load("run", **ENGLISH)
+    prediction = best.predict(in_documents(best, lines_of("test.de")), lines_of("test.en"))
     assert str(round(prediction.perplexity, 4))[:6] in json.dumps(tree)
 
 
@@ -416,41 +420,34 @@ def test_corpora_are_documents_across_windows(
     command: str, nmt: Command, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ["--format", "jsonl"] if command == "align" else []
-    files = ["run", "--to", "en", "--source", "test.de", "--target", "test.en", "--precision", "float32", *options]
-    whole = nmt(command, *files)
-    assert whole.code == 0, whole.stderr
+
+    def figures(*more: str) -> list[Any]:
+        lines = nmt(command, *TO_ENGLISH, *FILES, *options, *more).output.splitlines()
+        return [pytest.approx([float(each) for each in re.findall(r"-?\d+\.\d+", line)], abs=2e-3) for line in lines]
+
+    whole, without = figures(), figures("--set", "data.context=0")
     monkeypatch.setattr(align_workflow, "WINDOW_PAIRS", 3)
-    in_windows = re.findall(r"-?\d+\.\d+", nmt(command, *files).stdout)
-    assert list(map(float, in_windows)) == pytest.approx(
-        list(map(float, re.findall(r"-?\d+\.\d+", whole.stdout))), abs=2e-3
-    )
-    without = nmt(command, *files, "--set", "data.context=0").stdout
-    assert without.splitlines()[0] == whole.stdout.splitlines()[0]
-    assert without.splitlines()[1] != whole.stdout.splitlines()[1]
+    for line, other in zip(figures(), whole, strict=True):
+        assert line.expected == other
+    assert without[0].expected == whole[0]
+    assert without[1].expected != whole[1]
     if command == "score":
-        loaded = library.load("run", target_language="en", precision="float32")
-        sources, targets = (Path(f"test.{side}").read_text().splitlines() for side in ("de", "en"))
-        found = loaded.score(loaded.document().sentences(sources), targets)
-        assert whole.stdout.splitlines() == [f"{each.score:.6f}" for each in found]
+        loaded = library.load("run", **ENGLISH)
+        sources, targets = map(lines_of, ("test.de", "test.en"))
+        found = loaded.score(in_documents(loaded, sources), targets)
+        assert [[each.score] for each in found] == whole
 
 
-def test_a_training_goes_on_with_the_same_bits(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
+def test_a_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     for name, stops in (("whole", [4]), ("resumed", [3, 4])):
         for updates in stops:
-            changes = [f"run={tmp_path / name}", f"training.stopping.updates={updates}", "training.snapshots=0"]
-            train(experiments.load(Path("config.yaml"), changes), precision="float32")
-    one, other = (read_tensors(tmp_path / name / "latest" / "model.safetensors") for name in ("whole", "resumed"))
-    assert all(torch.equal(one[key], other[key]) for key in one)
+            train_here(f"run={tmp_path / name}", f"training.stopping.updates={updates}", "training.snapshots=0")
+    assert_same_bits(tmp_path / "whole" / "latest", tmp_path / "resumed" / "latest", "model.safetensors")
     with pytest.raises(InputError, match="with other data.context"):
-        train(experiments.load(Path("config.yaml"), [f"run={tmp_path / 'whole'}", "data.context=1"]))
+        train_here(f"run={tmp_path / 'whole'}", "data.context=1")
 
 
-def test_a_single_previous_sentence_is_kept_for_training(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    config = experiments.load(Path("config.yaml"), ["data.context=1"])
-    data = prepare(config.data, run=tmp_path, seed=1)
+def test_a_single_previous_sentence_is_kept_for_training(tmp_path: Path) -> None:
+    data = prepare(experiments.load(Path("config.yaml"), ["data.context=1"]).data, run=tmp_path, seed=1)
     before_break = data.tokenizers.source.control("<break>")
     assert {data.train.prefix(row).count(before_break) for row in range(8)} == {0, 1}

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nmt.cli import app
-
-Evaluate = Callable[..., tuple[int | str | None, str, str]]
+from tests.workflows.runs import Command, in_process, write_lines
 
 PREDICTED = "0-0 1-1 2-3 5-5\n\n0-1\n"
 GOLD = "0-0 1-1 3-3 2p3\n0-0\n0-1 1p1\n"
 
 
 @pytest.fixture
-def evaluate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evaluate:
+def evaluate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt evaluate` in ``tmp_path``, where ``hyp`` and ``gold`` are files of three pairs."""
     monkeypatch.chdir(tmp_path)
     Path("hyp").write_text(PREDICTED)
     Path("gold").write_text(GOLD)
+    return in_process(capsys, "evaluate")
 
-    def run(*arguments: str) -> tuple[int | str | None, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exit:
-            app.main(["evaluate", *arguments])
-        return (exit.value.code, *capsys.readouterr())
 
-    return run
+FILES = ("--alignment", "hyp", "--gold", "gold")
 
 
 def rates(pairs: list[tuple[set[str], set[str], set[str]]]) -> dict[str, float]:
@@ -61,29 +51,21 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
-def test_rates_and_intervals_are_those_of_plain_loops(evaluate: Evaluate) -> None:
+def test_rates_and_intervals_are_those_of_plain_loops(evaluate: Command) -> None:
     draw = random.Random(2)
     pairs: list[tuple[set[str], set[str], set[str]]] = []
     for _ in range(40):
         grid = [f"{s} {t}" for s in range(5) for t in range(5)]
         sure = {link for link in grid if draw.random() < 0.2}
-        pairs.append(
-            (
-                {link for link in grid if draw.random() < (0.8 if link in sure else 0.1)},
-                sure,
-                {link for link in grid if link not in sure and draw.random() < 0.1},
-            )
-        )
-    hypothesis = [" ".join(link.replace(" ", "-") for link in predicted) for predicted, _, _ in pairs]
-    gold = [
-        " ".join([*(link.replace(" ", "-") for link in sure), *(link.replace(" ", "p") for link in possible)])
+        predicted = {link for link in grid if draw.random() < (0.8 if link in sure else 0.1)}
+        pairs.append((predicted, sure, {link for link in grid if link not in sure and draw.random() < 0.1}))
+    write_lines("hyp", (" ".join(link.replace(" ", "-") for link in predicted) for predicted, _, _ in pairs))
+    gold = (
+        [*(link.replace(" ", "-") for link in sure), *(link.replace(" ", "p") for link in possible)]
         for _, sure, possible in pairs
-    ]
-    Path("hyp").write_text("\n".join(hypothesis) + "\n")
-    Path("gold").write_text("\n".join(gold) + "\n")
-    code, out, _ = evaluate("--alignment", "hyp", "--gold", "gold", "--json")
-    assert code == 0
-    report = json.loads(out)
+    )
+    write_lines("gold", map(" ".join, gold))
+    report = evaluate(*FILES, "--json").tree
     generator = np.random.default_rng(12345)
     resamples = [rates([pairs[row] for row in generator.choice(40, size=40)]) for _ in range(1000)]
     for name, value in rates(pairs).items():
@@ -102,9 +84,9 @@ def test_rates_and_intervals_are_those_of_plain_loops(evaluate: Evaluate) -> Non
     }
 
 
-def test_the_table(evaluate: Evaluate) -> None:
+def test_the_table(evaluate: Command) -> None:
     # A 5, S 5, A and S 3, A and P 4
-    code, out, err = evaluate("--alignment", "hyp", "--gold", "gold")
+    code, out, err = evaluate(*FILES)
     assert (code, err) == (0, "")
     heading, *rows, counts = [line.split() for line in out.splitlines()]
     assert heading == ["rate", "95%", "interval"]
@@ -118,69 +100,37 @@ def test_the_table(evaluate: Evaluate) -> None:
     assert counts == ["3", "sentences,", "5", "links,", "5", "sure"]
 
 
-def test_gold_that_counts_from_1(evaluate: Evaluate) -> None:
-    expected = evaluate("--alignment", "hyp", "--gold", "gold", "--json")
+def test_gold_that_counts_from_1(evaluate: Command) -> None:
+    expected = evaluate(*FILES, "--json")
     Path("gold").write_text("1-1 2-2 4-4 3p4\r\n1-1\r\n1-2 2p2\r\n")
-    assert evaluate("--alignment", "hyp", "--gold", "gold", "--gold-base", "1", "--json") == expected
-    assert evaluate("--alignment", "hyp", "--gold", "gold", "--json") != expected
+    assert evaluate(*FILES, "--gold-base", "1", "--json") == expected
+    assert evaluate(*FILES, "--json") != expected
     Path("gold").write_text("1-1\n0-1\n\n")
-    code, _, err = evaluate("--alignment", "hyp", "--gold", "gold", "--gold-base", "1")
-    assert (code, err) == (
-        2,
-        (
-            "error: gold:2: link '0-1' points at word 0, but the file was to count from 1: "
-            "correct the link, or read the file as one that counts from 0\n"
-        ),
+    assert evaluate(*FILES, "--gold-base", "1").error == (
+        "gold:2: link '0-1' points at word 0, but the file was to count from 1: "
+        "correct the link, or read the file as one that counts from 0"
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--alignment", "hyp"], "--alignment is judged by gold links; give --gold as well"),
-        (
-            ["--gold", "gold"],
-            "--gold and --gold-base judge word alignments; give --alignment as well, or use nmt align --gold",
-        ),
-        (
-            ["run", "--alignment", "hyp", "--gold", "gold", "--beam", "3"],
-            "--alignment scores links against --gold alone; leave out MODEL, --set and search options",
-        ),
-        (
-            ["--alignment", "hyp", "--gold", "gold", "--reference", "x", "--lowercase", "--device", "cpu"],
-            "--alignment scores links against --gold alone; leave out --reference, --lowercase, --device",
-        ),
-        (["--alignment", "no", "--gold", "gold"], "no: no such file"),
-        (["--alignment", "hyp", "--gold", "no"], "no: no such file"),
-        (
-            ["--alignment", "two", "--gold", "gold"],
-            "two has 2 lines, but gold has 3: they must go together line by line",
-        ),
-        (
-            ["--alignment", "words", "--gold", "two"],
-            "words:2: '1:1' is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0",
-        ),
-        (["--alignment-base", "1"], "--alignment-base is of the links of --alignment; give --alignment as well"),
-        (["--alignment", "empty", "--gold", "empty"], "empty: holds no line to score"),
-    ],
-    ids=["no-gold", "no-alignment", "model", "options", "no-hyp", "no-file", "lines", "no-link", "base", "empty"],
-)
-def test_errors_are_one_line(evaluate: Evaluate, arguments: list[str], message: str) -> None:
-    Path("two").write_text("0-0\n\n")
-    Path("words").write_text("0-0\n1:1\n")
-    Path("empty").write_text("")
-    assert evaluate(*arguments) == (2, "", f"error: {message}\n")
+NOT_JUDGED = "--gold and --gold-base judge word alignments; give --alignment as well, or use nmt align --gold"
+ALONE = "--alignment scores links against --gold alone; leave out"
+NO_LINK = "is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0"
+MISTAKES = {
+    "--alignment hyp": "--alignment is judged by gold links; give --gold as well",
+    "--gold gold": NOT_JUDGED,
+    "run --alignment hyp --gold gold --beam 3": f"{ALONE} MODEL, --set and search options",
+    "--alignment hyp --gold gold --reference x --lowercase --device cpu": f"{ALONE} --reference, --lowercase, --device",
+    "--alignment no --gold gold": "no: no such file",
+    "--alignment hyp --gold no": "no: no such file",
+    "--alignment two --gold gold": "two has 2 lines, but gold has 3: they must go together line by line",
+    "--alignment words --gold two": f"words:2: '1:1' {NO_LINK}",
+    "--alignment-base 1": "--alignment-base is of the links of --alignment; give --alignment as well",
+    "--alignment empty --gold empty": "empty: holds no line to score",
+}
 
 
-def test_torch_is_not_needed(evaluate: Evaluate) -> None:
-    script = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from nmt.cli import app\n"
-        "app.main(['evaluate', '--alignment', 'hyp', '--gold', 'gold'])"
-    )
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(" ")
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_errors_are_one_line(evaluate: Command, arguments: str) -> None:
+    for name, text in (("two", "0-0\n\n"), ("words", "0-0\n1:1\n"), ("empty", "")):
+        Path(name).write_text(text)
+    assert evaluate(*arguments.split()) == (2, "", f"error: {MISTAKES[arguments]}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 import yaml
 
 import nmt
-from nmt import experiment as experiments
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.training.checkpoint import read_tensors
-from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import lines_of, train_here
+
+Trained = Callable[..., Mapping[str, np.ndarray]]
 
 MECHANISMS = {
     **{f"score {kind}": [f"model.attention.score={kind}"] for kind in SCORES},
@@ -53,39 +54,42 @@ QUICK = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def trained(here: Path) -> Trained:
+    """Trains in the current folder until some update and returns the tensors of these files."""
+
+    def until(updates: int, *changes: str, files: Sequence[str] = ("model", "training")) -> Mapping[str, np.ndarray]:
+        shared = (f"training.stopping.updates={updates}", "data.prepared=prepared", "training.validation.bleu=false")
+        run = train_here(*shared, *changes)
+        found: dict[str, np.ndarray] = {}
+        for file in files:
+            found |= {key: np.asarray(value) for key, value in read_tensors(run / f"latest/{file}.safetensors").items()}
+        return found
+
+    return until
+
+
+def assert_same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> None:
+    assert one.keys() == other.keys()
+    assert [key for key in one if not np.array_equal(one[key], other[key])] == []
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in MECHANISMS]
 )
-def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
-
-    def trained(run: str, updates: int) -> dict[str, object]:
-        overrides = [*MECHANISMS[name], f"run={run}", f"training.stopping.updates={updates}", "data.prepared=prepared"]
-        folder = train(experiments.load(Path("config.yaml"), overrides), device="cpu", precision="float32")
-        return read_tensors(folder / "latest" / "model.safetensors") | read_tensors(
-            folder / "latest" / "training.safetensors"
-        )
-
-    whole = trained("whole", 6)
-    trained("parts", 3)
-    parts = trained("parts", 6)
-    assert whole.keys() == parts.keys()
-    for key, tensor in whole.items():
-        assert np.array_equal(np.asarray(tensor), np.asarray(parts[key])), key
+def test_trained_in_two_parts_as_in_one_and_used(name: str, trained: Trained) -> None:
+    whole = trained(6, "run=whole", *MECHANISMS[name])
+    trained(3, "run=parts", *MECHANISMS[name])
+    assert_same(whole, trained(6, "run=parts", *MECHANISMS[name]))
 
     translator = nmt.load("parts", device="cpu", precision="float32")
-    sources = Path("test.de").read_text(encoding="utf-8").splitlines()
-    targets = Path("test.en").read_text(encoding="utf-8").splitlines()
-    translations = translator.translate(sources)
-    assert len(translations) == len(sources)
+    sources, targets = map(lines_of, ("test.de", "test.en"))
+    assert len(translator.translate(sources)) == len(sources)
     method = translator.aligner.methods[0]
     without = ("context", "classical decoder", "decoder reencoding")
     assert (method == "gradient") == (name.startswith(without) and name != "classical decoder, attention")
-    for alignment, source, target in zip(
-        translator.align(sources, targets, method=method), sources, targets, strict=True
-    ):
+    alignments = translator.align(sources, targets, method=method)
+    for alignment, source, target in zip(alignments, sources, targets, strict=True):
         assert alignment.weights_TS.shape == (len(target.split()), len(source.split()))
         np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1.0, rtol=1e-5)
     assert 1.0 < translator.predict(sources, targets).perplexity < 1000
@@ -100,22 +104,12 @@ def test_trained_in_two_parts_as_in_one_and_used(name: str, tmp_path: Path, monk
         ("projected_initial_state", {"start": "projected"}),
     ],
 )
-def test_a_run_whose_context_is_that_of_earlier_releases(
-    kind: str, decoder: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_context_is_that_of_earlier_releases(kind: str, decoder: dict[str, str], trained: Trained) -> None:
     """It translates and trains on as the run of today's keys that it is: with its own file, or with that of today."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    Path("config.yaml").write_text(CONFIG, encoding="utf-8")
-    shared = ["data.prepared=prepared", "data.valid=null", "model.attention.score=none", "model.decoder.size=24"]
+    shared = ["data.valid=null", "model.attention.score=none", "model.decoder.size=24"]
     today = [*shared, *(f"model.decoder.{key}={value}" for key, value in decoder.items()), "model.decoder.summary=mean"]
 
-    def trained(run: str, updates: int, overrides: list[str]) -> dict[str, np.ndarray]:
-        overrides = [*overrides, f"run={run}", f"training.stopping.updates={updates}"]
-        folder = train(experiments.load(Path("config.yaml"), overrides), device="cpu", precision="float32")
-        return {key: np.asarray(value) for key, value in read_tensors(folder / "latest" / "model.safetensors").items()}
-
-    trained("today", 2, today)
+    trained(2, "run=today", *today)
     shutil.copytree("today", "earlier", symlinks=True)
     written = yaml.safe_load(Path("earlier/config.yaml").read_text(encoding="utf-8"))
     for key in ("start", "context", "summary", "query_embedding"):
@@ -124,17 +118,13 @@ def test_a_run_whose_context_is_that_of_earlier_releases(
     written["run"] = "earlier"
     Path("earlier/config.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
 
-    sources = Path("test.de").read_text(encoding="utf-8").splitlines()
-    found = [
-        [each.text for each in nmt.load(run, device="cpu", precision="float32").translate(sources)]
+    one, other = (
+        [each.text for each in nmt.load(run, device="cpu", precision="float32").translate(lines_of("test.de"))]
         for run in ("today", "earlier")
-    ]
-    assert found[0] == found[1]
-    expected = trained("today", 4, today)
+    )
+    assert one == other
+    expected = trained(4, "run=today", *today, files=["model"])
     for overrides in ([*shared, f"model.context={{kind: {kind}, summary: mean}}"], today):
         shutil.copytree("earlier", "run", symlinks=True)
-        resumed = trained("run", 4, overrides)
+        assert_same(trained(4, "run=run", *overrides, files=["model"]), expected)
         shutil.rmtree("run")
-        assert resumed.keys() == expected.keys()
-        for key, tensor in expected.items():
-            assert np.array_equal(resumed[key], tensor), key

@@ -16,16 +16,14 @@ import pytest
 
 from nmt.training.run_directory import FORMAT, Damaged, checkpoint_paths, read_state
 from scripts.make_golden_run import copy, measure, resume
-from tests.workflows.runs import Command, in_process, nmt
+from tests.workflows.runs import Command, call
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RUNS = sorted(path.parent for path in GOLDEN.glob("*/*/expected.json"))
 
 
 def command(arguments: Sequence[str], folder: Path) -> str:
-    done = nmt(*arguments, folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+    return call(folder, *arguments).output
 
 
 def assert_same(found: Any, expected: Any, place: str = "") -> None:
@@ -59,11 +57,11 @@ def test_an_old_run_gives_what_it_gave_and_goes_on(golden: Path, tmp_path: Path)
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nmt: Command) -> Command:
     """Runs `nmt` in a folder with a copy of the first run, in this process."""
     copy(RUNS[0], tmp_path / "copy")
     monkeypatch.chdir(tmp_path / "copy")
-    return in_process(capsys)
+    return nmt
 
 
 def test_a_checkpoint_from_before_formats_were_noted(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import chdir
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import nmt as package
 from nmt.models.names import part_of
 from nmt.workflows.info import inspect, text
-from tests.workflows.runs import measured, nmt
+from tests.workflows.runs import measured, train_here
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +22,8 @@ def run(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the shared run, with an average and what other commands would leave."""
     run = tmp_path_factory.mktemp("info") / "run"
     shutil.copytree(trained / "run", run, symlinks=True)
-    changes = [
-        part for each in (f"run={run}", "training.stopping.updates=4", "training.average=2") for part in ("--set", each)
-    ]
-    more = nmt("train", trained / "config.yaml", *changes, "--precision", "float32", folder=trained)
-    assert more.returncode == 0, more.stderr.decode()
+    with chdir(trained):
+        train_here(f"run={run}", "training.stopping.updates=4", "training.average=2")
     for name in ("aligner.safetensors", "alignment_layer.safetensors"):
         (run / name).touch()
     (run / "exported" / "onnx").mkdir(parents=True)
@@ -61,6 +59,8 @@ def test_what_was_trained_is_what_the_files_tell(run: Path) -> None:
     last = by_name["step-00000004"]
     assert (by_name["step-00000002"]["figures"], last["figures"]) == (figures[2], figures[4])
     assert (found["best"], last["links"]) == (last, ["best", "latest"])
+    with chdir(run.parent):
+        assert tree(Path("run"))["best"] == last
     average = by_name[(run / "averaged").resolve().name]
     assert (average["links"], average["update"]) == (["averaged"], 4)
     position = json.loads((run / "best" / "state.json").read_text())["position"]

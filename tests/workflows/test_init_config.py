@@ -12,8 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,15 +20,15 @@ import yaml
 
 from nmt import experiment as experiments
 from nmt.cli.app import main
-from nmt.config.structure import parse_document, validate
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
 from nmt.extras.aligner import align
+from nmt.extras.corpus import example
 from nmt.workflows import init_config as sizes
 from nmt.workflows import training_time
 from nmt.workflows.init_config import Size, Speed, size_for, target_tokens, updates_for, updates_in
 from tests.workflows.killing import Bomb, fork
-from tests.workflows.runs import CONFIG, Command, in_process, nmt, sentences
+from tests.workflows.runs import Command, in_process, json_lines, lines_of, sentences, settings_of, write_lines
 
 CPU = ("--device", "cpu")
 TSV = ("--tsv", "pairs.tsv", *CPU)
@@ -43,11 +41,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pairs = sentences(80, seed=2)
     pairs += pairs[:5]
     monkeypatch.chdir(tmp_path)
-    for name, lines in (
-        ("pairs.tsv", map("\t".join, pairs)),
-        *zip(("x.de", "x.en"), zip(*pairs, strict=True), strict=True),
-    ):
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines("pairs.tsv", map("\t".join, pairs))
+    for name, lines in zip(("x.de", "x.en"), zip(*pairs, strict=True), strict=True):
+        write_lines(name, lines)
     return tmp_path
 
 
@@ -60,21 +56,16 @@ def load(name: str = "a") -> Experiment:
     return experiments.load(Path(f"{name}.yaml"))
 
 
-def lines_of(path: str | Path) -> list[str]:
-    return Path(path).read_text().splitlines()
-
-
-def test_what_it_writes_trains(here: Path) -> None:
-    done = nmt("init", "a.yaml", *TSV, folder=here)
-    said = done.stderr.decode().splitlines()
-    assert (done.returncode, done.stdout, said[-1]) == (0, b"", "next    nmt train a.yaml")
+def test_what_it_writes_trains(here: Path, nmt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_time, "SECONDS", 0.5)
+    done = nmt("init", "a.yaml", *TSV)
+    said = done.stderr.splitlines()
+    assert (done.output, said[-1]) == ("", "next    nmt train a.yaml")
     machine = r"this machine \(\d+ CPU cores?(, busy with other programs: alone about \d+ min)?\)"
     assert re.fullmatch(rf"time    about [1-9]\d* min for 500 updates on {machine}, and validations", said[6])
     changes = ("training.stopping.updates=2", "training.schedule.warmup=1", "training.log_every=1")
-    steps = [part for change in changes for part in ("--set", change)]
-    trained = nmt("train", "a.yaml", *steps, "--precision", "float32", folder=here)
-    assert trained.returncode == 0, trained.stderr.decode()
-    assert trained.stderr.decode().splitlines()[-3:] == [
+    trained = nmt("train", "a.yaml", *settings_of(*changes), "--precision", "float32")
+    assert trained.stderr.splitlines()[-3:] == [
         "translate  nmt translate runs/a --input FILE --output TRANSLATION",
         "measure    nmt evaluate runs/a",
         "more       nmt info runs/a",
@@ -87,7 +78,7 @@ def test_what_it_writes_trains(here: Path) -> None:
     assert '"guidance"' in Path("runs/a/metrics.jsonl").read_text()
 
 
-def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: Path) -> None:
+def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, nmt: Command, trained: Path) -> None:
     """It trains as it is, from the weights of the run; the first validation, before any update, is of these."""
     shutil.copytree(trained / "run", "old", symlinks=True)
     config = Path("old/config.yaml")
@@ -101,19 +92,10 @@ def test_a_configuration_to_fine_tune_a_run(here: Path, init: Command, trained: 
     assert (loaded.training.batching.batch_tokens, old.training.batching.batch_tokens) == (1024, 2048)  # few pairs
     old_domain = f"data.old_domain={{source: {trained}/valid.de, target: {trained}/valid.en}}"
     changes = (old_domain, "search.max_length_ratio=1.5", "training.stopping.updates=1", "training.schedule.warmup=0")
-    more = [part for change in changes for part in ("--set", change)]
-    done = nmt("train", "a.yaml", *more, "--precision", "float32", folder=here)
-    assert done.returncode == 0, done.stderr.decode()
-    first, before = (
-        json.loads(lines_of(run / "metrics.jsonl")[n]) for run, n in ((Path("runs/a"), 0), (trained / "run", -1))
-    )
-    assert [first[name] for name in ("update", "bleu old domain", "chrf old domain")] == [
-        0,
-        before["bleu"],
-        before["chrf"],
-    ]
-    refused = nmt("train", "a.yaml", *more, "--set", "training.validation={bleu: false, metric: loss}", folder=here)
-    assert (refused.returncode, b"data.old_domain is translated by validations" in refused.stderr) == (2, True)
+    assert nmt("train", "a.yaml", *settings_of(*changes), "--precision", "float32").code == 0
+    first, before = json_lines("runs/a/metrics.jsonl")[0], json_lines(trained / "run/metrics.jsonl")[-1]
+    scores = [first[name] for name in ("update", "bleu old domain", "chrf old domain")]
+    assert scores == [0, before["bleu"], before["chrf"]]
     for corpus in (["--tsv", "pairs.tsv"], ["--example"]):
         assert init("b", *corpus, "--from", "nowhere").error.startswith("nowhere: no such run directory")
         assert not Path("data/b").exists()
@@ -144,8 +126,8 @@ def test_two_files_are_split_side_by_side(here: Path, init: Command) -> None:
 
 def test_parts_are_held_out_and_it_says_so(here: Path, init: Command) -> None:
     done = init("new", *TSV, "--valid-pairs", "7", "--test-pairs", "30")
-    train, valid, test = (lines_of(f"data/new/{part}.tsv") for part in ("train", "valid", "test"))
-    whole = lines_of("pairs.tsv")
+    names = ("data/new/train.tsv", "data/new/valid.tsv", "data/new/test.tsv", "pairs.tsv")
+    train, valid, test, whole = map(lines_of, names)
     assert (len(valid), len(test), {*train, *valid, *test}) == (7, 30, set(whole))
     assert not set(train) & {*valid, *test}
     repeats = sum(line in {*valid, *test} for line in whole[80:])
@@ -186,8 +168,7 @@ def test_files_that_are_given_are_used_as_they_are(here: Path, init: Command) ->
 
 def test_text_without_spaces_gets_no_word_links(here: Path, init: Command) -> None:
     characters = "我们今天在家里学习很多新的中文"
-    lines = [f"{characters[k % 7 :]}{k}\twe learn much at home {k}\n" for k in range(60)]
-    Path("zh.tsv").write_text("".join(lines), encoding="utf-8")
+    write_lines("zh.tsv", (f"{characters[k % 7 :]}{k}\twe learn much at home {k}" for k in range(60)))
     assert init("a", "--tsv", "zh.tsv", *CPU).code == 0
     assert (load().training.guided_attention, load().data.train_corpora[0].links) == (None, None)
     assert not Path("data/a/train.links").exists()
@@ -220,6 +201,7 @@ def test_killed_before_each_step_it_can_be_given_again(
 ) -> None:
     """But for the steps after the configuration is written, which nobody needs to give again."""
     monkeypatch.setattr(align, "write_links", lambda _, links: links.write_text("0-0\n"))
+    monkeypatch.setattr(example, "PAIRS", {"train": 40, "valid": 10, "test": 10})
     arguments = ["init", "a", *corpus.split(), *CPU, "--no-time", "--quiet"]
     for fuse in itertools.count():
         shutil.rmtree("data", ignore_errors=True)
@@ -244,7 +226,7 @@ def test_killed_before_each_step_it_can_be_given_again(
 def test_a_full_disk_is_named(here: Path) -> None:
     """The message names the folder that is being made, of which nothing remains. ``ulimit -f`` counts blocks of 512
     bytes or more."""
-    Path("big.tsv").write_text("".join(f"ein Wort {n}\ta word {n}\n" for n in range(20_000)), encoding="utf-8")
+    write_lines("big.tsv", (f"ein Wort {n}\ta word {n}" for n in range(20_000)))
     command = f"trap '' XFSZ; ulimit -f 100; exec {sys.executable} -m nmt init a --tsv big.tsv --device cpu --no-time"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, cwd=here)
@@ -343,31 +325,15 @@ def test_validations_fit_inside_the_minutes(minutes: float, pairs: int, expected
     assert updates_in(minutes, Speed(0.5, "", validation=0.1), pairs) == expected
 
 
-def test_the_time_alone_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = validate(Experiment, parse_document(CONFIG, "config.yaml"))
-    measure = partial(training_time.measure_training, experiment, sentences(80, seed=2), device="cpu")
-    speed = measure()
-    assert (speed.alone, speed.validation > 0) == (None, True)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 10)  # of which other programs seem to have nine
-    speed = measure(threads=partial(nullcontext, True))
-    assert speed.alone is not None
-    assert 0.01 < speed.alone / speed.seconds < 0.3
-
-
 @pytest.mark.parametrize(("seconds", "name", "size"), [(0.5, "medium", 256), (0.6, "tiny", 128)])
 def test_a_smaller_model_where_time_is_short(
-    here: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    seconds: float,
-    name: str,
-    size: int,
+    here: Path, nmt: Command, monkeypatch: pytest.MonkeyPatch, seconds: float, name: str, size: int
 ) -> None:
     # the usual 200 updates take 1.7 or 2 minutes
     for most in ("SMALL", "MIDDLE", "BASE"):
         monkeypatch.setattr(sizes, most, 1)
     monkeypatch.setattr(training_time, "measure_training", lambda *_, **__: Speed(seconds, "a CPU"))
-    said = in_process(capsys, "init", *TSV)("a", "--minutes", "1").stderr
+    said = nmt("init", *TSV, "a", "--minutes", "1").stderr
     assert f"\nmodel   {name}, Transformer" in said
     assert load().model.embedding.size == size
     assert not Path("data/a/train.links").exists()  # many pairs take long to align

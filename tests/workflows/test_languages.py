@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
@@ -16,16 +15,10 @@ import torch
 import nmt as library
 from nmt import InputError
 from nmt import experiment as experiments
-from nmt.alignment import Magnitude
 from nmt.alignment.directions import join
-from nmt.alignment.forced import forced_weights
-from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.request import AlignmentRequest
 from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
-from nmt.evaluation.perplexity import token_log_probs
-from nmt.evaluation.translation import scores
 from nmt.extras.aligner.align import learn_word_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, weights
 from nmt.extras.aligner.model_aligner import ModelAligner, _linked_pairs, _training_text
@@ -35,13 +28,12 @@ from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
 from nmt.extras.service.batcher import RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
-from nmt.training.run_directory import snapshot_paths
 from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
 from nmt.workflows.align_models import Reverse
 from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, Command, in_process, measured, place
+from tests.workflows.runs import CONFIG, Command, lines_of, train_in
 
 CORPORA = """\
   train:
@@ -54,10 +46,6 @@ CORPORA = """\
     - {source: test.de, target: test.en, languages: [de, en]}
     - {source: test.en, target: test.de, languages: [en, de]}
 """
-
-
-def lines_of(path: str | Path) -> list[str]:
-    return Path(path).read_text(encoding="utf-8").splitlines()
 
 
 def texts(translations: Iterable[Any]) -> list[str]:
@@ -77,32 +65,27 @@ def config_text(corpora: str = CORPORA, **replaced: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus and a run of two updates in both directions. Read it only."""
-    folder = place(tmp_path_factory.mktemp("languages"), config_text())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        train(experiments.load(Path("config.yaml")), precision="float32")
-    return folder
+    return train_in(tmp_path_factory.mktemp("languages"), config_text())
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     return folder
 
 
-@pytest.fixture(scope="module")
-def translator(folder: Path) -> Translator:
-    """Without a language. Weights are scaled up, so that the first token matters."""
-    translator = library.load(folder / "run", device="cpu", precision="float32", overrides=["search.beam=2"])
+def scaled(translator: Translator) -> Translator:
+    """Scales the weights up, so that the first tokens matter."""
     with torch.no_grad():
         for parameter in translator.trained.model.parameters():
             parameter.mul_(3.0)
     return translator
 
 
-@pytest.fixture
-def nmt(here: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(capsys)
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    """Without a language."""
+    return scaled(library.load(folder / "run", device="cpu", precision="float32", overrides=["search.beam=2"]))
 
 
 PAIRS = ["--source", "test.de", "--target", "test.en"]
@@ -149,8 +132,7 @@ def test_the_command_line_translates_into_the_language(nmt: Command, here: Path,
     found = {}
     for to in ("de", "en", ">>en<<"):
         done = nmt("translate", "run", "--to", to, "--input", "test.de", "--precision", "float32")
-        assert done.code == 0, done.stderr
-        found[to] = done.stdout.splitlines()
+        found[to] = done.output.splitlines()
         loaded = library.load("run", target_language=to, precision="float32")
         assert found[to] == texts(loaded.translate(lines_of("test.de")))
         assert f">>{loaded.search.to}<<" in (to, f">>{to}<<")
@@ -173,8 +155,7 @@ def test_a_model_of_several_languages_translates_back(nmt: Command, here: Path, 
     config = here / "one.yaml"
     config.write_text(config_text(one))
     text = ("--target-text", tmp_path / "mono.en", "--output", tmp_path / "made")
-    done = nmt("augment", config, "--reverse", "run", *text)
-    assert done.code == 0, done.stderr
+    assert nmt("augment", config, "--reverse", "run", *text).code == 0
     (source,) = lines_of(tmp_path / "made/pairs/back-translation.de")
     into_german = library.load("run", target_language="de").translate("three cats").text
     assert source == f"<BT> {' '.join(into_german.split())}"
@@ -195,57 +176,6 @@ def test_python_chooses_a_language_by_name(translator: Translator) -> None:
     assert english.trained.model is translator.trained.model
     assert english.to() is english
     assert translator.translate("der Hund", target_language="en") == english.translate("der Hund")
-
-
-def test_the_model_reads_the_token_first(translator: Translator) -> None:
-    """The search and the scores are those of ids that a caller puts together himself."""
-    lines, targets = ["Hund und Katze.", "eins zwei drei"], ["dog and cat.", "one two three"]
-    tokenizers, trained = translator.trained.tokenizers, translator.trained
-    found = {}
-    for to, token in tokenizers.source.languages.items():
-        own = translator.to(target_language=to)
-        sources = [[token, *tokenizers.source.encode(text)] for text in lines]
-        expected = translator.engine.translate_ids(sources, translator.search)
-        found[to] = [(each.text, each.score) for each in own.translate(lines)]
-        assert found[to] == [(tokenizers.target.detokenize(best.tokens), best.score) for best, *_ in expected]
-        references = [tokenizers.target.encode(text) for text in targets]
-        log_probs = token_log_probs(trained.model, sources, references, trained.compute, batch_tokens=1000)
-        sums = [float(np.sum(each, dtype=np.float64)) for each in log_probs]
-        assert [each.log_prob for each in own.score(lines, targets)] == sums
-    assert found["de"] != found["en"]
-
-
-@pytest.mark.parametrize(
-    ("method", "magnitude"),
-    [
-        ("attention", "relative"), ("shifted-attention", "relative"), ("gradient", "relative"),
-        ("gradient", "raw"), ("input-x-gradient", "signed"), ("input-x-gradient", "relative"),
-    ],
-)  # fmt: skip
-def test_alignments_have_no_column_for_the_token(method: Any, magnitude: Magnitude, translator: Translator) -> None:
-    own, trained = translator.to(target_language="en"), translator.trained
-    request = AlignmentRequest(method, magnitude=magnitude)
-    source, target = "Hund und Katze.", "dog and cat."
-    (alignment,) = own.aligner.align([request], [source], [target], level="subword")[request]
-    ids = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
-    assert alignment.weights_TS.shape == (len(ids[1][0]) + 1, len(ids[0][0]) + 1)
-    assert len(alignment.source_tokens) == alignment.weights_TS.shape[1]
-    with_token = [[trained.tokenizers.source.languages["en"], *ids[0][0]]]
-    given = (trained.model, with_token, ids[1], trained.compute)
-    if "attention" in method:
-        ((whole_TS,),) = forced_weights(*given, batch_tokens=1000, shifted=method != "attention")
-    else:
-        ((whole_TS,),) = gradient_weights(*given, requests=[request], batch_tokens=1000)
-    expected_TS = whole_TS[:, 1:].astype(np.float64)
-    if magnitude == "relative":
-        expected_TS /= expected_TS.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(alignment.weights_TS.sum(axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(alignment.weights_TS, expected_TS, rtol=1e-5, atol=1e-7)
-    (words,) = own.aligner.align([request], [source], [target])[request]
-    assert words.weights_TS.shape == (3, 3)
-    (pieces,) = own.aligner.piece_weights([source], [target])
-    np.testing.assert_allclose(pieces.weights_TS.sum(axis=1), 1, atol=1e-6)
-    assert pieces.weights_TS.shape == alignment.weights_TS.shape
 
 
 def test_a_row_whose_weight_lies_on_the_token_is_uniform() -> None:
@@ -301,33 +231,13 @@ def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, tra
         assert found.weights_TS[i, j] == pytest.approx(np.sqrt(both), rel=1e-4)
 
 
-def test_validation_measures_each_direction(here: Path) -> None:
-    (*_, last) = measured("run", "valid")
-    loaded = library.load("run/latest", precision="float32", overrides=["search.beam=1"])
-    predictions = []
-    for source, to in (("de", "en"), ("en", "de")):
-        sources, references = lines_of(f"valid.{source}"), lines_of(f"valid.{to}")
-        own = loaded.to(target_language=to)
-        for score in scores(texts(own.translate(sources)), references, metrics=("bleu", "chrf")):
-            assert last[f"{score.name[:4].lower()} {source}-{to}"] == pytest.approx(score.value, rel=1e-4)
-        predictions.append(own.predict(sources, references))
-    for name in ("bleu", "chrf"):
-        assert last[name] == pytest.approx((last[f"{name} de-en"] + last[f"{name} en-de"]) / 2, rel=1e-4)
-    tokens = sum(each.tokens for each in predictions)
-    assert last["loss"] == pytest.approx(sum(each.loss * each.tokens for each in predictions) / tokens, rel=1e-4)
-    (*_, (_, snapshot)) = snapshot_paths(Path("run"))
-    noted = list(map(json.loads, lines_of(snapshot)))
-    assert len(noted) == 12
-    assert not any("<2" in token for line in noted for token in line["source_tokens"])
-
-
 def test_evaluate_scores_each_test_corpus_in_its_own_language(nmt: Command) -> None:
-    tree = json.loads(nmt("evaluate", "run", "--json").stdout)
+    tree = nmt("evaluate", "run", "--json").tree
     assert list(tree) == ["de-en test.de + test.en", "en-de test.en + test.de"]
     for to, source, name in zip(("en", "de"), ("de", "en"), tree, strict=True):
         files = ["--source", f"test.{source}", "--reference", f"test.{to}"]
-        assert json.loads(nmt("evaluate", "run", "--to", to, *files, "--json").stdout) == tree[name]
-    assert list(json.loads(nmt("evaluate", "run", "--to", "de", "--json").stdout)) == ["en-de test.en + test.de"]
+        assert nmt("evaluate", "run", "--to", to, *files, "--json").tree == tree[name]
+    assert list(nmt("evaluate", "run", "--to", "de", "--json").tree) == ["en-de test.en + test.de"]
 
 
 def test_info_and_report_name_the_languages(nmt: Command, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
-from tests.workflows.runs import nmt, sentences
+from tests.workflows.runs import call, sentences, write_lines
 
 BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 PIECES = (
@@ -131,11 +131,10 @@ def test_a_vocabulary_that_spells_line_ends(
 @pytest.mark.parametrize("words", [[], ["--text"]])
 def test_tables_of_alignments_have_whole_rows(trained: Path, tmp_path: Path, words: list[str]) -> None:
     for name, lines in (("source", nasty_lines()), ("target", nasty_lines()[::-1])):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines[:300]), encoding="utf-8", newline="")
+        write_lines(tmp_path / name, lines[:300])
     options = ("--source", "source", "--target", "target", "--format", "tsv", *words)
     reports = ("--lexicon", "lexicon", "--suspects", "suspects", "--min-score", "0")
-    done = nmt("align", trained / "run", *options, "--output", "links", *reports, folder=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
+    assert call(tmp_path, "align", trained / "run", *options, "--output", "links", *reports).code == 0
     for name, columns in (("links", 11), ("lexicon", 6), ("suspects", 9)):
         text = (tmp_path / name).read_bytes().decode()
         rows = text.split("\n")[:-1]

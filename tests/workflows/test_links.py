@@ -12,7 +12,7 @@ import pytest
 
 from nmt.alignment.formats import read_jsonl, read_npz
 from nmt.alignment.symmetrize import HEURISTICS, symmetrize
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command, json_lines, write_lines, write_pairs
 
 SOURCES = ["Er geht, heute.", "", "Hund", "a b c d e f"]
 TARGETS = ["He goes today .", "x", "dog", "u v w x y"]
@@ -21,13 +21,13 @@ BACKWARD = "0-0 1-1 2-2 2-3\n\n\n" + "0-0 1-1 1-2 3-3 4-3\n"
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def run(nmt: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Runs `nmt` in ``tmp_path``, where ``s`` and ``t`` are files of pairs, ``f`` and ``b`` of links."""
     monkeypatch.chdir(tmp_path)
-    texts = {"s": "\n".join(SOURCES) + "\n", "t": "\n".join(TARGETS) + "\n", "f": FORWARD, "b": BACKWARD}
-    for name, text in texts.items():
-        Path(name).write_text(text)
-    return in_process(capsys)
+    write_pairs(SOURCES, TARGETS)
+    Path("f").write_text(FORWARD)
+    Path("b").write_text(BACKWARD)
+    return nmt
 
 
 PAIRS = ("-s", "s", "-t", "t")
@@ -37,8 +37,7 @@ NAMES_OTHERS = "names other words than the two sentences have"
 
 @pytest.mark.parametrize("heuristic", HEURISTICS)
 def test_two_files_are_joined(run: Command, heuristic: str) -> None:
-    code, out, err = run(*GIVEN, "--reverse-links", "b", "--symmetrize", heuristic, "--format", "gold")
-    assert (code, err) == (0, "")
+    out = run(*GIVEN, "--reverse-links", "b", "--symmetrize", heuristic, "--format", "gold").output
     for line, *sides in zip(out.splitlines(), FORWARD.splitlines(), BACKWARD.splitlines(), strict=True):
         links = [[tuple(map(int, link.replace("p", "-").split("-"))) for link in side.split()] for side in sides]
         joined = symmetrize(*links, heuristic)  # type: ignore[arg-type]
@@ -70,16 +69,14 @@ def test_a_file_of_any_format_gives_the_same_links_again(run: Command, first: st
     given = ("links", "x", *PAIRS, *counted("--links-base"))
     assert run(*given)[:2] == (0, FORWARD.replace("p", "-"))
     Path("gold").write_text(FORWARD.replace("p", "-"))
-    code, out, _ = run("evaluate", "--alignment", "x", "--gold", "gold", "--json", *counted("--alignment-base"))
-    assert (code, json.loads(out)["aer"]["value"]) == (0, 0)
-    assert json.loads(out)["predicted"] == FORWARD.count(" ") + 3
+    tree = run("evaluate", "--alignment", "x", "--gold", "gold", "--json", *counted("--alignment-base")).tree
+    assert (tree["aer"]["value"], tree["predicted"]) == (0, FORWARD.count(" ") + 3)
     if first not in ("pharaoh", "npz"):  # which know sure links alone
         assert run(*given, "--format", "gold")[1] == FORWARD
 
 
 def test_links_that_put_the_target_first(run: Command) -> None:
-    turned = (" ".join("-".join(link.split("-")[::-1]) for link in line.split()) for line in BACKWARD.split("\n"))
-    Path("turned").write_text("\n".join(turned))
+    write_lines("turned", (" ".join(link[::-1] for link in line.split()) for line in BACKWARD.splitlines()))
     expected = run(*GIVEN, "--reverse-links", "b")
     assert run(*GIVEN, "--reverse-links", "turned", "--target-first") == expected
     straight = "".join(f"{' '.join(sorted(line.split()))}\n" for line in BACKWARD.splitlines())
@@ -106,14 +103,13 @@ def test_matrices_of_two_files_are_joined(run: Command) -> None:
     trees = []
     for name in ("f.jsonl", "b.jsonl"):
         run(*GIVEN, "--format", "jsonl", "-o", name)
-        lines = list(map(json.loads, Path(name).read_text().splitlines()))
+        lines = json_lines(name)
         for line in lines:
             line["weights"] = [[draw.random() for _ in row] for row in line["weights"]]
-        Path(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_lines(name, map(json.dumps, lines))
         trees.append(lines)
     join = ("--reverse-links", "b.jsonl", "--symmetrize", "soft-product", "--threshold", "0.3")
-    code, out, _ = run("links", "f.jsonl", *PAIRS, *join)
-    assert code == 0
+    out = run("links", "f.jsonl", *PAIRS, *join).output
     for line, *sides in zip(out.splitlines(), *trees, strict=True):
         p, q = (np.array(each["weights"]).reshape(len(each["target_words"]), -1) for each in sides)
         if p.shape[0] > 1 and p.shape[1] > 1:
@@ -164,5 +160,5 @@ def test_faults_of_files(run: Command, arguments: str, message: str) -> None:
     texts = {"out": "0-0\n\n\n6-0\n", "one": "1-1\n0-1\n\n\n", "short": "0-0\n", "long": "\n" * 5, "empty": ""}
     for name, text in texts.items():
         Path(name).write_text(text)
-    code, _, err = run("links", *arguments.split(), *(() if " -s " in arguments else PAIRS))
-    assert (code, err) == (2, f"error: {message}\n")
+    done = run("links", *arguments.split(), *(() if " -s " in arguments else PAIRS))
+    assert (done.code, done.stderr) == (2, f"error: {message}\n")

@@ -14,7 +14,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import partial_files
 from nmt.workflows.output_files import output_file, text_file
 from tests.workflows.killing import fork
-from tests.workflows.runs import nmt
+from tests.workflows.runs import call, nmt
 
 
 def test_an_interrupted_output_leaves_the_old_one_and_names_the_part(
@@ -81,7 +81,7 @@ def test_the_commands_write_whole_files_and_to_stdout_by_its_path(trained: Path,
         output = tmp_path / words[0]
         output.write_text("old\n")
         os.link(output, tmp_path / "old")  # what is replaced by name stays what it was
-        assert nmt(*words, output, folder=trained).returncode == 0
+        assert call(trained, *words, output).code == 0
         assert (tmp_path / "old").read_text() == "old\n"
         assert nmt(*words, "/dev/stdout", folder=trained).stdout == output.read_bytes()
         (tmp_path / "old").unlink()

@@ -11,26 +11,23 @@ import torch
 
 import nmt as package
 from nmt.data.vocabulary import EOS
-from tests.workflows.runs import nmt
+from tests.workflows.runs import EXACT, call, records, write_pairs
 
+pytestmark = pytest.mark.usefixtures("copied")
 SOURCES = ["der hund", "", "eine katze und ein hund", "xyz"]
 TARGETS = ["the dog", "a", "a cat and a dog and a cat", ""]
 
 
-def scored(folder: Path, *arguments: str, sources: list[str] = SOURCES, targets: list[str] = TARGETS) -> str:
-    (folder / "score.source").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
-    (folder / "score.target").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
-    files = ["--source", "score.source", "--target", "score.target"]
-    done = nmt("score", "run", *files, "--precision", "float32", *arguments, folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+def scored(*arguments: str, sources: list[str] = SOURCES, targets: list[str] = TARGETS) -> list[str]:
+    write_pairs(sources, targets)
+    return call(Path(), "score", "run", "-s", "s", "-t", "t", *EXACT, *arguments).output.split("\n")[:-1]
 
 
 @torch.no_grad()
-def test_each_token_is_scored_as_by_itself(trained: Path) -> None:
-    objects: list[dict[str, Any]] = [json.loads(line) for line in scored(trained, "--format", "jsonl").splitlines()]
+def test_each_token_is_scored_as_by_itself() -> None:
+    objects: list[dict[str, Any]] = list(map(json.loads, scored("--format", "jsonl")))
     assert [each["line"] for each in objects] == [1, 2, 3, 4]
-    translator = package.load(trained / "run", device="cpu", precision="float32")
+    translator = package.load("run", device="cpu", precision="float32")
     model, tokenizers = translator.trained.model, translator.trained.tokenizers
     for source, target, each in zip(SOURCES, TARGETS, objects, strict=True):
         memory = model.encode(torch.tensor([[*tokenizers.source.encode(source), EOS]]))
@@ -46,28 +43,23 @@ def test_each_token_is_scored_as_by_itself(trained: Path) -> None:
         assert len(each["tokens"]) == len(expected)
 
 
-def test_search_says_the_same_of_its_own_translations(trained: Path) -> None:
-    done = nmt(
-        "translate", "run", "--precision", "float32", "--format", "jsonl", folder=trained,
-        stdin="".join(f"{line}\n" for line in SOURCES).encode(),
-    )  # fmt: skip
-    objects = [json.loads(line) for line in done.stdout.splitlines()]
-    tokenizer = package.load(trained / "run", precision="float32").trained.tokenizers.target
+def test_search_says_the_same_of_its_own_translations() -> None:
+    tokenizer = package.load("run", precision="float32").trained.tokenizers.target
     compared = 0
-    for each in objects:
+    for each in records(Path(), text="".join(f"{line}\n" for line in SOURCES).encode()):
         (best,) = each["translations"]
         if best["tokens"] and tokenizer.pieces(tokenizer.encode(best["text"])) == best["tokens"]:
-            (line,) = scored(trained, sources=[each["source"]], targets=[best["text"]]).splitlines()
+            (line,) = scored(sources=[each["source"]], targets=[best["text"]])
             assert float(line) == pytest.approx(best["score"], abs=1e-4)
             compared += 1
     assert compared > 0
 
 
-def test_pairs_that_are_too_long_are_blank_rows(trained: Path) -> None:
+def test_pairs_that_are_too_long_are_blank_rows() -> None:
     limit = ("--set", "search.max_source_tokens=12")
     sources, targets = [*SOURCES, "hund " * 13, "hund"], [*TARGETS, "dog", "dog"]
-    whole = {form: scored(trained, "--format", form).splitlines() for form in ("text", "tsv", "jsonl")}
+    whole = {form: scored("--format", form) for form in ("text", "tsv", "jsonl")}
     nothing = {"line": 5, "score": None, "log_prob": None, "tokens": [], "token_log_probs": []}
     for form, blank in (("text", ""), ("tsv", "\t\t"), ("jsonl", json.dumps(nothing))):
-        lines = scored(trained, "--format", form, *limit, sources=sources, targets=targets).splitlines()
+        lines = scored("--format", form, *limit, sources=sources, targets=targets)
         assert (len(lines), lines[:2], lines[4]) == (6, whole[form][:2], blank)

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 import nmt
-from nmt import experiment as experiments
 from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
 from nmt.data.atomic_folder import remove
 from nmt.extras.pages.report.build import _snapshots as snapshots_of
 from nmt.training import run_directory
 from nmt.training.run_directory import checkpoint_path, snapshot_path, snapshot_paths
-from nmt.workflows.train import train
-from tests.workflows.runs import place
+from tests.workflows.runs import assert_same_bits, json_lines, lines_of, place, train_here, write_lines
 
 SETTINGS = (
     "training.stopping.updates=8", "training.validation.every=2", "training.snapshots=3", "training.keep=9",
@@ -36,9 +34,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(folder: Path, *settings: str) -> None:
-    nmt.accelerate()  # as nmt.load does, which comes between some trainings: they are compared by their bits
     with contextlib.chdir(folder):
-        train(experiments.load(Path("config.yaml"), [*SETTINGS, *settings]), device="cpu", precision="float32")
+        train_here(*SETTINGS, *settings)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -48,7 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_each_validation_notes_the_attention_of_that_model(whole: Path) -> None:
     run = whole / "run"
     assert [update for update, _ in snapshot_paths(run)] == [2, 4, 6, 8]
-    sources, references = ((whole / f"valid.{side}").read_text().splitlines()[:3] for side in ("de", "en"))
+    sources, references = (lines_of(whole / f"valid.{side}")[:3] for side in ("de", "en"))
     matrices = []
     for update, path in snapshot_paths(run):
         found = list(read_jsonl(path))
@@ -83,8 +80,7 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
 def test_what_is_noted_changes_no_weight(whole: Path, tmp_path: Path) -> None:
     start(place(tmp_path), "training.snapshots=0")
     assert not (tmp_path / "run" / "snapshots").exists()
-    model = Path("run") / "latest" / "model.safetensors"
-    assert (tmp_path / model).read_bytes() == (whole / model).read_bytes()
+    assert_same_bits(tmp_path / "run" / "latest", whole / "run" / "latest", "model.safetensors")
 
 
 def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: Path) -> None:
@@ -98,20 +94,6 @@ def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: 
     assert max(lengths(folder)) <= limit
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
-        (["training.snapshots=2", "data.valid=null"], "valid corpus, and there is no data.valid; leave it out"),
-        (["training.snapshots=2", "model.attention.score=none"], "model.attention.score: none has none; leave it out"),
-    ],
-    ids=["negative", "no valid", "no attention"],
-)
-def test_where_there_is_nothing_to_note(settings: list[str], expected: str, whole: Path) -> None:
-    with pytest.raises(InputError, match=expected):
-        experiments.load(whole / "config.yaml", settings)
-
-
 def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
     run = shutil.copytree(whole / "run", tmp_path / "run", symlinks=True)
     found = snapshots_of(run)
@@ -119,10 +101,10 @@ def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
     assert found.updates == (2, 4, 6, 8)
     assert [[each.level for each in pair] for pair in found.pairs] == [["subword"] * 4] * 3
     path = run / "snapshots" / snapshot_paths(run)[1][1].name
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines = json_lines(path)
     for line in lines:
         words = {f"{side}_words": line[f"{side}_tokens"] for side in ("source", "target")}
         line.update(words, level="word", links=[], **dict.fromkeys(("scores", "sure", "source_spans", "target_spans")))
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    write_lines(path, map(json.dumps, lines))
     with pytest.raises(InputError, match="is between words, not between subwords; delete it"):
         snapshots_of(run)

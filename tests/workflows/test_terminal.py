@@ -22,7 +22,7 @@ import yaml
 from nmt.core import log
 from nmt.training.validation import Validated, line
 from nmt.translator.validation_table import Example, Table
-from tests.workflows.runs import nmt, place
+from tests.workflows.runs import call, lines_of, place, write_lines
 
 ROOT = Path(__file__).parents[2]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -98,9 +98,8 @@ def test_who_watches_a_training_sees_a_bar_a_table_and_a_translation(folder: Pat
     (head,) = (number for number, each in enumerate(lines) if each.startswith("  update  epoch     min"))
     assert lines[head].split() == ["update", "epoch", "min", "loss", "perplexity", "accuracy", "bleu", "chrf"]
     assert lines[head + 1].split()[0] == "1"
-    sources = (folder / "valid.de").read_text(encoding="utf-8").splitlines()
     (source, *_) = [each.removeprefix("  source       ") for each in lines if each.startswith("  source  ")]
-    assert source in sources
+    assert source in lines_of(folder / "valid.de")
     assert "translate  nmt translate watched --input FILE --output TRANSLATION" in lines
 
 
@@ -117,10 +116,10 @@ def test_a_bar_keeps_its_time_left_on_a_narrow_terminal(folder: Path) -> None:
 def test_who_types_at_translate_has_a_prompt_and_no_bar(trained: Path) -> None:
     answers = (b"Hund und Katze.\n", b"\x04")
     shown = on_terminal(trained, "translate", "run", "--precision", "float32", "-v", typed=answers)
-    translation = nmt("translate", "run", "--precision", "float32", folder=trained, stdin=b"Hund und Katze.\n")
+    translation = call(trained, "translate", "run", "--precision", "float32", stdin=b"Hund und Katze.\n")
     lines = final(shown)
     assert "type a text and press Enter; Ctrl-D ends" in lines
-    assert translation.stdout.decode().strip() in lines
+    assert translation.output.strip() in lines
     assert not re.search("translate: |lines?/s", shown)
 
 
@@ -157,8 +156,8 @@ def test_alignments_are_pictures_on_a_terminal_and_lines_in_a_pipe(tmp_path: Pat
     picture = ["1", "      H", "    d u", "    e n", "    r d", "the █•", "dog   █•"]
     lines = final(on_terminal(tmp_path, *arguments))
     assert [each for each in lines if each.strip()] == picture
-    assert nmt(*arguments, folder=tmp_path).stdout == b"0-0 1-1\n"
-    assert nmt(*arguments, "--format", "heatmap", folder=tmp_path).stdout.decode().splitlines() == picture
+    assert call(tmp_path, *arguments).output == "0-0 1-1\n"
+    assert call(tmp_path, *arguments, "--format", "heatmap").output.splitlines() == picture
     assert "1-1 2-2" in final(on_terminal(tmp_path, *arguments, "--base", "1"))
 
 
@@ -175,7 +174,7 @@ def odd(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(trained / "run", folder / "runs" / NAME, symlinks=True)
     for suffix in ("de", "en"):
         shutil.copy(trained / f"train.{suffix}", folder / f"train{NAME}.{suffix}")
-        (folder / f"valid{NAME}.{suffix}").write_text(f"Hund{ODD} und {ODD}\n" * 2, encoding="utf-8", newline="")
+        write_lines(folder / f"valid{NAME}.{suffix}", [f"Hund{ODD} und {ODD}"] * 2)
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8")) | {"run": f"runs/new{NAME}"}
     for part in ("train", "valid"):
         config["data"][part] = {"source": f"{part}{NAME}.de", "target": f"{part}{NAME}.en"}
@@ -212,10 +211,10 @@ def raw(shown: str) -> set[str]:
 
 @pytest.mark.parametrize("command", SHOWN)
 def test_messages_have_no_control_characters_of_names_and_texts(odd: Path, command: str) -> None:
-    done = nmt(*SHOWN[command], folder=odd)
-    assert done.returncode == (2 if command.startswith("no ") else 0), done.stderr.decode()
-    assert not raw(done.stderr.decode())
-    assert b"Traceback" not in done.stderr
+    done = call(odd, *SHOWN[command])
+    assert done.code == (2 if command.startswith("no ") else 0), done.stderr
+    assert not raw(done.stderr)
+    assert "Traceback" not in done.stderr
     shutil.rmtree(odd / "data", ignore_errors=True)
     (odd / "mine.yaml").unlink(missing_ok=True)
 
@@ -231,7 +230,7 @@ def test_a_pipe_gets_translations_as_they_are_and_a_terminal_printable_ones(trai
     text = f"<!--{ODD.replace(chr(13), '')}-->\t1\n"
     (tmp_path / "text").write_text(text, encoding="utf-8")
     arguments = ("translate", str(trained / "run"), "--markup", "--input", "text", "--quiet")
-    piped = nmt(*arguments, folder=tmp_path).stdout.decode()
+    piped = call(tmp_path, *arguments).output
     assert "\x1b" in piped
     (shown,) = (each for each in final(on_terminal(tmp_path, *arguments)) if "\ufffd" in each)
     assert shown == re.sub("[\x1b\x9b\x07\x08\u202e]", "\ufffd", piped.removesuffix("\n"))

@@ -1,4 +1,5 @@
-"""SIGTERM at an awkward moment, disks that refuse, damaged checkpoints: nothing is lost, and one line says why.
+"""``nmt train``: the run directory and what it refuses. SIGTERM at an awkward moment, disks that refuse, damaged
+checkpoints: nothing is lost, and one line says why.
 
 Trainings run in this process where nothing depends on its end.
 """
@@ -21,6 +22,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from nmt import experiment as experiments
 from nmt.cli.app import main
@@ -34,8 +36,19 @@ from nmt.training.objective import Objective
 from nmt.training.run_directory import checkpoint_path, checkpoint_paths, latest_checkpoint, read_state, set_link
 from nmt.translator.validation import Validation
 from nmt.workflows import train as workflow
-from nmt.workflows.train import train
-from tests.workflows.runs import assert_same_bits, measured, place
+from tests.workflows.killing import fork
+from tests.workflows.runs import (
+    CONFIG,
+    Command,
+    Done,
+    assert_same_bits,
+    in_process,
+    json_lines,
+    measured,
+    place,
+    settings_of,
+    train_here,
+)
 
 RUN = Path("run")
 SETTINGS = [
@@ -63,8 +76,7 @@ def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def start(*settings: str, skip_damaged: bool = False) -> Path:
-    experiment = experiments.load(Path("config.yaml"), [*SETTINGS, *settings])
-    return train(experiment, device="cpu", precision="float32", skip_damaged=skip_damaged)
+    return train_here(*SETTINGS, *settings, skip_damaged=skip_damaged)
 
 
 def same_as_whole(run: str = "run", whole: str = "whole") -> None:
@@ -114,6 +126,104 @@ def slow_validations(number: int = signal.SIGTERM, *, first: int = 1) -> Any:
 
 def wait_long() -> None:
     time.sleep(600)
+
+
+# ------------------------------------------------------------------------------------------------ the run directory
+
+
+@pytest.fixture
+def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Trains through the command line in the current folder, with changes of config.yaml."""
+    command = in_process(capsys, "train", "config.yaml", "--precision", "float32")
+    return lambda *changes, more=(): command(*settings_of(*changes), *more)
+
+
+@pytest.mark.usefixtures("copied")
+def test_a_run_is_complete_and_nothing_is_left_to_do(train: Command) -> None:
+    assert {*names("run")} >= {"config.yaml", "subwords.model", "metrics.jsonl", "checkpoints", "best", "latest"}
+    resolved = yaml.safe_load(Path("run/config.yaml").read_text())
+    assert resolved["training"]["optimizer"]["beta2"] == 0.98  # defaults are written out
+    lines = json_lines("run/metrics.jsonl")
+    assert [(line["kind"], line["update"]) for line in lines] == [("train", 1), ("train", 2), ("valid", 2)]
+    assert lines[-1].keys() >= {"loss", "perplexity", "accuracy", "bleu"}
+    before = sorted((path, path.stat().st_mtime_ns) for path in Path("run/checkpoints").rglob("*"))
+    done = train()
+    assert (done.code, "nothing to do" in done.stderr) == (0, True)
+    assert before == sorted((path, path.stat().st_mtime_ns) for path in Path("run/checkpoints").rglob("*"))
+    done = train("training.stopping.updates=3")  # is no other configuration
+    assert (done.code, "going on from update 2" in done.stderr) == (0, True)
+    assert Path("run/latest").readlink().name == "step-00000003"
+
+
+@pytest.mark.usefixtures("copied")
+def test_what_another_configuration_or_corpus_has_made_is_left_alone(train: Command, nmt: Command) -> None:
+    keys = "model.decoder.size, seed"
+    assert train("model.decoder.size=24", "seed=9").error.replace("seed, model.decoder.size", keys) == (
+        f"run: was made by a configuration with other {keys}; go on with its own, nmt train run/config.yaml (more "
+        "updates: --set training.stopping.updates=N --extend), or set another run"
+    )
+    before = Path("run/subwords.model").read_bytes()
+    for side, line in (("de", "eins eins eins eins zwei.\n"), ("en", "one one one one two.\n")):
+        with Path(f"train.{side}").open("a") as corpus:
+            corpus.write(line)
+    assert "was trained on another corpus" in train("training.stopping.updates=3").error
+    assert Path("run/subwords.model").read_bytes() == before
+    assert nmt("translate", "run", stdin=b"eins zwei.\n").code == 0
+
+
+@pytest.mark.usefixtures("copied")
+def test_a_schedule_to_the_end_is_extended_or_cut_short_on_request(train: Command) -> None:
+    def until(updates: int, *more: str) -> Done:
+        schedule = "training.schedule={kind: linear, warmup: 1}"
+        return train("run=other", schedule, f"training.stopping.updates={updates}", more=more)
+
+    assert until(4).code == 0
+    assert until(8).error == (
+        "other: its learning rate follows a schedule of 4 updates, and training.stopping.updates is 8 now; add "
+        "--extend to go on by the new schedule, or set another run"
+    )
+    assert until(8, "--extend").code == 0
+    assert until(8).code == 0  # what was extended is the run's configuration by now
+    rates = {line["update"]: line["learning_rate"] for line in measured("other", "train")}
+    # linear from the first update to 0 at the last: by the schedule of 4 updates until 4, then by that of 8
+    expected = {2: 2 / 3, 3: 1 / 3, 4: 0.0, 5: 3 / 7, 6: 2 / 7, 7: 1 / 7, 8: 0.0}
+    assert {update: rates[update] / rates[1] for update in expected} == pytest.approx(expected)
+    cut = until(6, "--extend")
+    assert (cut.code, "nothing to do" in cut.stderr) == (0, True)
+
+
+def test_a_config_is_mended_until_there_is_a_checkpoint(
+    train: Command, nmt: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no valid corpus."""
+    monkeypatch.chdir(place(tmp_path, CONFIG.replace("  valid: {source: valid.de, target: valid.en}\n", "")))
+    assert "nowhere.de" in train("data.train.source=nowhere.de").error
+    assert "data.subwords.size" in train("data.subwords.size=999").error
+    assert train().code == 0
+    assert nmt("translate", "run", stdin=b"eins.\n").output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("copied")
+@pytest.mark.parametrize("run", ["train.de", "train.de/x"])
+def test_a_run_directory_that_cannot_be_made_is_named(run: str, train: Command) -> None:
+    assert train(f"run={run}").error.startswith(f"run: {run}: cannot be")
+
+
+@pytest.mark.usefixtures("copied")
+def test_a_loss_that_is_not_finite_names_the_lines(train: Command) -> None:
+    changes = ("training.clip_norm=null", "training.stopping.updates=9", "training.validation.every=99")
+    error = train("run=other", "training.optimizer.learning_rate=1e38", *changes).error
+    assert "is not finite at update" in error
+    assert "train.de + train.en lines " in error
+
+
+@pytest.mark.usefixtures("copied")
+def test_cuda_without_one_is_a_clear_error(train: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert train(more=("--device", "cuda")).error == "--device cuda: no CUDA device is there; use --device cpu or auto"
+
+
+# -------------------------------------------------------------------------------------------------------- a signal
 
 
 each_signal = pytest.mark.parametrize(
@@ -226,28 +336,12 @@ def test_a_signal_while_a_checkpoint_is_written_lets_it_be_whole(here: Path) -> 
 
 def in_fork(work: Callable[[], object]) -> tuple[int, str]:
     """The exit code of a fork of this process, and what it says on stderr."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.dup2(writing, 2)
-        sys.stderr = os.fdopen(2, "w")
-        code = 70
-        try:
-            work()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+    return fork(work, descriptor=2)
 
 
 def command(*settings: str) -> None:
-    choices = [part for each in (*SETTINGS, *settings) for part in ("--set", each)]
-    main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *choices])
+    changes = settings_of(*SETTINGS, *settings)
+    main(["train", "config.yaml", "--precision", "float32", "--device", "cpu", "--quiet", *changes])
 
 
 @pytest.mark.parametrize(
@@ -267,22 +361,6 @@ def test_no_room(owner: object, file: str, room: int, message: str, here: Path) 
     assert (code, said.count("\n")) == (2, 1), said
     assert said.startswith(f"error: run/{message}")
     assert owner is checkpoint or (RUN / file).stat().st_size == size
-    assert names() == ["step-00000002", "step-00000004"]
-    start()
-    same_as_whole()
-
-
-@pytest.mark.parametrize("file", ["model.safetensors", "SHA256SUMS"])
-def test_a_full_disk(file: str, here: Path) -> None:
-    def full(path: Path) -> None:
-        if path.name == file:
-            os.truncate(path, path.stat().st_size // 2)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    start("training.stopping.updates=4")
-    message = r"^run/checkpoints/step-00000006: cannot be written: No space left on dev"
-    with before(atomic_folder, "sync_entry", full), pytest.raises(InputError, match=message):
-        start()
     assert names() == ["step-00000002", "step-00000004"]
     start()
     same_as_whole()

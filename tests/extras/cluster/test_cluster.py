@@ -19,8 +19,7 @@ from nmt.extras.cluster import cluster
 from nmt.extras.cluster.cluster import NodeFault, connected
 from nmt.workflows.prepare import prepare
 from tests.extras.cluster.conftest import ROOT, wait_for
-from tests.workflows.runs import nmt, sentences
-from tests.workflows.test_commands import error
+from tests.workflows.runs import error, nmt, sentences
 
 
 def die(argument: int) -> int:

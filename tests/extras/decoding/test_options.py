@@ -10,9 +10,7 @@ import pytest
 import nmt as package
 from nmt.evaluation.latency import average_lagging
 from nmt.extras.decoding.wait_k import waiting, word_starts
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
-from tests.workflows.test_translate_options import TEXT, records, refused, translated
+from tests.workflows.runs import TEXT, error, nmt, records, refused, translated
 
 
 def test_translate_waits(trained: Path) -> None:

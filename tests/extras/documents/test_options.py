@@ -14,9 +14,7 @@ from nmt.core.errors import InputError
 from nmt.extras.documents.glossary import Glossary
 from nmt.extras.documents.terminology import with_glossary
 from tests.translator.test_segmentation import loaded
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
-from tests.workflows.test_translate_options import refused
+from tests.workflows.runs import error, nmt, refused
 
 
 def test_what_does_not_go_with_terms_is_refused(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from nmt.extras.documents.glossary import Glossary, Term, find_variants
 from nmt.extras.documents.terminology import GlossaryTerminology, with_glossary
 from tests.translator.test_segmentation import MARKED, loaded
-from tests.workflows.test_translate_options import records, translated
+from tests.workflows.runs import records, translated
 
 TEXT = b"ein Hund und eine Katze\n\nzwei drei Hund Hund\ndrei\nHunde\n"
 

@@ -23,8 +23,7 @@ from nmt.data.atomic_folder import locked
 from nmt.extras.exchange.export import export_model
 from nmt.models.config import ModelConfig
 from tests.workflows.killing import Bomb, fork
-from tests.workflows.runs import CONFIG, nmt, sentences, write_corpus
-from tests.workflows.test_commands import error
+from tests.workflows.runs import CONFIG, error, nmt, sentences, write_corpus
 from tests.workflows.test_line_breaks import check, nasty_lines
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")

@@ -18,8 +18,7 @@ import httpx
 import pytest
 
 import nmt as package
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
+from tests.workflows.runs import error, nmt
 
 ROOT = Path(__file__).parents[3]
 

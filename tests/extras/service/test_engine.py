@@ -25,7 +25,7 @@ from nmt.extras.service.metrics import ServerMetrics
 from nmt.search.config import SearchConfig
 from nmt.translator.translator import Translator
 from tests.extras.service.fakes import Client
-from tests.workflows.test_translate_options import records
+from tests.workflows.runs import records
 
 ROOT = Path(__file__).parents[3]
 

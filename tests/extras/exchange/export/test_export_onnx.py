@@ -13,8 +13,7 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.extras.exchange.export import session
-from tests.workflows.runs import nmt
-from tests.workflows.test_commands import error
+from tests.workflows.runs import error, nmt
 
 TEXTS = ["eins Hund.", "zwei Katze und drei grün Hund.", "und."]
 

@@ -1,0 +1,101 @@
+"""The tree of a configuration: sections that contradict each other, what a run may change, and its target language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt import experiment as experiments
+from nmt.core.errors import InputError
+from nmt.experiment import HORIZON, Experiment
+
+CONFIG = """\
+run: runs/a
+data: {train: {source: a, target: b}, valid: {source: c, target: d}}
+training: {stopping: {updates: 8}}
+"""
+ALONE = "data.valid=null"
+MARGINAL = "model.attention.weights={kind: hard, training: marginal}"
+NO_FEEDING = "model.decoder.input_feeding=false"
+NO_SCORE = "model.attention.score=none"
+LINKED = "data.train={source: a, target: b, links: c}"
+LANGUAGES = "data.train=[{source: a, target: b, languages: [en, fra]}, {source: a, target: c, languages: [en, de]}]"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path / "config.yaml"
+
+
+OLD_DOMAIN = "data.old_domain={source: e, target: f}"
+NO_BLEU = "training.validation={bleu: false, metric: loss}"
+
+
+# Those of guided attention are in tests/training/test_objective.py.
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["model.embedding.tie=all", "data.subwords.joint=false"], "tie: all needs one vocabulary for both sides"),
+        ([ALONE, "training.stopping={patience: 3}"], "without data.valid, training.stopping needs updates, epochs or"),
+        ([ALONE, "training.schedule=plateau"], "without data.valid there is no metric for training.schedule: plateau"),
+        ([OLD_DOMAIN, ALONE], "data.old_domain is translated by validations"),
+        ([OLD_DOMAIN, NO_BLEU], "data.old_domain is translated by validations"),
+        (
+            [MARGINAL, NO_FEEDING, "training.feed=free_running"],
+            "training.feed: free_running needs a guess at each step",
+        ),
+        ([MARGINAL, NO_FEEDING, "training.risk={}"], "training.risk learns from what hypotheses earn, where model.att"),
+        (
+            ["model.attention.weights=hard", "training.risk={}"],
+            "risk learns from what hypotheses earn, where model.att",
+        ),
+        (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
+        (["training.snapshots=2", ALONE], "valid corpus, and there is no data.valid; leave it out"),
+        (["training.snapshots=2", NO_SCORE], "model.attention.score: none has none; leave it out"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_sections_that_contradict_each_other(config: Path, changes: Sequence[str], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        experiments.load(config, changes)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "keys"),
+    [
+        *((change, []) for change in ("run=runs/b", "search.beam=9", "data.workers=2", "training.average=2")),
+        (f"{HORIZON}=9", []),
+        ("seed=9", ["seed"]),
+        ("training.ema=0.9", ["training.ema"]),
+        ("model.decoder.size=24", ["model.decoder.size"]),
+    ],
+)
+def test_what_a_run_may_change_when_it_goes_on(config: Path, change: str, keys: Sequence[str]) -> None:
+    assert experiments.conflicts(experiments.load(config), experiments.load(config, [change])) == keys
+
+
+@pytest.mark.parametrize("extend", [False, True])
+def test_a_schedule_to_the_end_fixes_the_updates(config: Path, extend: bool) -> None:
+    old, new = (experiments.load(config, ["training.schedule=linear", f"{HORIZON}={count}"]) for count in (8, 9))
+    assert experiments.conflicts(old, new, extend=extend) == ([] if extend else [HORIZON])
+
+
+def test_what_is_saved_is_loaded_again(config: Path) -> None:
+    experiment = experiments.load(config, [LINKED, "training.guided_attention={}", "model.encoder.size=7"])
+    experiments.save(experiment, config)
+    assert experiments.load(config) == experiment
+    assert "dropout" in config.read_text()  # defaults are written out
+    assert experiment.model_copy(update={"run": "~/a"}).folder == Path.home() / "a"
+
+
+@pytest.mark.parametrize(("to", "found"), [(None, None), ("fra", "fra"), (">>fra<<", "fra"), (">>xx<<", ">>xx<<")])
+def test_a_target_language_may_be_written_as_on_the_cards_of_opus_mt(
+    config: Path, to: str | None, found: str | None
+) -> None:
+    experiment: Experiment = experiments.load(config, [LANGUAGES, ALONE])
+    assert experiment.to(to).search.to == found
+    assert to is None or experiments.load(config, [LANGUAGES, ALONE, f"search.to='{to}'"]).search.to == found
