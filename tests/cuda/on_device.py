@@ -24,6 +24,7 @@ from nmt.core.device import Compute
 from nmt.experiment import load
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.checkpoint import read_tensors
+from nmt.training.trainer import Trainer
 from nmt.workflows.train import train
 from tests.cuda.pretended import CUDA, DRAWN, Pretended, line_of_nmt, on_cuda, pretended
 from tests.models.variants import TRANSFORMER, WIRINGS, tree
@@ -40,12 +41,14 @@ only_on_a_gpu = pytest.mark.skipif(not IS_GPU, reason="is of CUDA alone")
 
 RNN, PREVIOUS = tree(decoder=WIRINGS["feeding"]), tree(decoder=WIRINGS["previous"])
 BOTH = tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot")
+MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
 each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
 
 SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 SOURCES = [[4, 5, 1, 4], [], [5], [5, 5, 4], [1, 1, 4, 4, 5, 5], [], [4, 5]]
 TARGETS = [[4, 5], [], [5, 1, 4], [4], [5, 5, 4], [1], []]
+PAIRS = SOURCES, TARGETS
 
 SIDES = {
     "rnn": [],
@@ -153,6 +156,14 @@ def train_in(folder: Path, *settings: str, updates: int, device: str = DEVICE, p
     experiment = load(folder / "config.yaml", [*settings, f"training.stopping.updates={updates}"])
     nmt.accelerate()
     return train(experiment, device=device, precision=precision)
+
+
+def train_without_files(patch: pytest.MonkeyPatch, folder: Path, *settings: str, **options: Any) -> None:
+    """Trains, with neither log nor validation nor checkpoint, so that the host waits for updates alone."""
+    patch.setattr(Trainer, "_validate", lambda *_: None)
+    patch.setattr(Trainer, "_save", lambda *_: None)
+    rarely = [f"training.{name}=100" for name in ("log_every", "validation.every", "save_every")]
+    train_in(folder, "training.validation.first=0", *rarely, *settings, **options)
 
 
 def tensors_of(run: Path) -> dict[str, Tensor]:

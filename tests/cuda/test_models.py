@@ -20,19 +20,7 @@ from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.training.objective import training_criterion
 from tests.cuda import on_device
-from tests.cuda.on_device import (
-    BOTH,
-    CPU,
-    GPU,
-    IS_GPU,
-    PRETENDED,
-    SOURCE_BS,
-    SOURCES,
-    TARGET_BT,
-    TARGETS,
-    THERE,
-    Device,
-)
+from tests.cuda.on_device import BOTH, CPU, GPU, IS_GPU, PRETENDED, SOURCE_BS, TARGET_BT, THERE, Device
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree, variants
 
 PRODUCT = [
@@ -44,7 +32,6 @@ PRODUCT = [
 
 
 TEACHER = TeacherForcing()
-MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
 
 
 def losses_and_gradients(model: Any, compute: Compute, feed: Any = TEACHER) -> dict[str, Tensor]:
@@ -87,7 +74,7 @@ def test_a_model_learns_what_it_learns_on_the_cpu(config: dict[str, Any], monkey
     ("config", "feeds"),
     [
         *(pytest.param(*each.values, [TEACHER, FreeRunning(), ScheduledSampling(0.5)], id=each.id) for each in kinds()),
-        pytest.param(MARGINAL, [TEACHER], id="marginal"),
+        pytest.param(on_device.MARGINAL, [TEACHER], id="marginal"),
     ],
 )
 def test_feeds_of_predicted_tokens(
@@ -105,8 +92,8 @@ def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyP
     model, there = PRETENDED.pair_of(make(BOTH))
 
     def scores(model: Any, compute: Compute) -> list[float]:
-        by_feed = predict(model, SOURCES, TARGETS, TEACHER, compute, batch_tokens=20)
-        log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        by_feed = predict(model, *on_device.PAIRS, TEACHER, compute, batch_tokens=20)
+        log_p = token_log_probs(model, *on_device.PAIRS, compute, batch_tokens=20)
         return [by_feed.loss, *(float(each.sum()) for each in log_p)]
 
     expected = scores(model, CPU)
@@ -205,13 +192,9 @@ def test_fused_attention(
     for side, attend in enumerate((ops.attend.body, ops.attend)):
         inputs = [pair[side] for pair in tensors]
         is_hidden = None if hidden is None else hidden.to(inputs[0].device)
-        own_factors = None if factors is None else factors.to(inputs[0])
-        context_BHTA, weights = attend(*inputs, is_hidden, width**-0.5, own_factors)
-        total = (context_BHTA.float() ** 2).sum()
-        parts = [context_BHTA]
-        if with_weights:
-            parts.append(weights())
-            total = total + (parts[1].float() ** 2).sum()
+        context, weights = attend(*inputs, is_hidden, width**-0.5, None if factors is None else factors.to(inputs[0]))
+        parts = [context, weights()] if with_weights else [context]
+        total = sum((part.float() ** 2).sum() for part in parts)
         results.append([*parts, *torch.autograd.grad(total, inputs)])
     for expected, found in zip(results[0][:-3], results[1][:-3], strict=True):  # contexts, weights
         GPU.close(found, expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])

@@ -24,9 +24,9 @@ from nmt.models.ensemble import Ensemble
 from nmt.search.config import ConsensusConfig, SamplingConfig, SearchConfig
 from nmt.search.engine import TorchEngine
 from tests.cuda import on_device
-from tests.cuda.on_device import BOTH, CPU, GPU, PRETENDED, PREVIOUS, RNN, SOURCES, TARGETS, THERE, Device
+from tests.cuda.on_device import BOTH, CPU, GPU, PRETENDED, PREVIOUS, RNN, SOURCES, THERE, Device
 from tests.cuda.pretended import on_cuda
-from tests.models.variants import WIRINGS, kinds, make, tree
+from tests.models.variants import kinds, make
 
 PREFIXES = [[4], [], [], [], [5, 4], [1], []]
 PHRASES = [(((4,),),), (), (), (((5, 4), (1,)), ((4,),)), (), (((1,),),), ()]
@@ -52,8 +52,6 @@ each_search = pytest.mark.parametrize(
     "name", [*SEARCHES, *(pytest.param(name, marks=on_device.on_a_gpu) for name in MORE)]
 )
 
-MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
-
 
 def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
     hypotheses = TorchEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
@@ -71,7 +69,7 @@ def assert_alike(device: Device, model: Any, there: Any, config: SearchConfig, *
 
 @on_device.each_device
 @pytest.mark.parametrize("name", ["greedy", "beam"])
-@pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
+@pytest.mark.parametrize("config", [*kinds(), pytest.param(on_device.MARGINAL, id="marginal")])
 def test_every_kind_of_model_translates_as_on_the_cpu(config: dict[str, Any], name: str, device: Device) -> None:
     assert_alike(device, *device.pair_of(make(config)), SEARCHES[name])
 
@@ -135,10 +133,10 @@ def test_alignments_and_scores_are_those_of_the_cpu(device: Device, config: dict
     requests = [AlignmentRequest("gradient"), product, replace(product, magnitude="signed")]
 
     def numbers(model: Any, layer: Any, compute: Compute) -> list[Any]:
-        by_gradient = gradient_weights(model, SOURCES, TARGETS, compute, requests=requests, batch_tokens=20)
-        learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
-        forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
-        log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)
+        by_gradient = gradient_weights(model, *on_device.PAIRS, compute, requests=requests, batch_tokens=20)
+        learnt = alignment_layer.weights(layer, model, *on_device.PAIRS, compute, batch_tokens=20)
+        forced = forced_weights(model, *on_device.PAIRS, compute, batch_tokens=20)
+        log_p = token_log_probs(model, *on_device.PAIRS, compute, batch_tokens=20)
         return [each for of_pair in (*by_gradient, *learnt, forced) for each in of_pair] + list(log_p)
 
     expected = numbers(model, layer, CPU)

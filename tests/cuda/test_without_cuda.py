@@ -29,8 +29,8 @@ from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
 from nmt.training.objective import Objective
 from nmt.training.optimizer import NamedOptimizer
-from nmt.training.trainer import Trainer
-from tests.cuda.on_device import BOTH, CPU, PRETENDED, PREVIOUS, SOURCE_BS, TARGET_BT, train_in, write_config
+from tests.cuda import on_device
+from tests.cuda.on_device import BOTH, CPU, PRETENDED, PREVIOUS, SIDES, SOURCE_BS, TARGET_BT
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
 from tests.models.variants import make
 from tests.training.test_objective import TOTALS, batch_of
@@ -219,11 +219,11 @@ def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monk
 
 
 def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -> None:
-    write_config(tmp_path)
+    on_device.write_config(tmp_path)
     figures, texts = [], []
     for device in ("cpu", "cuda:0"):
         with pretended() if device == "cuda:0" else nullcontext():
-            run = train_in(tmp_path, f"run={tmp_path}/{device[:4]}", updates=2, device=device)
+            run = on_device.train_in(tmp_path, f"run={tmp_path}/{device[:4]}", updates=2, device=device)
             translator = nmt.load(run, device=device, precision="float32", overrides=["search.beam=2"])
             texts.append([each.text for each in translator.translate(["eins zwei.", "Hund und Katze."])])
         kept = ("loss", "perplexity", "gradient_norm")
@@ -248,6 +248,7 @@ def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[in
     assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)
 
 
+SMALL = ["model.attention.score=none", "training.batching.batch_tokens=20"]
 TRAININGS: dict[str, list[str]] = {
     "teacher forcing": [],
     "scheduled sampling": ["training.feed={kind: scheduled_sampling, schedule: {kind: linear, updates: 10}}"],
@@ -256,28 +257,18 @@ TRAININGS: dict[str, list[str]] = {
         "model.attention={score: general, weights: {kind: hard, training: marginal}}",
         "model.decoder={kind: rnn, size: 20, query: current, input_feeding: false}",
     ],
-    "reading again": ["model.attention.score=none", "model.decoder={kind: reencoding, size: 20}"],
-    "glimpses": ["model.attention.score=none", "model.decoder={kind: glimpses, size: 20}"],
-    "two passes of a transformer": [
-        *(f"model.{side}={{kind: transformer, layers: 1, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
-        "model.attention.score=scaled_dot",
-        "training.r_drop=1.0",
-    ],
+    **{kind: [*SMALL, f"model.decoder={{kind: {kind}, size: 20}}"] for kind in ("reencoding", "glimpses")},
+    "two passes of a transformer": [*SIDES["transformer"], "training.r_drop=1.0"],
 }
-
-
-RARELY = ["training.validation.every=100", "training.validation.first=0", "training.save_every=100"]
 
 
 @pytest.mark.parametrize("kind", list(TRAININGS))
 def test_training_waits_for_the_device_once_in_eight_updates(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_config(tmp_path)
-    monkeypatch.setattr(Trainer, "_validate", lambda *_: None)
-    monkeypatch.setattr(Trainer, "_save", lambda *_: None)
+    on_device.write_config(tmp_path)
     with pretended() as device:
-        train_in(tmp_path, "training.log_every=100", *RARELY, *TRAININGS[kind], updates=16, device="cuda:0")
+        on_device.train_without_files(monkeypatch, tmp_path, *TRAININGS[kind], updates=16, device="cuda:0")
     assert len(device.waits) <= 2, "\n".join(device.waits)
     assert all(upload.endswith((" _trainer", " _apply")) for upload in device.uploads), (
         f"but for the weights all is sent in pinned memory: {device.uploads}"
