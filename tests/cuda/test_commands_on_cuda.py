@@ -64,12 +64,7 @@ def assert_alike(expected: str, found: str) -> None:
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "greedy": {"overrides": ["search.beam=1"]},
     "beam": {},
-    "n-best": {"overrides": ["search.n_best=3", "search.beam=4"]},
-    "diverse": {"overrides": ["search.groups=2", "search.beam=4"]},
-    "draws": {"overrides": ["search.sampling={seed: 3}"]},
-    "consensus": {"overrides": ["search.consensus={samples: 4}"]},
     "replacing unknown words": {"overrides": ["search.replace_unknown=true"]},
     "waiting": {"overrides": ["search.beam=1"], "wait": 2},
 }
