@@ -163,11 +163,10 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     name = operation.overloadpacket.__name__
     is_copy = name in ("_to_copy", "copy_")
     if own and not is_copy:
-        # PyTorch copies indices to the device by itself, and takes single numbers as they are
+        # PyTorch copies indices to the device by itself, but not from it, and takes single numbers as they are
         others = [each for each in operands if not isinstance(each, CudaTensor) and each.dim() > 0]
-        assert not others or name in _INDEXING | _TAKING_LENGTHS, (
-            f"{operation} mixes cuda:0 with the CPU: {line_of_nmt()}"
-        )
+        takes_others = name in _TAKING_LENGTHS or (name in _INDEXING and isinstance(args[0], CudaTensor))
+        assert not others or takes_others, f"{operation} mixes cuda:0 with the CPU: {line_of_nmt()}"
     on_cuda = bool(own)
     if name == "_to_copy":
         on_cuda = _ends(name, args, kwargs)[0].type == "cuda"

@@ -10,81 +10,33 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import nmt
-from nmt.alignment.forced import forced_weights
-from nmt.alignment.gradient import gradient_weights
-from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import SYNC_INTERVAL, Compute, compute
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import EOS
-from nmt.evaluation.perplexity import predict, token_log_probs
-from nmt.experiment import load
-from nmt.extras.aligner import layer as alignment_layer
-from nmt.extras.decoding.wait_k import WaitKModel
 from nmt.extras.finetuning.risk import MinimumRisk
 from nmt.extras.speed.cuda_graphs import Graphs
-from nmt.models.feed import FreeRunning, TeacherForcing
+from nmt.models.feed import TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
-from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.nn.output import OutputLayer, rows_together
 from nmt.nn.recurrent import RecurrentStack
-from nmt.ops import attend
-from nmt.search.config import SamplingConfig, SearchConfig
-from nmt.search.engine import TorchEngine
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
-from nmt.training.objective import Objective, training_criterion
+from nmt.training.objective import Objective
 from nmt.training.optimizer import NamedOptimizer
-from nmt.training.trainer import Trainer
-from nmt.workflows.train import train
+from tests.cuda import on_device
+from tests.cuda.on_device import BOTH, CPU, PRETENDED, PREVIOUS, SIDES, SOURCE_BS, TARGET_BT
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
-from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree
+from tests.models.variants import make
 from tests.training.test_objective import TOTALS, batch_of
-from tests.workflows.runs import CONFIG, write_corpus
 
 graphs_of = Graphs.of
 """The original function: on the pretended device no graph is recorded."""
-
-CPU = Compute(torch.device("cpu"), "float32")
-ON_CUDA = Compute(CUDA, "float32")
-
-SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
-TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
-SOURCES = [[4, 5, 1, 4], [5], [5, 5, 4], [1, 1, 4, 4, 5, 5], [4, 5]]
-TARGETS = [[4, 5], [5, 1, 4], [4], [5, 5, 4], [1]]
-
-RNN, BOTH = tree(decoder=WIRINGS["previous"]), tree(encoder=TRANSFORMER, decoder=TRANSFORMER, score="scaled_dot")
-MARGINAL = tree(score="general", weights={"kind": "hard", "training": "marginal"}, decoder=WIRINGS["parallel"])
-
-BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9)
-SEARCHES = {
-    "greedy": SearchConfig(beam=1, max_length=9),
-    "beam": BEAM,
-    "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
-    "groups": SearchConfig(beam=4, groups=2, max_length=9),
-    "draws": SearchConfig(sampling=SamplingConfig(seed=3, top_k=4, top_p=0.9), n_best=2, max_length=9),
-}
-PREFIXES = [[4], [], [], [5, 4], []]
-PHRASES = [(((4,),),), (), (((5, 4), (1,)), ((4,),)), (), ()]
-
-each_side = pytest.mark.parametrize("config", [RNN, BOTH], ids=["rnn", "transformer"])
-
-
-def pair_of(model: nn.Module) -> tuple[Any, Any]:
-    """The model, and a copy of it on the device; both with the operations that commands use."""
-    nmt.accelerate()
-    return model, on_cuda(copy.deepcopy(model))
-
-
-def found(model: Any, compute: Compute, config: SearchConfig, **restrictions: Any) -> list[Any]:
-    hypotheses = TorchEngine(model, compute).translate_ids(SOURCES, config, **restrictions)
-    return [(each.tokens, pytest.approx(each.score, abs=1e-4, nan_ok=True)) for of_one in hypotheses for each in of_one]
 
 
 def test_the_device_tells_what_a_gpu_would_refuse() -> None:
@@ -135,57 +87,10 @@ def test_the_device_counts_what_a_host_waits_for(kind: str, inference: bool) -> 
 
 @torch.no_grad()
 def test_a_wait_names_our_line() -> None:
-    model = on_cuda(make(RNN))
+    model = on_cuda(make(PREVIOUS))
     with pretended() as device:
         token_loss(model, SOURCE_BS.to(CUDA), TARGET_BT.to(CUDA), TeacherForcing(), CrossEntropy())
     assert any("nmt/models/loss.py:" in wait for wait in device.waits)
-
-
-@pytest.mark.parametrize("config", [*kinds(), pytest.param(MARGINAL, id="marginal")])
-def test_a_model_learns_and_translates_as_on_the_cpu(config: dict[str, Any]) -> None:
-    model, there = pair_of(make(config).train())
-    feeds = [TeacherForcing()] if config is MARGINAL else [TeacherForcing(), FreeRunning(), ScheduledSampling(0.5)]
-    for feed in feeds:
-
-        def gradients(model: Any, device: torch.device, feed: Any = feed) -> list[Tensor]:
-            torch.manual_seed(1)
-            model.zero_grad()
-            source_BS, target_BT = SOURCE_BS.to(device), TARGET_BT.to(device)
-            token_loss(model, source_BS, target_BT, feed, training_criterion(model, 0.1)).objective.backward()
-            return [parameter.grad for parameter in model.parameters()]
-
-        expected = gradients(model, CPU.device)
-        with pretended():
-            grads = gradients(there, CUDA)
-        for one, other in zip(grads, expected, strict=True):
-            assert isinstance(one, CudaTensor)
-            torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
-    model.eval()
-    for name in ("greedy", "beam"):
-        expected = found(model, CPU, SEARCHES[name])
-        with pretended():
-            assert found(there.eval(), ON_CUDA, SEARCHES[name]) == expected
-
-
-@each_side
-@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
-def test_a_search_is_that_of_the_cpu(config: dict[str, Any], kind: str) -> None:
-    model, there = pair_of(make(config))
-    restrictions = {"constraints": PHRASES} if kind == "phrases" else {"prefixes": PREFIXES}
-    expected = found(model, CPU, SEARCHES.get(kind, BEAM), **restrictions)
-    with pretended():
-        assert found(there, ON_CUDA, SEARCHES.get(kind, BEAM), **restrictions) == expected
-
-
-@each_side
-def test_wait_k_is_that_of_the_cpu(config: dict[str, Any]) -> None:
-    model, there = pair_of(make(config))
-    begins_V = torch.tensor([False, True, False, True, True, False])
-    expected = found(WaitKModel(model, 2, begins_V, begins_V, torch.zeros_like(begins_V)), CPU, SEARCHES["greedy"])
-    with pretended() as device:
-        waits = WaitKModel(there, 2, begins_V.to(CUDA), begins_V.to(CUDA), torch.zeros_like(begins_V).to(CUDA))
-        assert found(waits, ON_CUDA, SEARCHES["greedy"]) == expected
-    assert len(device.waits) <= 2 * 10 + 3, "\n".join(device.waits)
 
 
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
@@ -218,30 +123,6 @@ def test_cudnn_finds_the_weights_of_a_layer_in_one_piece(cell: Any, precision: A
                 torch.testing.assert_close(one.grad.values, other.grad, atol=0.1, rtol=0.05)
     assert len(gaps) == 2 * 2 * 3
     assert not any(gaps)
-
-
-@pytest.mark.parametrize("ends", [True, False], ids=["ends early", "ends late"])
-@pytest.mark.parametrize("kind", [*SEARCHES, "phrases"])
-def test_a_search_waits_for_the_device_once_in_eight_steps(kind: str, ends: bool) -> None:
-    model = make(RNN)
-    if not ends:
-        with torch.no_grad():
-            model.output.bias_V[EOS] = -30.0
-    there, steps = on_cuda(model), 0
-    run = there.step
-
-    def counted(*arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        return run(*arguments)
-
-    there.step = counted
-    config = SEARCHES.get(kind, BEAM).model_copy(update={"max_length": 40, "max_length_ratio": 40.0})
-    with pretended() as device:
-        found(there, ON_CUDA, config, **({"constraints": PHRASES} if kind == "phrases" else {}))
-    assert ends or steps > 30
-    others = int(kind == "draws")  # what is drawn depends on the source's tokens, which the host reads first
-    assert len(device.waits) <= math.ceil(steps / 8) + 1 + others, "\n".join(device.waits)
 
 
 @pytest.mark.parametrize(("precision", "expected"), [("float32", False), ("bfloat16", False), ("tf32", True)])
@@ -309,49 +190,6 @@ def test_graphs_are_recorded_the_second_time_and_the_oldest_go_where_memory_is_s
         assert [of("large", 10), of("large", 10)] == [None, None]
 
 
-def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores and perplexity come from fused attention, which has none."""
-    model, there = pair_of(make(BOTH))
-
-    def scores(model: Any, compute: Compute) -> list[float]:
-        by_feed = predict(model, SOURCES, TARGETS, TeacherForcing(), compute, batch_tokens=20)
-        log_p = token_log_probs(model, SOURCES, TARGETS, compute, batch_tokens=20)
-        return [by_feed.loss, *(float(each.sum()) for each in log_p)]
-
-    expected = scores(model, CPU)
-    monkeypatch.setattr(attend, "body", lambda *_: pytest.fail("weights are formed"))
-    with pretended():
-        assert scores(there, ON_CUDA) == pytest.approx(expected, abs=1e-4)
-
-
-@each_side
-def test_alignments_are_those_of_the_cpu(config: dict[str, Any]) -> None:
-    model, there = pair_of(make(config))
-
-    def weights(model: Any, compute: Compute) -> list[Any]:
-        by_gradient = gradient_weights(
-            model,
-            SOURCES,
-            TARGETS,
-            compute,
-            requests=[AlignmentRequest("gradient"), AlignmentRequest("input-x-gradient")],
-            batch_tokens=20,
-        )
-        layer = alignment_layer.AlignmentLayer(model.encoder.size, model.decoder.readout_size, width=4).eval()
-        torch.manual_seed(2)
-        for parameter in layer.parameters():
-            nn.init.normal_(parameter)
-        layer = layer if compute is CPU else on_cuda(layer)
-        learnt = alignment_layer.weights(layer, model, SOURCES, TARGETS, compute, batch_tokens=20)
-        forced = forced_weights(model, SOURCES, TARGETS, compute, batch_tokens=20)
-        return [matrix for each in (*by_gradient, *learnt, forced) for matrix in each]
-
-    expected = weights(model, CPU)
-    with pretended():
-        for one, other in zip(weights(there, ON_CUDA), expected, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-4)
-
-
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "guided": {"guided_attention": {"weight": 0.5}},
     "two passes": {"r_drop": 1.0},
@@ -360,11 +198,11 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 
 
-@each_side
+@pytest.mark.parametrize("config", [PREVIOUS, BOTH], ids=["rnn", "transformer"])
 @pytest.mark.parametrize("kind", list(OBJECTIVES))
 def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
-    model, there = pair_of(make(config).train())
+    model, there = PRETENDED.pair_of(make(config).train())
 
     def gradients(model: Any, compute: Compute) -> list[Tensor]:
         torch.manual_seed(1)
@@ -376,18 +214,16 @@ def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monk
 
     expected = gradients(model, CPU)
     with pretended():
-        for one, other in zip(gradients(there, ON_CUDA), expected, strict=True):
+        for one, other in zip(gradients(there, PRETENDED.compute), expected, strict=True):
             torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
 
 
 def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    config = CONFIG.replace("train.", f"{tmp_path}/train.").replace("valid.", f"{tmp_path}/valid.")
+    on_device.write_config(tmp_path)
     figures, texts = [], []
     for device in ("cpu", "cuda:0"):
-        (tmp_path / "config.yaml").write_text(config.replace("run: run", f"run: {tmp_path}/{device[:4]}"))
         with pretended() if device == "cuda:0" else nullcontext():
-            run = train(load(tmp_path / "config.yaml", []), device=device, precision="float32")
+            run = on_device.train_in(tmp_path, f"run={tmp_path}/{device[:4]}", updates=2, device=device)
             translator = nmt.load(run, device=device, precision="float32", overrides=["search.beam=2"])
             texts.append([each.text for each in translator.translate(["eins zwei.", "Hund und Katze."])])
         kept = ("loss", "perplexity", "gradient_norm")
@@ -398,13 +234,13 @@ def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -
 
 @pytest.mark.parametrize("sentence", [[4, 5, 1, 4, 3], [5, 3]])
 def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[int]) -> None:
-    model = make(RNN)
+    model = make(PREVIOUS)
     with torch.no_grad():
         model.output.bias_V[EOS] = -30.0
     there = on_cuda(model.train())
     settings = RiskConfig(samples=3, max_length_ratio=5.0)
     with pretended() as device:
-        loss = MinimumRisk(there, settings, ON_CUDA, lambda tokens: " ".join(map(str, tokens)), 0.1)
+        loss = MinimumRisk(there, settings, PRETENDED.compute, lambda tokens: " ".join(map(str, tokens)), 0.1)
         source_BS = torch.tensor([sentence]).to(CUDA)
         loss(source_BS, source_BS)
     steps = 5 * len(sentence) + 10
@@ -412,6 +248,7 @@ def test_minimum_risk_waits_for_the_device_once_in_eight_steps(sentence: list[in
     assert len(device.waits) <= math.ceil(steps / 8) + 2, "\n".join(device.waits)
 
 
+SMALL = ["model.attention.score=none", "training.batching.batch_tokens=20"]
 TRAININGS: dict[str, list[str]] = {
     "teacher forcing": [],
     "scheduled sampling": ["training.feed={kind: scheduled_sampling, schedule: {kind: linear, updates: 10}}"],
@@ -420,33 +257,18 @@ TRAININGS: dict[str, list[str]] = {
         "model.attention={score: general, weights: {kind: hard, training: marginal}}",
         "model.decoder={kind: rnn, size: 20, query: current, input_feeding: false}",
     ],
-    "reading again": ["model.attention.score=none", "model.decoder={kind: reencoding, size: 20}"],
-    "glimpses": ["model.attention.score=none", "model.decoder={kind: glimpses, size: 20}"],
-    "two passes of a transformer": [
-        *(f"model.{side}={{kind: transformer, layers: 1, size: 16, heads: 2}}" for side in ("encoder", "decoder")),
-        "model.attention.score=scaled_dot",
-        "training.r_drop=1.0",
-    ],
+    **{kind: [*SMALL, f"model.decoder={{kind: {kind}, size: 20}}"] for kind in ("reencoding", "glimpses")},
+    "two passes of a transformer": [*SIDES["transformer"], "training.r_drop=1.0"],
 }
-
-
-RARELY = ["training.validation.every=100", "training.validation.first=0", "training.save_every=100"]
 
 
 @pytest.mark.parametrize("kind", list(TRAININGS))
 def test_training_waits_for_the_device_once_in_eight_updates(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_corpus(tmp_path)
-    (tmp_path / "config.yaml").write_text(CONFIG.replace("run: run", f"run: {tmp_path}/run"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Trainer, "_validate", lambda *_: None)
-    monkeypatch.setattr(Trainer, "_save", lambda *_: None)
-    experiment = load(
-        tmp_path / "config.yaml", ["training.stopping.updates=16", "training.log_every=100", *RARELY, *TRAININGS[kind]]
-    )
+    on_device.write_config(tmp_path)
     with pretended() as device:
-        train(experiment, device="cuda:0", precision="float32")
+        on_device.train_without_files(monkeypatch, tmp_path, *TRAININGS[kind], updates=16, device="cuda:0")
     assert len(device.waits) <= 2, "\n".join(device.waits)
     assert all(upload.endswith((" _trainer", " _apply")) for upload in device.uploads), (
         f"but for the weights all is sent in pinned memory: {device.uploads}"

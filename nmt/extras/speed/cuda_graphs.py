@@ -137,12 +137,8 @@ def graphed_decode(
         and all(isinstance(each.weighting, Softmax) for each in model.modules() if isinstance(each, Attention))
     ):
         graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
-        graph = graphs.of(
-            (source_BS.shape, target_BT.shape, _dtype()),
-            size,
-            source_BS.device,
-            lambda: PassGraph(model, trained, source_BS, target_BT, graphs),
-        )
+        record = partial(PassGraph, model, trained, source_BS, target_BT, graphs)
+        graph = graphs.of((source_BS.shape, target_BT.shape, _dtype()), size, source_BS.device, record)
     if graph is None:
         return decode.body(model, source_BS, target_BT, feed, needs_weights)
     readout_BTR = _Replay.apply(graph, source_BS, target_BT, *trained)  # type: ignore[no-untyped-call]
@@ -343,11 +339,8 @@ def graphed_advance(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Ad
         step = advance_unconstrained.body(own, again, beam, eos)
         return [step.beams.tokens_NT, step.beams.log_prob_N, step.parents_N, step.ended_BW, step.ended_parent_BW]
 
-    graphs = _graphs_of(output, device)
-    shape, size = (
-        (*((each.shape, each.dtype) for each in inputs), beam, eos, _dtype()),
-        sum(each.nbytes for each in inputs),
-    )
+    graphs, size = _graphs_of(output, device), sum(each.nbytes for each in inputs)
+    shape = (*((each.shape, each.dtype) for each in inputs), beam, eos, _dtype())
     with graphs.lock:
         graph = graphs.of(shape, size, device, partial(TensorGraph, run, inputs, graphs))
         token_N1, log_prob_N, parents_N, *ended = run(*inputs) if graph is None else graph(inputs)

@@ -53,6 +53,15 @@ def translate(
     translate_shards(job, [str(trained / "run")], input, "auto")
 
 
+def driving(
+    trained: Path, shards: Path, output: Path, address: str, environment: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """The command in another process, and session."""
+    command = [sys.executable, "-m", "nmt", *OPTIONS, "--ray", address, "--input", shards, "--output", output]
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=trained, env=environment, start_new_session=True, **pipes)
+
+
 def made(output: Path) -> list[bytes]:
     """All that is there, hidden files left out."""
     paths = sorted(path for path in output.iterdir() if not path.name.startswith("."))
@@ -107,10 +116,7 @@ def test_what_is_done_is_not_done_again(
     trained: Path, shards: Path, expected: list[bytes], address: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "nmt", *OPTIONS, "--ray", address, "--input", shards, "--output", output],
-        cwd=trained, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    driver = driving(trained, shards, output, address, {**os.environ, "OMP_NUM_THREADS": "1"})
     wait_for(lambda: (finished(output) and begun(output)) or driver.poll() is not None)
     driver.kill()
     _, said = driver.communicate()
@@ -139,7 +145,7 @@ def test_a_shard_that_cannot_be_translated_keeps_none_from_it(
     trained: Path, address: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in").mkdir()
-    for name in ("a", "c"):
+    for name in "ac":
         (tmp_path / "in" / f"{name}.jsonl").write_text('{"body": "Hund"}\n{"body": "Katze"}\n')
     (tmp_path / "in" / "b.jsonl").write_text('{"body": "Hund"}\n{"text": "Katze"}\n')
     (tmp_path / "in" / "d.txt").write_bytes(b"Hund\n\xff\n")
@@ -169,11 +175,7 @@ def test_what_has_come_to_nothing_binds_nobody(trained: Path, address: str, tmp_
 def test_ctrl_c_leaves_nothing_behind(trained: Path, shards: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "nmt", *OPTIONS, "--ray", "auto", "--input", shards, "--output", output],
-        cwd=trained, env={**environment, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
+    driver = driving(trained, shards, output, "auto", {**environment, "PYTHONPATH": str(ROOT)})
     workers = [int(path.name.split("-")[1]) for path in wait_for(lambda: begun(output))]
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
     stdout, said = driver.communicate(timeout=60)

@@ -17,17 +17,8 @@ from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.logits_processors import LogitsProcessors, Suppress
 from nmt.search.scoring import Ranking
-from tests.extras.decoding.phrase_cases import (
-    ALTERNATIVES,
-    AT_ENDS,
-    CHOICES,
-    ENTANGLED,
-    FOLLOWING,
-    PHRASES,
-    contains,
-    least_missing,
-    single,
-)
+from tests.extras.decoding import phrase_cases as cases
+from tests.extras.decoding.phrase_cases import single
 from tests.models.variants import make
 from tests.search.plain_search import EOS, MODELS, SOURCES, Tokens, each_model, log_prob
 from tests.search.scripted import scripted
@@ -35,7 +26,7 @@ from tests.search.scripted import scripted
 SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
 
 
-FOLLOWS_V = torch.tensor([token in FOLLOWING for token in range(6)])
+FOLLOWS_V = torch.tensor([token in cases.FOLLOWING for token in range(6)])
 
 
 def search(
@@ -79,20 +70,24 @@ def orders(phrases_of: Sequence[tuple[Constraint, ...]]) -> Iterator[tuple[Const
 
 def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand() -> None:
     limit, source = 6, SOURCES[0]
-    rows = [phrases for phrases in orders((*ENTANGLED, *CHOICES, *AT_ENDS)) if least_missing((), phrases) < limit]
+    rows = [
+        phrases
+        for phrases in orders((*cases.ENTANGLED, *cases.CHOICES, *cases.AT_ENDS))
+        if cases.least_missing((), phrases) < limit
+    ]
     model = make(MODELS["rnn"], seed=3)
     log_probs = all_log_probs(model, source, limit)
     found = search(model, rows, [limit] * len(rows), 650, n_best=3, source_BS=torch.tensor([source] * len(rows)))
     scores = {tokens: log_prob / ((5 + len(tokens) + 1) / 6) for tokens, log_prob in log_probs.items()}
     for phrases, hypotheses in zip(rows, found, strict=True):
-        containing = ((value, tokens) for tokens, value in scores.items() if contains(tokens, phrases))
+        containing = ((value, tokens) for tokens, value in scores.items() if cases.contains(tokens, phrases))
         scored = sorted(containing, reverse=True)[:3]
         assert [each.tokens for each in hypotheses] == [tokens for _, tokens in scored], phrases
         assert [each.score for each in hypotheses] == pytest.approx([value for value, _ in scored], abs=1e-4)
 
 
 @each_model
-@pytest.mark.parametrize("phrases_of", [PHRASES, ALTERNATIVES, (AT_ENDS[1], (), AT_ENDS[3])])
+@pytest.mark.parametrize("phrases_of", [cases.PHRASES, cases.ALTERNATIVES, (cases.AT_ENDS[1], (), cases.AT_ENDS[3])])
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_whatever_the_beam_every_translation_contains_its_phrases(
     name: str, beam: int, phrases_of: tuple[tuple[Constraint, ...], ...]
@@ -104,7 +99,7 @@ def test_whatever_the_beam_every_translation_contains_its_phrases(
         for source, phrases, limit, hypotheses in zip(SOURCES, phrases_of, limits, found, strict=True):
             assert hypotheses
             for each in hypotheses:
-                assert contains(each.tokens, phrases)
+                assert cases.contains(each.tokens, phrases)
                 assert 2 <= len(each.tokens) < limit
                 assert each.log_prob == pytest.approx(log_prob(model, source, each.tokens), abs=1e-4)
 
@@ -120,18 +115,18 @@ def test_no_beam_is_spent_on_what_cannot_meet_its_phrase_in_time() -> None:
 def test_a_prefix_comes_first(name: str) -> None:
     model = make(MODELS[name])
     prefixes = [(5, 5), (4,), (5,)]
-    found = search(model, PHRASES, [8] * 3, n_best=2, prefixes=prefixes)
-    for prefix, phrases, hypotheses in zip(prefixes, PHRASES, found, strict=True):
+    found = search(model, cases.PHRASES, [8] * 3, n_best=2, prefixes=prefixes)
+    for prefix, phrases, hypotheses in zip(prefixes, cases.PHRASES, found, strict=True):
         for each in hypotheses:
             assert each.tokens[: len(prefix)] == prefix
-            assert contains(each.tokens, phrases)
+            assert cases.contains(each.tokens, phrases)
 
 
 @each_model
 def test_a_sentence_does_not_depend_on_its_company(name: str) -> None:
     model = make(MODELS[name])
-    found = search(model, PHRASES, [8] * 3)
-    for row, phrases in enumerate(PHRASES):
+    found = search(model, cases.PHRASES, [8] * 3)
+    for row, phrases in enumerate(cases.PHRASES):
         source_1S = SOURCE_BS[row : row + 1, : len(SOURCES[row])]
         ((best, *_),) = search(model, [phrases], [8], source_BS=source_1S)
         assert best.tokens == found[row][0].tokens
@@ -166,12 +161,12 @@ def test_banks_share_the_beams_and_what_one_leaves_goes_to_those_that_have_met_m
 
 def test_states_beyond_the_limit_are_computed_when_beams_reach_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The translations are those of an automaton that is computed before."""
-    model, limits = make(MODELS["rnn"], seed=3), torch.full((len(ENTANGLED),), 9)
-    source_BS = torch.tensor([SOURCES[0]] * len(ENTANGLED))
+    model, limits = make(MODELS["rnn"], seed=3), torch.full((len(cases.ENTANGLED),), 9)
+    source_BS = torch.tensor([SOURCES[0]] * len(cases.ENTANGLED))
     found = []
     for max_states in (256, 0):
         monkeypatch.setattr(phrases_module, "MAX_STATES", max_states)
-        search = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, n_best=3, phrases=ENTANGLED)
+        search = ConstrainedBeamSearch(EOS, Ranking(1.0), 4, n_best=3, phrases=cases.ENTANGLED)
         assert search.automaton.is_complete == (max_states > 0)
         found.append(search(model, source_BS, LogitsProcessors(limits, eos=EOS)))
     assert found[0] == found[1]

@@ -40,6 +40,7 @@ DRAW = random.Random(1)
 
 SOURCES = [[*DRAW.choices(range(4, VOCABULARY), k=length), EOS] for length in (8, 3, 6)]
 LIMIT_B = torch.tensor([9, 5, 7])
+LIMITED = list(zip(SOURCES, LIMIT_B.tolist(), strict=True))
 
 
 def a_model(config: dict[str, Any], seed: int = 3) -> Seq2Seq[Any, Any]:
@@ -62,8 +63,8 @@ def words_of(source: Sequence[int]) -> list[list[int]]:
 
 def plain_wait_k(
     models: Sequence[Any], source: Sequence[int], k: int, limit: int, before: Sequence[int] = ()
-) -> list[list[int]]:
-    """The definition: the words of a translation, one token at a time, each by forced decoding from a prefix; what
+) -> list[int]:
+    """The definition: a translation, one token at a time, each by forced decoding from a prefix; what
     stands ``before`` the source belongs to its first word."""
     words, written = words_of(source), list[list[int]]()
     words[0] = [*before, *words[0]]
@@ -89,7 +90,7 @@ def plain_wait_k(
         if not written or token in starts:
             written.append([])
         written[-1].append(token)
-    return written
+    return [token for word in written for token in word]
 
 
 def wait_k(
@@ -109,10 +110,8 @@ def wait_k(
 def test_each_word_is_found_from_its_prefix(config: dict[str, Any]) -> None:
     model = a_model(config)
     for k in (1, 3):
-        found = wait_k(model, SOURCES, k, LIMIT_B)
-        for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
-            expected = plain_wait_k([model], source, k, limit)
-            assert tokens == [token for word in expected for token in word]
+        expected = [plain_wait_k([model], source, k, limit) for source, limit in LIMITED]
+        assert wait_k(model, SOURCES, k, LIMIT_B) == expected
 
 
 def test_what_stands_before_a_source_is_read_with_its_first_word() -> None:
@@ -122,18 +121,15 @@ def test_what_stands_before_a_source_is_read_with_its_first_word() -> None:
     for name, k in itertools.product(MODELS, (1, 2)):
         model = a_model(MODELS[name])
         read = [[*before, *source] for before, source in zip(befores, sources, strict=True)]
-        found = wait_k(model, read, k, LIMIT_B, ends_prefix_V)
-        for before, source, limit, tokens in zip(befores, sources, LIMIT_B.tolist(), found, strict=True):
-            expected = plain_wait_k([model], source, k, limit, before)
-            assert tokens == [token for word in expected for token in word]
+        rows = zip(sources, LIMIT_B.tolist(), befores, strict=True)
+        expected = [plain_wait_k([model], source, k, limit, before) for source, limit, before in rows]
+        assert wait_k(model, read, k, LIMIT_B, ends_prefix_V) == expected
 
 
 def test_an_ensemble_waits_as_one_model_does() -> None:
     models = [a_model(config) for config in MODELS.values()]
-    found = wait_k(Ensemble(models), SOURCES, 2, LIMIT_B)
-    for source, limit, tokens in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
-        expected = plain_wait_k(models, source, 2, limit)
-        assert tokens == [token for word in expected for token in word]
+    expected = [plain_wait_k(models, source, 2, limit) for source, limit in LIMITED]
+    assert wait_k(Ensemble(models), SOURCES, 2, LIMIT_B) == expected
 
 
 def test_words_that_have_not_been_read_change_nothing() -> None:

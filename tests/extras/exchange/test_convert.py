@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -26,13 +26,15 @@ from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
 from tests.extras.service.test_command import served
-from tests.workflows.runs import in_process
+from tests.workflows.runs import Command, in_process
 
 transformers = pytest.importorskip("transformers")
 
+Folders: TypeAlias = Callable[[str], Path]
+
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """The folder of a shape, written once, and its run beside it, `<folder>.run`."""
     root = tmp_path_factory.mktemp("marian")
     transformers.logging.set_verbosity_error()
@@ -45,6 +47,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return folder
 
     return made
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(capsys)
+
+
+@pytest.fixture
+def opus(folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of a run, and the folder in which it is."""
+    shutil.copytree(run_of(folders("opus")), tmp_path / "run", symlinks=True)
+    monkeypatch.chdir(tmp_path)
+
+
+def write_lines(name: str, found: list[str]) -> None:
+    Path(name).write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
 
 
 def run_of(folder: Path) -> Path:
@@ -78,7 +96,7 @@ def padded(rows: list[list[int]]) -> Tensor:
 
 @pytest.mark.parametrize("name", SHAPES)
 @torch.no_grad()
-def test_logits_of_real_sentences_are_those_of_transformers(name: str, folders: Callable[[str], Path]) -> None:
+def test_logits_of_real_sentences_are_those_of_transformers(name: str, folders: Folders) -> None:
     folder, count = folders(name), 200 if name in ("opus", "relu", "separate") else 40
     (tokenizer, model), trained = theirs(folder), ours(folder)
     language = SHAPES[name].languages[:1]
@@ -105,7 +123,7 @@ def test_logits_of_real_sentences_are_those_of_transformers(name: str, folders: 
         token, state = target_BT[:3, place], step.state
 
 
-def test_greedy_translations_are_those_of_transformers(folders: Callable[[str], Path]) -> None:
+def test_greedy_translations_are_those_of_transformers(folders: Folders) -> None:
     folder, sources = folders("opus"), lines("de", 100, "valid")
     tokenizer, model = theirs(folder)
     x = tokenizer(sources, return_tensors="pt", padding=True)
@@ -120,9 +138,7 @@ def test_greedy_translations_are_those_of_transformers(folders: Callable[[str], 
 
 @pytest.mark.parametrize("renormalized", [True, False])
 @torch.no_grad()
-def test_beams_score_as_high_as_those_of_transformers(
-    renormalized: bool, folders: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_beams_score_as_high_as_those_of_transformers(renormalized: bool, folders: Folders, tmp_path: Path) -> None:
     folder, sources = shutil.copytree(folders("opus"), tmp_path / "opus"), lines("de", 60, "valid")
     path = folder / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "renormalize_logits": renormalized}))
@@ -153,15 +169,11 @@ def test_beams_score_as_high_as_those_of_transformers(
     assert (scores(ours_rows) - torch.tensor([each.score for each in best])).abs().max() < 1e-5
 
 
-def test_commands_work_on_an_imported_run_as_on_ours(
-    folders: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(run_of(folders("opus")), tmp_path / "run", symlinks=True)
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("opus")
+def test_commands_work_on_an_imported_run_as_on_ours(command: Command) -> None:
     sources, targets = lines("de", 30, "valid"), lines("en", 30, "valid")
-    Path("de").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
-    Path("en").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
-    command = in_process(capsys)
+    write_lines("de", sources)
+    write_lines("en", targets)
 
     def results(*arguments: str) -> str:
         done = command(*arguments, "--quiet")
@@ -169,10 +181,13 @@ def test_commands_work_on_an_imported_run_as_on_ours(
         return done.stdout
 
     on_cpu = ("--device", "cpu")
-    translated = results("translate", "run", *on_cpu, "--input", "de").splitlines()
-    assert len(translated) == 30
-    assert len(results("translate", "run", *on_cpu, "--input", "de", "--precision", "int8").splitlines()) == 30
-    assert len(results("score", "run", *on_cpu, "--source", "de", "--target", "en").splitlines()) == 30
+    for name, *options in (
+        ("translate", "--input", "de"),
+        ("translate", "--input", "de", "--precision", "int8"),
+        ("score", "--source", "de", "--target", "en"),
+        ("align", "-s", "de", "-t", "en", "--choose-heads", "entropy"),
+    ):
+        assert len(results(name, "run", *on_cpu, *options).splitlines()) == 30
     assert "BLEU" in results("evaluate", "run", *on_cpu, "--source", "de", "--reference", "en")
     for method in ("attention", "shifted-attention", "gradient", "input-x-gradient"):
         rows = results("align", "run", *on_cpu, "-s", "de", "-t", "en", "--method", method).splitlines()
@@ -183,8 +198,6 @@ def test_commands_work_on_an_imported_run_as_on_ours(
                 before, after = map(int, link.split("-"))
                 assert before < len(source.split())
                 assert after < len(target.split())
-    chosen = ("align", "run", *on_cpu, "-s", "de", "-t", "en", "--choose-heads", "entropy")
-    assert len(results(*chosen).splitlines()) == 30
     said = results("info", "run")
     assert "imported" in said
     assert "nmt init NAME --from run" in said
@@ -194,7 +207,7 @@ def test_commands_work_on_an_imported_run_as_on_ours(
     assert (refused.code, "nmt init NAME --from" in refused.stderr) == (2, True)
 
 
-def test_an_imported_run_is_served(folders: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_imported_run_is_served(folders: Folders, tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to(run_of(folders("opus")))
     texts = lines("de", 5, "valid")
     with served(tmp_path) as (_, address, _):
@@ -204,15 +217,11 @@ def test_an_imported_run_is_served(folders: Callable[[str], Path], tmp_path: Pat
     assert found == [translation.text for translation in expected]
 
 
-def test_an_aligner_is_learnt_for_an_imported_run(
-    folders: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(run_of(folders("opus")), tmp_path / "run", symlinks=True)
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("opus")
+def test_an_aligner_is_learnt_for_an_imported_run(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_aligner, "UPDATES", 5)
     for language in ("de", "en"):
-        Path(language).write_text("".join(f"{line}\n" for line in lines(language, 100)), encoding="utf-8")
-    command = in_process(capsys)
+        write_lines(language, lines(language, 100))
     pairs = ("--source", "de", "--target", "en", "--device", "cpu")
     assert command("aligner", "run", *pairs).code == 0
     done = command("align", "run", *pairs, "--method", "trained")
@@ -221,20 +230,20 @@ def test_an_aligner_is_learnt_for_an_imported_run(
 
 @pytest.mark.parametrize("to", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_exports_of_an_imported_run_translate_alike(
-    to: str, folders: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    to: str, folders: Folders, tmp_path: Path, command: Command
 ) -> None:
     pytest.importorskip({"ctranslate2": "ctranslate2", "onnx": "onnxruntime"}[to])
-    done = in_process(capsys)("export", run_of(folders("separate")), "--to", to, "--output", tmp_path / "out")
+    done = command("export", run_of(folders("separate")), "--to", to, "--output", tmp_path / "out")
     assert done.code == 0, done.stderr
     assert "100 of 100 sentences are translated alike" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["opus", "separate", "untied", "languages", "start-is-end"])
 def test_what_is_exported_and_loaded_and_saved_by_transformers_is_the_same_bits(
-    name: str, folders: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, folders: Folders, tmp_path: Path, command: Command
 ) -> None:
     folder = folders(name)
-    done = in_process(capsys)("export", run_of(folder), "--to", "hf", "--output", tmp_path / "out")
+    done = command("export", run_of(folder), "--to", "hf", "--output", tmp_path / "out")
     assert done.code == 0, done.stderr
     model = transformers.MarianMTModel.from_pretrained(tmp_path / "out")
     original = transformers.MarianMTModel.from_pretrained(folder)
@@ -254,14 +263,14 @@ def test_what_is_exported_and_loaded_and_saved_by_transformers_is_the_same_bits(
 
 
 def test_our_own_model_of_that_architecture_is_exported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     side = "{kind: transformer, layers: 1, size: 16, heads: 2, feed_forward: 16, activation: silu, norm: post, "
     side += "positions: sinusoidal_halves, attention_bias: true}"
     for name, count in (("train", 400), ("valid", 10)):
         for language in ("de", "en"):
-            Path(f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines(language, count, name)))
+            write_lines(f"{name}.{language}", lines(language, count, name))
     Path("own.yaml").write_text(f"""\
 run: own
 data:
@@ -271,7 +280,6 @@ data:
 model: {{embedding: {{size: 16, tie: all}}, encoder: {side}, decoder: {side}}}
 training: {{stopping: {{updates: 2}}, validation: {{every: 2, metric: loss, bleu: false}}}}
 """)
-    command = in_process(capsys)
     assert command("train", "own.yaml", "--device", "cpu", "--quiet").code == 0
     done = command("export", "own", "--to", "hf", "--output", "out")
     assert done.code == 0, done.stderr
@@ -296,9 +304,7 @@ training: {{stopping: {{updates: 2}}, validation: {{every: 2, metric: loss, bleu
             marian.check(experiments.load(Path("own.yaml"), [f"model.encoder.{setting}"]))
 
 
-def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(
-    folders: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(folders: Folders, command: Command) -> None:
     run = run_of(folders("languages"))
     translator = nmt.load(run, device="cpu").to(target_language="fra")
     trained = translator.trained
@@ -310,7 +316,7 @@ def test_a_language_is_chosen_by_option_or_at_the_start_of_a_text(
     encoded = trained.tokenizers.source.encode_words(">>spa<< ein Hund")
     assert encoded.words[encoded.word_of_piece[0]] == ">>spa<<"
     assert trained.tokenizers.source.encode_batch([">>spa<< ein Hund", "ein Hund"]) == [own, plain]
-    missing = in_process(capsys)("translate", run, "--device", "cpu", "--input", "x")
+    missing = command("translate", run, "--device", "cpu", "--input", "x")
     assert (missing.code, "fra, spa, zh_Hant: choose one with --to LANGUAGE" in missing.stderr) == (2, True)
 
 
@@ -383,7 +389,7 @@ HOSTILE: list[tuple[str, Callable[[Path], Any], str]] = [
 
 @pytest.mark.parametrize(("file", "change", "message"), HOSTILE, ids=[f"{file}-{text}" for file, _, text in HOSTILE])
 def test_a_damaged_or_hostile_folder_is_refused_in_one_line(
-    file: str, change: Callable[[Path], Any], message: str, folders: Callable[[str], Path], tmp_path: Path
+    file: str, change: Callable[[Path], Any], message: str, folders: Folders, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(folders("relu"), tmp_path / "folder")
     change(folder / file)
@@ -406,16 +412,14 @@ class Payload:
 
 
 @pytest.mark.parametrize("kind", ["code", "list", "cut", "text", "other tensors"])
-def test_a_pickled_file_gives_tensors_or_is_refused(kind: str, folders: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_pickled_file_gives_tensors_or_is_refused(kind: str, folders: Folders, tmp_path: Path) -> None:
     folder = shutil.copytree(folders("pickled"), tmp_path / "folder")
     path, trace = folder / "pytorch_model.bin", tmp_path / "trace"
-    if kind == "cut":
-        _cut(path)
-    elif kind == "text":
-        path.write_text("no archive")
-    else:
-        things = {"code": {"model.shared.weight": Payload(trace)}, "list": [1], "other tensors": {"a": torch.ones(2)}}
+    things = {"code": {"model.shared.weight": Payload(trace)}, "list": [1], "other tensors": {"a": torch.ones(2)}}
+    if kind in things:
         torch.save(things[kind], path)
+    else:
+        _cut(path) if kind == "cut" else path.write_text("no archive")
     with pytest.raises(InputError, match="pytorch_model.bin: "):
         import_hf(folder, tmp_path / "run")
     assert not trace.exists()

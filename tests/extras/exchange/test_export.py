@@ -22,6 +22,7 @@ from nmt.core.errors import InputError
 from nmt.data.atomic_folder import locked
 from nmt.extras.exchange.export import export_model
 from nmt.models.config import ModelConfig
+from tests.extras.exchange.shared import succeeding
 from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import CONFIG, error, nmt, sentences, write_corpus
 from tests.workflows.test_line_breaks import check, nasty_lines
@@ -31,6 +32,7 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layers: 1, size: 16, heads: 2}").replace(
     "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
 )
+USE = ("translate", "run", "--engine", "ctranslate2")
 TEXT = b"eins Hund.\n\n  \nzwei Katze und drei Hund.\n"
 
 
@@ -39,29 +41,32 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     write_corpus(folder)
     (folder / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
-    done = nmt("train", "config.yaml", "--precision", "float32", folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    done = nmt("export", "run", folder=folder)
-    assert done.returncode == 0, done.stderr.decode()
+    succeeding("train", "config.yaml", "--precision", "float32", folder=folder)
+    done = succeeding("export", "run", folder=folder)
     assert b"10 of 10 sentences are translated alike" in done.stderr
     assert done.stdout == b""
     return folder
+
+
+@pytest.fixture
+def copied(exported: Path, tmp_path: Path) -> Path:
+    """The folder of the export, in a copy of the run."""
+    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
+    return tmp_path / "run" / "exported" / "ctranslate2"
 
 
 def test_the_export_translates_as_the_model_does(exported: Path) -> None:
     options = ["--precision", "float32", "--beam", "1", "--format", "jsonl", "--alignment"]
     found = []
     for engine in ("nmt", "ctranslate2"):
-        done = nmt("translate", "run", "--engine", engine, *options, folder=exported, stdin=TEXT)
-        assert done.returncode == 0, done.stderr.decode()
+        done = succeeding("translate", "run", "--engine", engine, *options, folder=exported, stdin=TEXT)
         found.append([json.loads(line) for line in done.stdout.splitlines()])
     assert len(found[0]) == 4
     for own, other in zip(*found, strict=True):
         (ours,), (theirs,) = own["translations"], other["translations"]
         assert theirs["text"] == ours["text"]
         assert theirs["alignment"]["links"] == ours["alignment"]["links"]
-    quantized = nmt("translate", "run", "--engine", "ctranslate2", "--precision", "int8", folder=exported, stdin=TEXT)
-    assert quantized.returncode == 0, quantized.stderr.decode()
+    quantized = succeeding(*USE, "--precision", "int8", folder=exported, stdin=TEXT)
     assert b"int8" in quantized.stderr
     assert quantized.stdout.count(b"\n") == 4
 
@@ -73,8 +78,7 @@ def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
     found = []
     for engine in ("nmt", "ctranslate2"):
         options = ("--engine", engine, "--precision", "float32", "--beam", "1", "--quiet", "--format", "jsonl")
-        done = nmt("translate", "run", *options, folder=exported, stdin=written)
-        assert done.returncode == 0, done.stderr.decode()
+        done = succeeding("translate", "run", *options, folder=exported, stdin=written)
         assert done.stderr.count(b"line 1301: not UTF-8") == 1
         found.append([json.loads(line) for line in done.stdout.splitlines()])
     for answers in found:
@@ -109,8 +113,7 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
             break
         assert code == -signal.SIGKILL
         assert contents() in (old, new)
-        done = nmt("export", "run", folder=tmp_path)
-        assert done.returncode == 0, done.stderr.decode()
+        succeeding("export", "run", folder=tmp_path)
         assert contents() == new
         assert {path.name for path in place.parent.iterdir()} == {place.name, f".{place.name}.lock"}
     assert contents() == new
@@ -120,8 +123,7 @@ def test_a_kill_leaves_no_half_export(exported: Path, tmp_path: Path, monkeypatc
 def test_a_line_gives_a_line_whatever_ends_lines_elsewhere(exported: Path) -> None:
     text = "".join(f"{line}\n" for line in nasty_lines()).encode()
     options = ("--engine", "ctranslate2", "--beam", "1", "--format", "tsv", "--document", "--markup")
-    done = nmt("translate", "run", *options, folder=exported, stdin=text)
-    assert done.returncode == 0, done.stderr.decode()
+    done = succeeding("translate", "run", *options, folder=exported, stdin=text)
     check(done.stdout.decode(), "tsv")
 
 
@@ -134,28 +136,25 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
         ("--precision", "float16"): "CTranslate2",
     }
     for options, message in mistakes.items():
-        done = nmt("translate", "run", "--engine", "ctranslate2", *options, folder=exported, stdin=TEXT)
+        done = nmt(*USE, *options, folder=exported, stdin=TEXT)
         assert message in error(done)
     (tmp_path / "full").mkdir()
     assert "is not an export of ours" in error(nmt("export", "run", "--output", tmp_path / "full", folder=exported))
     assert (tmp_path / "full").is_dir()
 
 
-def test_an_export_belongs_to_its_checkpoint(exported: Path, tmp_path: Path) -> None:
-    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
-    about = tmp_path / "run" / "exported" / "ctranslate2" / "nmt.json"
+def test_an_export_belongs_to_its_checkpoint(copied: Path, tmp_path: Path) -> None:
+    about = copied / "nmt.json"
     told = json.loads(about.read_text())
     about.write_text(json.dumps({**told, "checkpoint": "step-00000001"}))
-    use = ("translate", "run", "--engine", "ctranslate2")
-    assert "was made of step-00000001, not of step-00000002" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
-    shutil.rmtree(tmp_path / "run" / "exported")
-    assert "make it with: nmt export" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+    assert "was made of step-00000001, not of step-00000002" in error(nmt(*USE, folder=tmp_path, stdin=TEXT))
+    shutil.rmtree(copied.parent)
+    assert "make it with: nmt export" in error(nmt(*USE, folder=tmp_path, stdin=TEXT))
     # the corpus is not there: the check falls back on random subwords; made anew over what stands there, both work
     for _ in range(2):
-        done = nmt("export", "run", folder=tmp_path)
-        assert done.returncode == 0, done.stderr.decode()
+        done = succeeding("export", "run", folder=tmp_path)
         assert b"compared on random subwords" in done.stderr
-    assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+    succeeding(*USE, folder=tmp_path, stdin=TEXT)
 
 
 def another_order(data: bytes) -> bytes:
@@ -174,35 +173,30 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
 }
 
 
-def test_a_damaged_export_is_refused(exported: Path, tmp_path: Path) -> None:
+def test_a_damaged_export_is_refused(copied: Path, tmp_path: Path) -> None:
     """Some damages still load, but would change translations or end the process."""
-    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
-    folder = tmp_path / "run" / "exported" / "ctranslate2"
-    use = ("translate", "run", "--engine", "ctranslate2")
     for name, damage in DAMAGES.values():
-        data = (folder / name).read_bytes()
-        (folder / name).unlink()
+        data = (copied / name).read_bytes()
+        (copied / name).unlink()
         if (damaged := damage(data)) is not None:
-            (folder / name).write_bytes(damaged)
-        done = nmt(*use, folder=tmp_path, stdin=TEXT)
+            (copied / name).write_bytes(damaged)
+        done = nmt(*USE, folder=tmp_path, stdin=TEXT)
         assert f"exported/ctranslate2/{name}: damaged or missing; make it anew with: nmt export" in error(done)
         assert done.stdout == b""
-        (folder / name).write_bytes(data)
-    (folder / "model.bin").unlink()
-    os.mkfifo(folder / "model.bin")
-    assert "model.bin: is a device or a pipe" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+        (copied / name).write_bytes(data)
+    (copied / "model.bin").unlink()
+    os.mkfifo(copied / "model.bin")
+    assert "model.bin: is a device or a pipe" in error(nmt(*USE, folder=tmp_path, stdin=TEXT))
 
 
-def test_an_export_of_an_older_version_is_taken_as_it_is(exported: Path, tmp_path: Path) -> None:
-    shutil.copytree(exported / "run", tmp_path / "run", symlinks=True)
-    about = tmp_path / "run" / "exported" / "ctranslate2" / "nmt.json"
+def test_an_export_of_an_older_version_is_taken_as_it_is(copied: Path, tmp_path: Path) -> None:
+    about = copied / "nmt.json"
     told = json.loads(about.read_text())
     assert set(told.pop("files")) == {"config.json", "model.bin", "shared_vocabulary.json"}
     about.write_text(json.dumps(told))
-    use = ("translate", "run", "--engine", "ctranslate2")
-    assert nmt(*use, folder=tmp_path, stdin=TEXT).returncode == 0
+    succeeding(*USE, folder=tmp_path, stdin=TEXT)
     about.write_text(json.dumps({**told, "files": ["model.bin"]}))
-    assert "nmt.json: is damaged" in error(nmt(*use, folder=tmp_path, stdin=TEXT))
+    assert "nmt.json: is damaged" in error(nmt(*USE, folder=tmp_path, stdin=TEXT))
 
 
 def test_of_two_exports_at_once_one_waits(exported: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -123,6 +124,21 @@ def asking(
             return await talk(Client(app), batcher)
 
         return asyncio.run(run())
+
+
+def conversation(
+    *, is_open: bool = True, config: Batching = AT_ONCE, limits: Limits = LIMITS
+) -> Callable[[Callable[[Gated, Client, Batcher], Awaitable[None]]], Callable[[], None]]:
+    """Decorates a test that is a conversation with a server around an engine."""
+
+    def decorated(talk: Callable[[Gated, Client, Batcher], Awaitable[None]]) -> Callable[[], None]:
+        def test() -> None:
+            engine = Gated(is_open=is_open)
+            asking(engine, partial(talk, engine), config=config, limits=limits)
+
+        return test
+
+    return decorated
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -16,7 +16,7 @@ from nmt.extras.service.app import create_app
 from nmt.extras.service.batcher import Batcher, Batching, RequestOptions
 from nmt.extras.service.messages import HealthAnswer, Limits, TranslateAnswer, TranslateRequest
 from nmt.extras.service.metrics import ServerMetrics
-from tests.extras.service.fakes import Client, Gated, asking, batching, texts_of, tree, until
+from tests.extras.service.fakes import Client, Gated, asking, batching, conversation, texts_of, tree, until
 
 
 def error_of(response: httpx.Response, status: int) -> str:
@@ -41,46 +41,37 @@ async def queued(batcher: Batcher, client: Client, *texts: str) -> asyncio.Task[
     return task
 
 
-def test_one_text_or_several_give_a_result_each() -> None:
-    async def talk(client: Client, batcher: Batcher) -> None:
-        one = (await client.translate("ein Hund")).json()
-        assert one == {"results": [{"line": 1, **tree("ein Hund")}], "warnings": []}
-        several = (await client.translate(["a", "", "long", "a"])).json()
-        assert several == {
-            "results": [{"line": number, **tree(text)} for number, text in enumerate(["a", "", "long", "a"], 1)],
-            "warnings": ["line 3: cut"],
-        }
-        assert (await client.translate([])).json() == {"results": [], "warnings": []}
-
-    asking(Gated(), talk)
+@conversation()
+async def test_one_text_or_several_give_a_result_each(engine: Gated, client: Client, batcher: Batcher) -> None:
+    one = (await client.translate("ein Hund")).json()
+    assert one == {"results": [{"line": 1, **tree("ein Hund")}], "warnings": []}
+    several = (await client.translate(["a", "", "long", "a"])).json()
+    assert several == {
+        "results": [{"line": number, **tree(text)} for number, text in enumerate(["a", "", "long", "a"], 1)],
+        "warnings": ["line 3: cut"],
+    }
+    assert (await client.translate([])).json() == {"results": [], "warnings": []}
 
 
-def test_options_reach_the_engine() -> None:
-    engine = Gated()
-
-    async def talk(client: Client, batcher: Batcher) -> None:
-        await client.translate("a", n_best=2, beam=4, alignment=True)
-        await client.translate("a", n_best=None)
-
-    asking(engine, talk)
+@conversation()
+async def test_options_reach_the_engine(engine: Gated, client: Client, batcher: Batcher) -> None:
+    await client.translate("a", n_best=2, beam=4, alignment=True)
+    await client.translate("a", n_best=None)
     assert [options for options, _ in engine.batches] == [RequestOptions(2, 4, True), RequestOptions()]
 
 
-def test_a_request_is_checked_before_it_waits() -> None:
-    engine = Gated()
-
-    async def talk(client: Client, batcher: Batcher) -> None:
-        assert error_of(await client.send(b"[" * 100_000), 400) == "the body is nested too deeply"
-        assert error_of(await client.translate(["a"] * 4), 413).startswith("4 texts are more than 3")
-        message = "text 2 has 8 subwords, more than 5; split it into sentences"
-        assert error_of(await client.translate(["a", "🐕🐕"]), 413) == message
-        assert error_of(await client.translate("a", n_best=6), 422) == "n_best: 6 is more than this server allows, 5"
-
-    asking(engine, talk, limits=Limits(sentences=3, characters=5))
+@conversation(limits=Limits(sentences=3, characters=5))
+async def test_a_request_is_checked_before_it_waits(engine: Gated, client: Client, batcher: Batcher) -> None:
+    assert error_of(await client.send(b"[" * 100_000), 400) == "the body is nested too deeply"
+    assert error_of(await client.translate(["a"] * 4), 413).startswith("4 texts are more than 3")
+    message = "text 2 has 8 subwords, more than 5; split it into sentences"
+    assert error_of(await client.translate(["a", "🐕🐕"]), 413) == message
+    assert error_of(await client.translate("a", n_best=6), 422) == "n_best: 6 is more than this server allows, 5"
     assert engine.batches == []
 
 
-def test_a_body_is_read_to_the_limit_and_no_further() -> None:
+@conversation(limits=Limits(body=1000))
+async def test_a_body_is_read_to_the_limit_and_no_further(engine: Gated, client: Client, batcher: Batcher) -> None:
     sent = 0
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -89,57 +80,46 @@ def test_a_body_is_read_to_the_limit_and_no_further() -> None:
             sent += 1
             yield b" " * 100
 
-    async def talk(client: Client, batcher: Batcher) -> None:
-        exact = b'{"text": "a"}'.ljust(1000)
-        assert texts_of(await client.send(exact)) == ["A"]
-        response = await client.send(exact + b" ")
-        assert error_of(response, 413) == "the body has more than 1000 bytes; send fewer or shorter texts at once"
-        assert response.headers["connection"] == "close"
-        error_of(await client.send(chunks()), 413)  # no Content-Length
-        assert sent == 11
-
-    asking(Gated(), talk, limits=Limits(body=1000))
+    exact = b'{"text": "a"}'.ljust(1000)
+    assert texts_of(await client.send(exact)) == ["A"]
+    response = await client.send(exact + b" ")
+    assert error_of(response, 413) == "the body has more than 1000 bytes; send fewer or shorter texts at once"
+    assert response.headers["connection"] == "close"
+    error_of(await client.send(chunks()), 413)  # no Content-Length
+    assert sent == 11
 
 
-def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+@conversation(limits=Limits(timeout_s=0.05))
+async def test_a_body_that_does_not_come_is_not_waited_for(engine: Gated, client: Client, batcher: Batcher) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b'{"text'
         await asyncio.sleep(20)
 
-    async def talk(client: Client, batcher: Batcher) -> None:
-        assert error_of(await client.send(chunks()), 408) == "the body did not come within 0.05 s"
-
-    asking(Gated(), talk, limits=Limits(timeout_s=0.05))
+    assert error_of(await client.send(chunks()), 408) == "the body did not come within 0.05 s"
 
 
-def test_a_full_queue_is_429_with_a_time_to_come_again() -> None:
-    engine = Gated(is_open=False)
-
-    async def talk(client: Client, batcher: Batcher) -> None:
-        first = await begun(engine, client)
-        second = await queued(batcher, client, "b", "c")
-        refused = await client.translate("d")
-        assert error_of(refused, 429) == f"the queue is full; try again in {refused.headers['retry-after']} s"
-        assert int(refused.headers["retry-after"]) >= 1
-        engine.open()
-        assert texts_of(await first) + texts_of(await second) == ["A", "B", "C"]
-
-    asking(engine, talk, config=Batching(queue=2, wait_s=0.0))
+@conversation(is_open=False, config=Batching(queue=2, wait_s=0.0))
+async def test_a_full_queue_is_429_with_a_time_to_come_again(engine: Gated, client: Client, batcher: Batcher) -> None:
+    first = await begun(engine, client)
+    second = await queued(batcher, client, "b", "c")
+    refused = await client.translate("d")
+    assert error_of(refused, 429) == f"the queue is full; try again in {refused.headers['retry-after']} s"
+    assert int(refused.headers["retry-after"]) >= 1
+    engine.open()
+    assert texts_of(await first) + texts_of(await second) == ["A", "B", "C"]
 
 
-def test_an_answer_that_does_not_come_in_time_is_503_and_out_of_the_queue() -> None:
-    engine = Gated(is_open=False)
-
-    async def talk(client: Client, batcher: Batcher) -> None:
-        first, second = await asyncio.gather(client.translate("a"), client.translate(["b", "c"]))
-        for response in (first, second):
-            assert error_of(response, 503).startswith("no answer within 0.3 s")
-            assert response.headers["retry-after"]
-        assert batcher.pending == 0
-        engine.open()
-        assert texts_of(await client.translate("d")) == ["D"]
-
-    asking(engine, talk, limits=Limits(timeout_s=0.3))
+@conversation(is_open=False, limits=Limits(timeout_s=0.3))
+async def test_an_answer_that_does_not_come_in_time_is_503_and_out_of_the_queue(
+    engine: Gated, client: Client, batcher: Batcher
+) -> None:
+    first, second = await asyncio.gather(client.translate("a"), client.translate(["b", "c"]))
+    for response in (first, second):
+        assert error_of(response, 503).startswith("no answer within 0.3 s")
+        assert response.headers["retry-after"]
+    assert batcher.pending == 0
+    engine.open()
+    assert texts_of(await client.translate("d")) == ["D"]
     assert sum("d" in batch for _, batch in engine.batches) == 1
 
 
@@ -215,23 +195,21 @@ def test_health_while_loading_and_when_ready() -> None:
     assert (health.status_code, health.json()) == (200, {"status": "ready", **LOADED})
 
 
-def test_paths_and_methods_that_are_not_there_and_failures_leave_the_server_alive() -> None:
-    async def talk(client: Client, batcher: Batcher) -> None:
-        for path in ("/nothing", "/health/"):  # not sent on to an address that the Host header makes up
-            assert error_of(await client.get(path), 404) == "there is nothing at this path"
-        assert error_of(await client.get("/translate"), 405) == "this path does not take this method"
-        assert "the model failed" in error_of(await client.translate("fail"), 500)
-        assert texts_of(await client.translate("a")) == ["A"]
+@conversation()
+async def test_paths_and_methods_that_are_not_there_and_failures_leave_the_server_alive(
+    engine: Gated, client: Client, batcher: Batcher
+) -> None:
+    for path in ("/nothing", "/health/"):  # not sent on to an address that the Host header makes up
+        assert error_of(await client.get(path), 404) == "there is nothing at this path"
+    assert error_of(await client.get("/translate"), 405) == "this path does not take this method"
+    assert "the model failed" in error_of(await client.translate("fail"), 500)
+    assert texts_of(await client.translate("a")) == ["A"]
 
-    asking(Gated(), talk)
 
-
-def test_the_api_is_described_as_it_is() -> None:
-    async def talk(client: Client, batcher: Batcher) -> tuple[Any, Any, Any]:
-        api = await client.get("/openapi.json")
-        return api.json(), (await client.translate(["a", "long"])).json(), (await client.get("/health")).json()
-
-    api, answer, health = asking(Gated(), talk)
+@conversation()
+async def test_the_api_is_described_as_it_is(engine: Gated, client: Client, batcher: Batcher) -> None:
+    api = (await client.get("/openapi.json")).json()
+    answer, health = (await client.translate(["a", "long"])).json(), (await client.get("/health")).json()
     assert set(api["paths"]) == {"/translate", "/health", "/metrics"}
     operation = api["paths"]["/translate"]["post"]
     assert list(map(int, operation["responses"])) == [200, 400, 401, 408, 413, 415, 421, 422, 429, 500, 503]

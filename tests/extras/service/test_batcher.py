@@ -108,16 +108,6 @@ def test_a_stream_of_short_requests_does_not_starve_a_long_one() -> None:
     assert taken[-1] <= 5
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
-    with busy(Batching(queue=3, wait_s=0.0)) as (engine, batcher, _):
-        job = batcher.submit(["a", "b"], ONE)
-        with pytest.raises(Full, match="the queue is full; try again in 1 s"):
-            batcher.submit(["c", "d"], ONE)
-        fitting = batcher.submit(["c"], ONE)
-        engine.open()
-        assert texts(job) + texts(fitting) == ["A", "B", "C"]
-
-
 def test_the_time_to_come_again_follows_the_speed_of_the_model() -> None:
     """Before anything is measured, a sentence is taken to need 50 ms: 200 would need 10 s."""
     engine = Gated(is_open=False)
@@ -359,9 +349,3 @@ def test_many_threads_get_each_their_own() -> None:
     with batching(Gated(), config) as batcher, ThreadPoolExecutor(len(requests)) as threads:
         found = list(threads.map(lambda request: texts(batcher.submit(request, ONE)), requests))
     assert found == [[text.upper() for text in request] for request in requests]
-
-
-def test_no_texts_have_no_answers() -> None:
-    with batching(Gated()) as batcher:
-        none: list[Answer] = batcher.submit([], ONE).future.result(0)
-        assert none == []

@@ -69,9 +69,9 @@ def processor_s(pid: int, seconds: float) -> float:
 
 
 @contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+def served(folder: Path, *arguments: str, run: str = "run") -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     """A server in another process that is ready, its address, and what it says further."""
-    command = [sys.executable, "-m", "nmt", "serve", "run", "--port", "0", "--precision", "float32", *arguments]
+    command = [sys.executable, "-m", "nmt", "serve", run, "--port", "0", "--precision", "float32", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 
 from nmt.extras.service.batcher import Batcher
 from nmt.extras.service.messages import Limits, Refused, TranslateRequest
-from tests.extras.service.fakes import Client, Gated, asking
+from tests.extras.service.fakes import Client, Gated, conversation
 
 
 @pytest.mark.parametrize(
@@ -46,23 +46,23 @@ def test_what_cannot_be_answered_is_told_in_a_sentence(body: bytes, status: int,
     assert "\n" not in error.value.message
 
 
-def test_the_body_must_be_said_to_be_json_and_its_length_a_number() -> None:
-    async def talk(client: Client, batcher: Batcher) -> None:
-        for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
-            response = await client.send(b'{"text": "a"}', **{"content-type": kind})
-            assert response.status_code == 415
-            assert "Content-Type: application/json" in response.json()["error"]
-        for headers, status, message in (
-            ({"content-type": "Application/JSON; charset=utf-8"}, 422, "text: missing"),
-            ({"content-encoding": "gzip"}, 415, "the body must not be compressed"),
-            *(({"content-length": length}, 400, "the header Content-Length is not") for length in ("abc", "-5", "1e3")),
-            *(({"content-length": "9" * digits}, 413, "the body has more than") for digits in (18, 5000)),
-        ):
-            response = await client.send(b"{}", **headers)
-            assert response.status_code == status
-            assert response.json()["error"].startswith(message)
-
-    asking(Gated(), talk)
+@conversation()
+async def test_the_body_must_be_said_to_be_json_and_its_length_a_number(
+    engine: Gated, client: Client, batcher: Batcher
+) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        response = await client.send(b'{"text": "a"}', **{"content-type": kind})
+        assert response.status_code == 415
+        assert "Content-Type: application/json" in response.json()["error"]
+    for headers, status, message in (
+        ({"content-type": "Application/JSON; charset=utf-8"}, 422, "text: missing"),
+        ({"content-encoding": "gzip"}, 415, "the body must not be compressed"),
+        *(({"content-length": length}, 400, "the header Content-Length is not") for length in ("abc", "-5", "1e3")),
+        *(({"content-length": "9" * digits}, 413, "the body has more than") for digits in (18, 5000)),
+    ):
+        response = await client.send(b"{}", **headers)
+        assert response.status_code == status
+        assert response.json()["error"].startswith(message)
 
 
 OWN_HOSTS = ("localhost:8000", "LOCALHOST.", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::1]:8000", "10.1.2.3")
@@ -72,7 +72,7 @@ OTHER_HOSTS = (
 )  # fmt: skip
 
 
-def test_a_page_cannot_reach_the_server_by_a_name_of_its_own() -> None:
+def test_only_names_of_its_own_are_taken_for_the_server() -> None:
     for host in OWN_HOSTS:
         Limits().check_head(Headers({"host": host}))
     for host in OTHER_HOSTS:
@@ -80,16 +80,18 @@ def test_a_page_cannot_reach_the_server_by_a_name_of_its_own() -> None:
             Limits().check_head(Headers({"host": host}))
         assert error.value.status == 421
 
-    async def talk(client: Client, batcher: Batcher) -> None:
-        for path in ("/", "/translate", "/health", "/metrics", "/docs", "/openapi.json", "/page.js", "/nothing"):
-            assert (await client.get(path)).status_code != 421
-            refused = await client.get(path, host="evil.example")
-            assert refused.status_code == 421, path
-            assert refused.headers["connection"] == "close"
-            assert "content-security-policy" in refused.headers
-            assert "--allowed-hosts" in refused.json()["error"]
 
-    asking(Gated(), talk)
+@conversation()
+async def test_a_page_cannot_reach_the_server_by_a_name_of_its_own(
+    engine: Gated, client: Client, batcher: Batcher
+) -> None:
+    for path in ("/", "/translate", "/health", "/metrics", "/docs", "/openapi.json", "/page.js", "/nothing"):
+        assert (await client.get(path)).status_code != 421
+        refused = await client.get(path, host="evil.example")
+        assert refused.status_code == 421, path
+        assert refused.headers["connection"] == "close"
+        assert "content-security-policy" in refused.headers
+        assert "--allowed-hosts" in refused.json()["error"]
 
 
 def test_other_names_can_be_allowed() -> None:

@@ -6,32 +6,29 @@ import asyncio
 import re
 
 from nmt.extras.service.batcher import Batcher
-from tests.extras.service.fakes import Client, Gated, asking, until
+from tests.extras.service.fakes import Client, Gated, conversation, until
 
 
 def count(text: str, name: str) -> float:
     return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, flags=re.MULTILINE))
 
 
-def test_metrics_count_what_happened() -> None:
-    engine = Gated(is_open=False)
-
-    async def talk(client: Client, batcher: Batcher) -> str:
-        first = asyncio.create_task(client.translate("a b c"))
-        await until(lambda: len(engine.batches) == 1)
-        others = [asyncio.create_task(client.translate(text)) for text in (["d", "e"], "f")]
-        await until(lambda: batcher.pending == 3)
-        assert count((await client.get("/metrics")).text, "nmt_queue_sentences") == 3
-        engine.open()
-        await asyncio.gather(first, *others)
-        await client.translate("x", beam=0)
-        await client.get("/no/such/path")
-        await client.get("/another")
-        response = await client.get("/metrics")
-        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
-        return response.text
-
-    found = asking(engine, talk)
+@conversation(is_open=False)
+async def test_metrics_count_what_happened(engine: Gated, client: Client, batcher: Batcher) -> None:
+    assert "\nnmt_sentences_total 0.0" in (await client.get("/metrics")).text
+    first = asyncio.create_task(client.translate("a b c"))
+    await until(lambda: len(engine.batches) == 1)
+    others = [asyncio.create_task(client.translate(text)) for text in (["d", "e"], "f")]
+    await until(lambda: batcher.pending == 3)
+    assert count((await client.get("/metrics")).text, "nmt_queue_sentences") == 3
+    engine.open()
+    await asyncio.gather(first, *others)
+    await client.translate("x", beam=0)
+    await client.get("/no/such/path")
+    await client.get("/another")
+    response = await client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = response.text
     for name, value in {
         'nmt_requests_total{path="/translate",status="200"}': 3,
         'nmt_requests_total{path="/translate",status="422"}': 1,
@@ -47,4 +44,3 @@ def test_metrics_count_what_happened() -> None:
         'nmt_request_seconds_count{path="/translate"}': 4,
     }.items():
         assert count(found, name) == value, name
-    assert asking(Gated(), lambda client, batcher: client.get("/metrics")).text.count("nmt_sentences_total 0.0") == 1

@@ -65,13 +65,11 @@ def test_attention_to_the_steps_behind(positions: int, width: int, dtype: torch.
     # earlier steps have had more rows; before keys and values there is a query, or there is none
     for parts in (2, 3):
         steps = [drawn(rows + positions - s, parts * heads * width, dtype=dtype, seed=s) for s in range(positions)]
-        backpointer_NT = torch.stack(
-            [
-                torch.randint(len(step), (rows,), generator=torch.Generator().manual_seed(s))
-                for s, step in enumerate(steps)
-            ],
-            dim=1,
-        )
+        draws = [torch.Generator().manual_seed(s) for s in range(positions)]
+        backpointers = [
+            torch.randint(len(step), (rows,), generator=draw) for step, draw in zip(steps, draws, strict=True)
+        ]
+        backpointer_NT = torch.stack(backpointers, dim=1)
         query_NHA = drawn(rows, 3, heads, width, dtype=dtype)[:, 1]
         found_NQ = kernels(dtype).attend_to_steps(query_NHA, steps, backpointer_NT, 0.3)
         past_NTX = torch.stack([step[row_N] for step, row_N in zip(steps, backpointer_NT.T, strict=True)], dim=1)
@@ -160,9 +158,8 @@ def test_the_additive_score(width: int, dtype: torch.dtype) -> None:
     )
     expected_NS = (query_NA.double()[:, None] + keys_MSA.double().repeat_interleave(3, dim=0)).tanh() @ v_A.double()
     found_NS = kernels(dtype).additive(query_NA, keys_MSA, v_A)
-    torch.testing.assert_close(
-        found_NS.double(), expected_NS, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-5 * width
-    )
+    rtol = 1e-5 if dtype == torch.float32 else 1e-2
+    torch.testing.assert_close(found_NS.double(), expected_NS, rtol=rtol, atol=1e-5 * width)
 
 
 @needs_kernels
@@ -247,15 +244,12 @@ def test_products_leave_what_is_beside_them_alone() -> None:
     torch.testing.assert_close(memory[1:8], torch.nn.functional.linear(x_NI, weight))
 
 
-def test_many_threads_share_products_out() -> None:
-    if compiled() is None:
-        pytest.skip("no C++ compiler: PyTorch's operations are used")
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(FEW_THREADS + 1)
-        assert not kernels().has_product()
-    finally:
-        torch.set_num_threads(threads)
+@needs_kernels
+def test_many_threads_share_products_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: FEW_THREADS + 1)
+    assert not kernels().has_product()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: FEW_THREADS)
+    assert kernels().has_product() == kernels()._has_product
 
 
 # ---- who gets them

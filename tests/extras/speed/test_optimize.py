@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.scores.additive import additive_energy
 from nmt.core import device
 from nmt.core.device import Compute, Precision
 from nmt.extras.speed import native, product
@@ -19,23 +18,13 @@ from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.translator.loading import for_inference
+from tests.extras.speed.test_native import needs_kernels
 from tests.models.plain_decoder import SOURCES, padded
 from tests.models.variants import MARIAN, PROTOTYPE, TRANSFORMER, WIRINGS, make, tree, variants
 
 CPU = torch.device("cpu")
 SOURCE_BS = padded(SOURCES)
 BEAMS = 3
-
-needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
-
-
-@needs_kernels
-@torch.no_grad()
-def test_the_additive_score_of_a_search_is_that_of_the_formula() -> None:
-    query_BHTA, keys_BHSA, v_A = torch.randn(2, 1, 3, 8), torch.randn(2, 1, 5, 8), torch.randn(8)
-    register()
-    found_BHTS = additive_energy(query_BHTA, keys_BHSA, v_A)
-    torch.testing.assert_close(found_BHTS, additive_energy.body(query_BHTA, keys_BHSA, v_A))
 
 
 def transformer(source: str = "scaled_dot", tie: str = "none", **options: Any) -> dict[str, Any]:

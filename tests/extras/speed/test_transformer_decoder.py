@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from nmt.extras.speed.transformer_decoder import BackpointerState
-from tests.extras.speed.test_optimize import SOURCE_BS, fast, needs_kernels, transformer
+from tests.extras.speed.test_native import needs_kernels
+from tests.extras.speed.test_optimize import SOURCE_BS, fast, transformer
 
 
 @needs_kernels

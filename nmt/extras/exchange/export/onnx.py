@@ -131,19 +131,24 @@ class Recurrence(nn.Module):
         return torch.cat([parts[index] for index in _GATES[self.operator]])
 
 
-class EncoderGraph(nn.Module):
+class _ModelGraph(nn.Module):
+    """A part of a model, whose records of memory and state are tensors outside of it."""
+
+    def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
+        super().__init__()
+        self.model, self.memory, self.state = model, memory, state
+
+
+class EncoderGraph(_ModelGraph):
     """Maps source tokens, with end-of-sentence and padding, to the tensors of their memory and of the decoder's first
     state."""
 
     def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
-        super().__init__()
-        self.model = copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+        super().__init__(copy.deepcopy(model, {id(each): each for each in model.parameters()}), memory, state)
         for stack in self.model.encoder.modules():
             if isinstance(stack, RecurrentStack):
                 stack.rnns = nn.ModuleList(Recurrence(rnn) for rnn in stack.rnns)  # type: ignore[arg-type]
                 stack.run_layer = lambda layer, input_BSE, _, rnns=stack.rnns: rnns[layer](input_BSE)  # type: ignore[method-assign,misc]
-        self.memory = memory
-        self.state = state
 
     def forward(self, source_BS: Tensor) -> tuple[Tensor, ...]:
         """See the class."""
@@ -151,14 +156,8 @@ class EncoderGraph(nn.Module):
         return (*self.memory.tensors(memory), *self.state.tensors(self.model.start(memory)))
 
 
-class StepGraph(nn.Module):
+class StepGraph(_ModelGraph):
     """Maps the last tokens (N,), memory and state to logits (N, V), weights (N, H, S) and the next state."""
-
-    def __init__(self, model: Seq2Seq[Any, Any], memory: Fields, state: Fields) -> None:
-        super().__init__()
-        self.model = model
-        self.memory = memory
-        self.state = state
 
     def forward(self, token_N: Tensor, memory: list[Tensor], state: list[Tensor]) -> tuple[Tensor, ...]:
         """See the class."""

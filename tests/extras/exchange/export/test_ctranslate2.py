@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -14,20 +14,21 @@ from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
-from nmt.data.vocabulary import BOS, EOS, PAD
+from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.exchange.export import ctranslate2, engine
 from nmt.extras.exchange.export.engine import BATCH_TOKENS, CTranslate2Engine
-from nmt.models.build import build
 from nmt.models.config import CopyingConfig, ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
+from tests.extras.exchange.shared import made
 from tests.models.variants import MARIAN
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
 COMPUTE = Compute(torch.device("cpu"), "float32")
+Model: TypeAlias = Seq2Seq[Any, Any]
 LAYERS = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feed_forward": 12}
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -48,22 +49,13 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def config(
-    both: dict[str, Any] | None = None,
-    encoder: dict[str, Any] | None = None,
-    decoder: dict[str, Any] | None = None,
-    score: str = "scaled_dot",
-    weights: str = "softmax",
-    tie: str = "none",
-    width: int = 16,
+    both: Any = None, encoder: Any = None, decoder: Any = None, tie: str = "none", width: int = 16, **attention: str
 ) -> ModelConfig:
-    return ModelConfig.model_validate(
-        {
-            "embedding": {"size": width, "tie": tie},
-            "encoder": {**LAYERS, **(both or {}), **(encoder or {})},
-            "decoder": {**LAYERS, **(both or {}), **(decoder or {})},
-            "attention": {"score": score, "weights": weights},
-        }
-    )
+    sides = {
+        side: {**LAYERS, **(both or {}), **(own or {})} for side, own in (("encoder", encoder), ("decoder", decoder))
+    }
+    attention = {"score": "scaled_dot", "weights": "softmax", **attention}
+    return ModelConfig.model_validate({"embedding": {"size": width, "tie": tie}, **sides, "attention": attention})
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +65,26 @@ def tokenizers() -> TokenizerPair:
     return train_tokenizers(pairs, SubwordsConfig.model_validate({"kind": "bpe", "size": 40, "joint": True}))
 
 
-def made(model_config: ModelConfig, size: int) -> Seq2Seq[Any, Any]:
-    torch.manual_seed(7)
-    model = build(model_config, source_tokens=size, target_tokens=size, pad=PAD, bos=BOS)
-    with torch.no_grad():
-        for parameter in model.parameters():  # tiny random models agree on everything
-            parameter.mul_(2.0).add_(0.1 * torch.randn_like(parameter))
-        model.output.bias_V[:EOS] -= 100.0  # what no trained model writes, and CTranslate2 scores in its own way
-        model.output.bias_V[EOS] += 5.0  # so that translations end
-    return model.requires_grad_(False).eval()
+def exported(options: dict[str, Any], tokenizers: TokenizerPair, folder: Path) -> tuple[Model, CTranslate2Engine]:
+    """A model, and the engine of its export."""
+    model_config = config(**options)
+    ctranslate2.check(model_config)
+    model = made(model_config, tokenizers.target.size, end=5.0)
+    model.output.bias_V[:EOS] -= 100.0  # what no trained model writes, and CTranslate2 scores in its own way
+    ctranslate2.save(model, model_config, tokenizers, folder)
+    return model, CTranslate2Engine(folder, tokenizers, device="cpu", precision="float32", workers=2)
 
 
-def sources(size: int) -> list[list[int]]:
-    draw = torch.Generator().manual_seed(3)
+@pytest.fixture
+def shipped(tokenizers: TokenizerPair, tmp_path: Path) -> CTranslate2Engine:
+    """The engine of a model as shipped."""
+    return exported({}, tokenizers, tmp_path)[1]
+
+
+@pytest.fixture(scope="module")
+def given(tokenizers: TokenizerPair) -> list[list[int]]:
+    """Sources."""
+    draw, size = torch.Generator().manual_seed(3), tokenizers.target.size
     return [torch.randint(4, size, (length,), generator=draw).tolist() for length in (1, 2, 3, 5, 5, 8, 13, 20)]
 
 
@@ -94,13 +93,10 @@ def most(source: list[int]) -> int:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair, tmp_path: Path) -> None:
-    model_config = config(**MODELS[name])
-    ctranslate2.check(model_config)
-    size = tokenizers.target.size
-    model, given = made(model_config, size), sources(size)
-    ctranslate2.save(model, model_config, tokenizers, tmp_path)
-    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=2)
+def test_an_exported_model_translates_alike(
+    name: str, given: list[list[int]], tokenizers: TokenizerPair, tmp_path: Path
+) -> None:
+    model, engine = exported(MODELS[name], tokenizers, tmp_path)
     greedy = SearchConfig(beam=1, batch_tokens=30)
     own, theirs = TorchEngine(model, COMPUTE).translate_ids(given, greedy), engine.translate_ids(given, greedy)
     assert [each.tokens for (each,) in theirs] == [each.tokens for (each,) in own]
@@ -110,15 +106,13 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
     assert all(math.isnan(each.score) and math.isnan(each.log_prob) for (each,) in unscored)
     for normalization in ("gnmt", "average"):
         wide = SearchConfig(beam=4, n_best=3, length_penalty=0.7, length_normalization=normalization, batch_tokens=200)
-        for source, found in zip(
-            given, engine.translate_ids(given, wide, scored=False), strict=True
-        ):  # beams need them
+        hypotheses = engine.translate_ids(given, wide, scored=False)  # beams need them
+        for source, found in zip(given, hypotheses, strict=True):
             assert 1 <= len(found) <= 3
             assert not any(math.isnan(each.score) for each in found)
             assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-            rescored = token_log_probs(
-                model, [source] * len(found), [each.tokens for each in found], COMPUTE, batch_tokens=500
-            )
+            pairs = [source] * len(found), [each.tokens for each in found]
+            rescored = token_log_probs(model, *pairs, COMPUTE, batch_tokens=500)
             for each, log_p_T in zip(found, rescored, strict=True):
                 # at the limit it adds no end-of-sentence; it rounds sums to three places
                 expected = [float(log_p_T.sum())] + [float(log_p_T[:-1].sum())] * (len(each.tokens) == most(source))
@@ -127,37 +121,28 @@ def test_an_exported_model_translates_alike(name: str, tokenizers: TokenizerPair
 
 @pytest.mark.parametrize(("asked", "most"), [(30, 30), (5000, BATCH_TOKENS)])
 def test_batches_on_a_cpu_are_as_small_as_asked_and_as_is_fast(
-    asked: int, most: int, tokenizers: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: int, most: int, shipped: CTranslate2Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model_config = config()
-    ctranslate2.save(made(model_config, tokenizers.target.size), model_config, tokenizers, tmp_path)
-    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
-    start, sizes = engine._start, list[int]()
+    start, sizes = shipped._start, list[int]()
 
     def counted(batch: list[list[int]], *others: Any) -> list[Any]:
         sizes.append(sum(map(len, batch)))
         return start(batch, *others)
 
-    monkeypatch.setattr(engine, "_start", counted)
-    engine.translate_ids([[4]] * (most + 1), SearchConfig(beam=1, batch_tokens=asked, max_length=1))
+    monkeypatch.setattr(shipped, "_start", counted)
+    shipped.translate_ids([[4]] * (most + 1), SearchConfig(beam=1, batch_tokens=asked, max_length=1))
     assert sorted(sizes) == [1, most]
 
 
-def test_lengths_and_prefixes_are_kept(tokenizers: TokenizerPair, tmp_path: Path) -> None:
-    model_config = config()
-    size = tokenizers.target.size
-    model, given = made(model_config, size), sources(size)
-    ctranslate2.save(model, model_config, tokenizers, tmp_path)
-    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+def test_lengths_and_prefixes_are_kept(given: list[list[int]], shipped: CTranslate2Engine) -> None:
     for search in (SearchConfig(beam=1, max_length=3), SearchConfig(beam=3, min_length=4, max_length=6)):
-        for found in engine.translate_ids(given, search):
+        for found in shipped.translate_ids(given, search):
             assert search.min_length <= len(found[0].tokens) <= (search.max_length or 0)
     prefixes = [[5, 6], [], [7]] + [[]] * (len(given) - 3)
-    for prefix, found in zip(
-        prefixes, engine.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes), strict=True
-    ):
+    hypotheses = shipped.translate_ids(given, SearchConfig(beam=2), prefixes=prefixes)
+    for prefix, found in zip(prefixes, hypotheses, strict=True):
         assert list(found[0].tokens[: len(prefix)]) == prefix
-    repeated = [each.tokens for (each,) in engine.translate_ids(given, SearchConfig(beam=1, no_repeat=1))]
+    repeated = [each.tokens for (each,) in shipped.translate_ids(given, SearchConfig(beam=1, no_repeat=1))]
     assert all(len(set(tokens)) == len(tokens) for tokens in repeated)
 
 
@@ -177,16 +162,19 @@ def test_what_ctranslate2_cannot_compute_is_named(options: dict[str, Any], key: 
         ctranslate2.check(config(**options))
 
 
-def test_recurrent_models_and_copies_are_refused() -> None:
-    copying = config().model_copy(update={"copying": CopyingConfig()})
+@pytest.mark.parametrize(
+    ("side", "kind"), [("decoder", {"kind": "rnn", "size": 8}), ("encoder", {"kind": "embeddings"})]
+)
+def test_other_layers_are_refused(side: str, kind: dict[str, Any]) -> None:
+    model_config = ModelConfig.model_validate({"encoder": LAYERS, "decoder": LAYERS, side: kind})
+    message = f"^model.{side}.kind: CTranslate2 knows Transformers alone; use --to onnx"
+    with pytest.raises(InputError, match=message):
+        ctranslate2.check(model_config)
+
+
+def test_copies_are_refused() -> None:
     with pytest.raises(InputError, match="^model.copying: CTranslate2 copies no source tokens"):
-        ctranslate2.check(copying)
-    recurrent = ModelConfig.model_validate({"encoder": LAYERS, "decoder": {"kind": "rnn", "size": 8}})
-    with pytest.raises(InputError, match="^model.decoder.kind: CTranslate2 knows Transformers alone"):
-        ctranslate2.check(recurrent)
-    embeddings = ModelConfig.model_validate({"encoder": "embeddings", "decoder": LAYERS})
-    with pytest.raises(InputError, match="^model.encoder.kind: CTranslate2 knows Transformers alone; use --to onnx"):
-        ctranslate2.check(embeddings)
+        ctranslate2.check(config().model_copy(update={"copying": CopyingConfig()}))
 
 
 @pytest.mark.parametrize(
@@ -198,13 +186,9 @@ def test_recurrent_models_and_copies_are_refused() -> None:
         ({"beam": 4, "groups": 2}, "search.groups"),
     ],
 )
-def test_searches_of_our_own_are_refused(
-    settings: dict[str, Any], key: str, tokenizers: TokenizerPair, tmp_path: Path
-) -> None:
-    ctranslate2.save(made(config(), tokenizers.target.size), config(), tokenizers, tmp_path)
-    engine = CTranslate2Engine(tmp_path, tokenizers, device="cpu", precision="float32", workers=1)
+def test_searches_of_our_own_are_refused(settings: dict[str, Any], key: str, shipped: CTranslate2Engine) -> None:
     with pytest.raises(InputError, match=f"^{key}: "):
-        engine.translate_ids([[5]], SearchConfig.model_validate(settings))
+        shipped.translate_ids([[5]], SearchConfig.model_validate(settings))
 
 
 def test_a_ctranslate2_whose_loader_overflows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +199,6 @@ def test_a_ctranslate2_whose_loader_overflows_is_refused(monkeypatch: pytest.Mon
         if accepted:
             assert engine.required() is ctranslate2
         else:
-            with pytest.raises(
-                InputError, match=rf"^CTranslate2 {version} is too old, 4.8.1 or newer is not installed: "
-            ):
+            message = f"^CTranslate2 {version} is too old, 4.8.1 or newer is not installed: "
+            with pytest.raises(InputError, match=message):
                 engine.required()

@@ -13,11 +13,11 @@ import torch
 
 from nmt.core.device import Compute
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
+from tests.extras.exchange.shared import made
 
 onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
@@ -115,24 +115,14 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def made(tree: dict[str, Any]) -> Seq2Seq[Any, Any]:
-    torch.manual_seed(7)
-    config = ModelConfig.model_validate({"embedding": {"size": 16}, **tree})
-    model = build(config, source_tokens=TOKENS, target_tokens=TOKENS, pad=PAD, bos=BOS)
-    with torch.no_grad():
-        for parameter in model.parameters():  # tiny random models agree on everything
-            parameter.mul_(2.0).add_(0.1 * torch.randn_like(parameter))
-        model.output.bias_V[EOS] += 1.0  # so that translations end
-    return model.requires_grad_(False).eval()
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], OnnxModel, Path]]:
     """A model by its name, its graphs and their folder, each made once: the exporter takes seconds."""
 
     @cache
     def save_once(name: str) -> tuple[Seq2Seq[Any, Any], OnnxModel, Path]:
-        model, folder = made(CASES[name]), tmp_path_factory.mktemp("onnx")
+        config = ModelConfig.model_validate({"embedding": {"size": 16}, **CASES[name]})
+        model, folder = made(config, TOKENS, end=1.0), tmp_path_factory.mktemp("onnx")
         return model, save(model, folder), folder
 
     return save_once

@@ -1,4 +1,4 @@
-"""Models and operations on a CUDA device: outputs and gradients are those of the CPU."""
+"""Models and operations on a device: outputs and gradients are those of the CPU."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from nmt import ops
 from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.attention.scores.additive import additive_energy
 from nmt.core.device import Compute, compute
+from nmt.evaluation.perplexity import predict, token_log_probs
 from nmt.models.feed import FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
 from nmt.nn.dropout import Dropout
 from nmt.training.objective import training_criterion
-from tests.cuda.on_device import BOTH, DEVICE, IS_GPU, THERE, close, draw_on_the_host, each_side, only_on_a_gpu, pair_of
+from tests.cuda import on_device
+from tests.cuda.on_device import BOTH, CPU, GPU, IS_GPU, PRETENDED, SOURCE_BS, TARGET_BT, THERE, Device
 from tests.models.variants import TRANSFORMER, WIRINGS, kinds, make, tree, variants
-
-pytestmark = pytest.mark.cuda
-
-SOURCE_BS = torch.tensor([[4, 5, 1, 4, 3], [5, 3, 0, 0, 0], [5, 5, 4, 3, 0]])
-TARGET_BT = torch.tensor([[4, 5, 4, 3], [5, 3, 0, 0], [1, 4, 5, 3]])
 
 PRODUCT = [
     pytest.param(tree(score=score, weights=weights, decoder=wiring), id=f"product-{score}-{weights}")
@@ -37,42 +34,72 @@ PRODUCT = [
 TEACHER = TeacherForcing()
 
 
-def losses_and_gradients(model: Any, feed: Any = TEACHER, *, precision: Any = "float32") -> dict[str, Tensor]:
+def losses_and_gradients(model: Any, compute: Compute, feed: Any = TEACHER) -> dict[str, Tensor]:
     """Computes the losses and gradients of a batch with padding, by name."""
-    device = next(model.parameters()).device
     torch.manual_seed(1)
     model.zero_grad()
-    with Compute(device, precision).autocast():
-        loss = token_loss(model, SOURCE_BS.to(device), TARGET_BT.to(device), feed, training_criterion(model, 0.1))
+    with compute.autocast():
+        batch = SOURCE_BS.to(compute.device), TARGET_BT.to(compute.device)
+        loss = token_loss(model, *batch, feed, training_criterion(model, 0.1))
     loss.objective.backward()
     found = {f"gradient of {name}": each.grad for name, each in model.named_parameters() if each.grad is not None}
     return {"objective": loss.objective.detach(), "cross entropy": loss.cross_entropy, **found}
 
 
-def all_close(there: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert there.keys() == expected.keys()
+def assert_learns_alike(device: Device, model: Any, there: Any, feed: Any = TEACHER) -> None:
+    """Asserts that the losses and gradients on the device are those of the CPU."""
+    expected = losses_and_gradients(model, CPU, feed)
+    with device.in_use():
+        found = losses_and_gradients(there, device.compute, feed)
+    assert found.keys() == expected.keys()
     for name, value in expected.items():
-        close(there[name], value, name)
+        device.close(found[name], value, name)
 
 
+@on_device.on_a_gpu
 @pytest.mark.parametrize("config", [*variants(), *PRODUCT])
 def test_a_model_learns_what_it_learns_on_the_cpu(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have the same dropout, and the same draws if attention draws a position."""
-    draw_on_the_host(monkeypatch)
-    model, there = pair_of(make(config).train())
-    all_close(losses_and_gradients(there), losses_and_gradients(model))
+    on_device.draw_on_the_host(monkeypatch)
+    model, there = GPU.pair_of(make(config).train())
+    assert_learns_alike(GPU, model, there)
     with torch.no_grad():
         expected = model.eval().output(model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS)).readout_BTR)
         memory = there.eval().encode(SOURCE_BS.to(THERE))
-        close(there.output(there.teacher_forced(TARGET_BT.to(THERE), memory).readout_BTR), expected, "logits")
+        GPU.close(there.output(there.teacher_forced(TARGET_BT.to(THERE), memory).readout_BTR), expected, "logits")
 
 
-@pytest.mark.parametrize("feed", [FreeRunning(), ScheduledSampling(0.5)], ids=["free running", "scheduled sampling"])
-@pytest.mark.parametrize("config", list(kinds()))
-def test_feeds_of_predicted_tokens(config: dict[str, Any], feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_on_the_host(monkeypatch)
-    model, there = pair_of(make(config).train())
-    all_close(losses_and_gradients(there, feed), losses_and_gradients(model, feed))
+@on_device.each_device
+@pytest.mark.parametrize(
+    ("config", "feeds"),
+    [
+        *(pytest.param(*each.values, [TEACHER, FreeRunning(), ScheduledSampling(0.5)], id=each.id) for each in kinds()),
+        pytest.param(on_device.MARGINAL, [TEACHER], id="marginal"),
+    ],
+)
+def test_feeds_of_predicted_tokens(
+    device: Device, config: dict[str, Any], feeds: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not device.is_pretended:
+        on_device.draw_on_the_host(monkeypatch)
+    pair = device.pair_of(make(config).train())
+    for feed in feeds:
+        assert_learns_alike(device, *pair, feed)
+
+
+def test_weights_that_nobody_asks_for_are_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores and perplexity come from fused attention, which has none."""
+    model, there = PRETENDED.pair_of(make(BOTH))
+
+    def scores(model: Any, compute: Compute) -> list[float]:
+        by_feed = predict(model, *on_device.PAIRS, TEACHER, compute, batch_tokens=20)
+        log_p = token_log_probs(model, *on_device.PAIRS, compute, batch_tokens=20)
+        return [by_feed.loss, *(float(each.sum()) for each in log_p)]
+
+    expected = scores(model, CPU)
+    monkeypatch.setattr(ops.attend, "body", lambda *_: pytest.fail("weights are formed"))
+    with PRETENDED.in_use():
+        assert scores(there, PRETENDED.compute) == pytest.approx(expected, abs=1e-4)
 
 
 SMOOTH = {
@@ -86,13 +113,14 @@ SMOOTH = {
 }
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float16", marks=only_on_a_gpu)])
+@on_device.on_a_gpu
+@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float16", marks=on_device.only_on_a_gpu)])
 @pytest.mark.parametrize("name", list(SMOOTH))
-def test_half_precision_is_near_float32(name: str, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_on_the_host(monkeypatch)
-    model, there = pair_of(make(SMOOTH[name], scale=1.0).train())
-    expected = losses_and_gradients(model)
-    found = losses_and_gradients(there, precision=precision)
+def test_half_precision_is_near_float32(name: str, precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_device.draw_on_the_host(monkeypatch)
+    model, there = GPU.pair_of(make(SMOOTH[name], scale=1.0).train())
+    expected = losses_and_gradients(model, CPU)
+    found = losses_and_gradients(there, Compute(THERE, precision))
     assert all(each.dtype == torch.float32 for key, each in found.items() if key.startswith("gradient"))
     assert found["objective"].item() == pytest.approx(expected["objective"].item(), rel=0.03)
     one, other = (
@@ -103,21 +131,24 @@ def test_half_precision_is_near_float32(name: str, precision: str, monkeypatch: 
     assert one.norm().item() == pytest.approx(other.norm().item(), rel=0.1)
 
 
-@only_on_a_gpu
-@each_side
+@on_device.on_a_gpu
+@on_device.only_on_a_gpu
+@on_device.each_side
 def test_a_loss_that_is_still_held_is_in_no_graphs_way(config: dict[str, Any]) -> None:
     """Autograd would wait for the stream on which it was computed, which a recording does not allow."""
-    _, there = pair_of(make(config).train())
+    _, there = GPU.pair_of(make(config).train())
     for each in there.modules():
         if isinstance(each, Dropout):
             each.threshold = 0
     held = token_loss(there, SOURCE_BS.to(THERE), TARGET_BT.to(THERE), TEACHER, CrossEntropy(0.1))
-    expected, *_, found = [losses_and_gradients(there) for _ in range(4)]
-    all_close(found, {name: each.cpu() for name, each in expected.items()})
+    expected, *_, found = [losses_and_gradients(there, GPU.compute) for _ in range(4)]
+    for name, value in expected.items():
+        GPU.close(found[name], value.cpu(), name)
     assert held.objective.requires_grad
 
 
-@each_side
+@on_device.on_a_gpu
+@on_device.each_side
 def test_inputs_of_another_device_are_refused(config: dict[str, Any]) -> None:
     there = make(config).to(THERE)
     if IS_GPU:
@@ -131,7 +162,7 @@ def test_inputs_of_another_device_are_refused(config: dict[str, Any]) -> None:
 
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 each_type = pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, pytest.param(torch.float16, marks=only_on_a_gpu)], ids=str
+    "dtype", [torch.float32, torch.bfloat16, pytest.param(torch.float16, marks=on_device.only_on_a_gpu)], ids=str
 )
 
 
@@ -141,6 +172,7 @@ def both(*shape: int, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, 
     return values.double().requires_grad_(), values.to(THERE).requires_grad_()
 
 
+@on_device.on_a_gpu
 @each_type
 @pytest.mark.parametrize(("positions", "width"), [(5, 8), (7, 5), (9, 16), (33, 64), (64, 64)])
 @pytest.mark.parametrize("mask", ["none", "padding", "causal", "both"])
@@ -160,22 +192,19 @@ def test_fused_attention(
     for side, attend in enumerate((ops.attend.body, ops.attend)):
         inputs = [pair[side] for pair in tensors]
         is_hidden = None if hidden is None else hidden.to(inputs[0].device)
-        own_factors = None if factors is None else factors.to(inputs[0])
-        context_BHTA, weights = attend(*inputs, is_hidden, width**-0.5, own_factors)
-        total = (context_BHTA.float() ** 2).sum()
-        parts = [context_BHTA]
-        if with_weights:
-            parts.append(weights())
-            total = total + (parts[1].float() ** 2).sum()
+        context, weights = attend(*inputs, is_hidden, width**-0.5, None if factors is None else factors.to(inputs[0]))
+        parts = [context, weights()] if with_weights else [context]
+        total = sum((part.float() ** 2).sum() for part in parts)
         results.append([*parts, *torch.autograd.grad(total, inputs)])
     for expected, found in zip(results[0][:-3], results[1][:-3], strict=True):  # contexts, weights
-        close(found, expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+        GPU.close(found, expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
     for expected, found in zip(results[0][-3:], results[1][-3:], strict=True):
         assert found.dtype == dtype
         error = (found.detach().cpu().double() - expected).norm() / expected.norm()
         assert error < TOLERANCE[dtype], f"relative error of a gradient {error:.1e}"
 
 
+@on_device.on_a_gpu
 @pytest.mark.parametrize("layers", [0, 2])
 @pytest.mark.parametrize("records", [False, True])
 def test_additive_energy(records: bool, layers: int) -> None:
@@ -190,9 +219,10 @@ def test_additive_energy(records: bool, layers: int) -> None:
         gradients = torch.autograd.grad((energy_BHTS**2).sum(), [*inputs, *weights]) if records else ()
         results.append([energy_BHTS, *gradients])
     for expected, found in zip(*results, strict=True):
-        close(found, expected)
+        GPU.close(found, expected)
 
 
+@on_device.on_a_gpu
 @each_type
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("factor", [1.0, 20.0], ids=["small logits", "large logits"])
@@ -215,9 +245,10 @@ def test_cross_entropy(rows: int, factor: float, smoothing: float, dtype: torch.
     tolerance = TOLERANCE[dtype]
     for name, expected, found in zip(("mean", "each", "readout", "weight", "bias"), *results, strict=True):
         scale = max(1.0, expected.abs().max().item())  # half precision rounds in proportion to the logits
-        close(found, expected, name, atol=tolerance * scale, rtol=2 * tolerance)
+        GPU.close(found, expected, name, atol=tolerance * scale, rtol=2 * tolerance)
 
 
+@on_device.on_a_gpu
 @torch.no_grad()
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("count", [1, 5])
@@ -230,23 +261,24 @@ def test_top_tokens_and_log_normalizer(count: int, normalized: bool, dtype: torc
         there_NV = each.to(THERE)
         expected = ops.top_tokens.body(each.double(), count, normalized)
         found = ops.top_tokens(there_NV, count, normalized)
-        close(found.logit_NK, expected.logit_NK)
+        GPU.close(found.logit_NK, expected.logit_NK)
         is_finite = expected.logit_NK.isfinite()
         assert found.token_NK.cpu()[is_finite].tolist() == expected.token_NK[is_finite].tolist()
         assert (found.log_normalizer_N is None) == (not normalized)
         if found.log_normalizer_N is not None and expected.log_normalizer_N is not None:
-            close(found.log_normalizer_N, expected.log_normalizer_N)
-        close(ops.log_normalizer(there_NV), ops.log_normalizer.body(each.double()))
+            GPU.close(found.log_normalizer_N, expected.log_normalizer_N)
+        GPU.close(ops.log_normalizer(there_NV), ops.log_normalizer.body(each.double()))
 
 
-@only_on_a_gpu
+@on_device.on_a_gpu
+@on_device.only_on_a_gpu
 def test_tf32_is_what_it_is_named_and_is_reset() -> None:
     left, right = (torch.randn(512, 512, dtype=torch.float64) for _ in range(2))
     rnn, x = torch.nn.LSTM(256, 256, batch_first=True), torch.randn(8, 20, 256)
     exact, exact_states = left @ right, rnn(x)[0].detach().double()
     rnn_there = rnn.to(THERE)
     for precision, is_coarse in (("tf32", True), ("float32", False), ("bfloat16", False), ("tf32", True)):
-        chosen = compute(DEVICE, precision)
+        chosen = compute(on_device.DEVICE, precision)
         assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == is_coarse
         assert chosen.dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
         product = (left.float().to(THERE) @ right.float().to(THERE)).cpu().double()
