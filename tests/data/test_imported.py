@@ -21,15 +21,15 @@ def processor(tokenizers: Tokenizers) -> sentencepiece.SentencePieceProcessor:
 def vocabulary(processor: sentencepiece.SentencePieceProcessor) -> ImportedVocabulary:
     """As Marian has it: end and unknown first, padding last; every tenth piece is missing, one is new."""
     known = [processor.id_to_piece(number) for number in range(4, processor.get_piece_size()) if number % 10]
-    pieces = ("</s>", "<unk>", *known, *LANGUAGES, "\u2581Ωmega", "<pad>")
+    pieces = ("<end>", "<unk>", *known, *LANGUAGES, "\u2581Ωmega", "Ω", "<none>")
     return ImportedVocabulary(pieces, pad=len(pieces) - 1, unk=1, eos=0, start=len(pieces) - 1)
 
 
 def test_special_pieces_have_the_usual_ids(vocabulary: ImportedVocabulary) -> None:
     assert sorted(vocabulary.order) == list(range(len(vocabulary.pieces)))
     order = [vocabulary.pieces[number] for number in vocabulary.order]
-    assert [order[number] for number in (PAD, UNK, EOS)] == ["<pad>", "<unk>", "</s>"]
-    assert vocabulary.begin == PAD
+    assert [order[number] for number in (PAD, UNK, EOS)] == ["<none>", "<unk>", "<end>"]
+    assert (vocabulary.begin, vocabulary.order[2]) == (PAD, 2)
     own = ImportedVocabulary(("a", "<s>", "u", "e", "p", "b"), pad=4, unk=2, eos=3, start=1)
     assert (own.order, own.begin) == ((4, 2, 1, 3, 0, 5), 2)
     assert vocabulary.languages == {"fra": ">>fra<<", "zh_Hant": ">>zh_Hant<<"}
@@ -56,7 +56,7 @@ def test_ids_are_those_of_the_pieces_of_the_model(
             "ids": [language, *ids], "offsets": [(0, 7), *((begin + 7, end + 7) for begin, end in offsets)]
         }  # fmt: skip
         if UNK not in ids:
-            assert imported.decode([PAD, *ids, EOS]) == processor.decode(processor.encode(text))
+            assert imported.decode([PAD, *ids, EOS]) == processor.decode(processor.encode(text, out_type=str))
     assert imported.decode([[order.index("\u2581Ωmega")], []]) == [" Ωmega", ""]
     assert imported.decode([]) == ""
 
@@ -69,7 +69,7 @@ def test_a_language_is_a_control_piece_of_the_usual_form(
     pieces = imported.id_to_piece(ids)
     assert len(ids) == len(vocabulary.pieces)
     assert [piece for piece, number in zip(pieces, ids, strict=True) if imported.is_control(number)] == [
-        "<pad>", "</s>", "<2fra>", "<2zh_Hant>"
+        "<none>", "<end>", "<2fra>", "<2zh_Hant>"
     ]  # fmt: skip
     assert [imported.piece_to_id(piece) for piece in ("<2fra>", ">>fra<<")] == [pieces.index("<2fra>"), UNK]
     assert (imported.pad_id(), imported.unk_id(), imported.bos_id(), imported.eos_id()) == (PAD, UNK, PAD, EOS)
