@@ -22,7 +22,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.core.errors import InputError
-from nmt.core.files import read_whole, replace_file
+from nmt.core.files import read_whole, reading, replace_file
 from nmt.data.config import SubwordsConfig
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -112,9 +112,12 @@ class Tokenizer:
             raise InputError(f"{name}: not a SentencePiece model, or damaged") from None
         self.imported: ImportedVocabulary | None = getattr(self._processor, "vocabulary", None)
         self.begin = BOS if self.imported is None else self.imported.begin
-        special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
-        if special != (PAD, UNK, self.begin, EOS):
-            raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model")
+        if self.imported is None:
+            special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
+            if special != (PAD, UNK, BOS, EOS):
+                raise InputError(
+                    f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model"
+                )
         self.model = model
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
@@ -124,12 +127,8 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
         """Reads a model file. Raises InputError."""
-        try:
+        with reading(path):
             return cls(read_whole(path, most=_MAX_MODEL_BYTES), name=str(path))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
     @property
     def size(self) -> int:

@@ -4,45 +4,27 @@ from __future__ import annotations
 
 import math
 import re
-from html.parser import HTMLParser
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import nmt
 from nmt.alignment.formats import Alignment
+from nmt.core.notebook import background
 from nmt.translator.scorer import PairScore
 from nmt.translator.translation import MOST_SHOWN, Results, Translation
 
 HARD = ["<script>alert(1)</script>", "\"'&amp;", "שלום", "</td>", "\ud800"]
 
 
-class Page(HTMLParser):
+class Page:
     """Tags, which must be closed in order, with their attributes, and the text in each cell."""
 
     def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.cells: list[tuple[str, dict[str, str], str]] = []
-        self._open: list[tuple[str, dict[str, str], list[str]]] = []
-        self.text = ""
-        self.feed(html)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, attributes))
-        self._open.append((tag, attributes, []))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        for _, _, said in self._open:
-            said.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        opened, attributes, said = self._open.pop()
-        assert opened == tag
-        if tag in ("td", "th"):
-            self.cells.append((tag, attributes, "".join(said)))
+        root = ET.fromstring(f"<page>{html}</page>")
+        elements = list(root.iter())[1:]
+        self.text = "".join(root.itertext())
+        self.tags = [(element.tag, element.attrib) for element in elements]
+        self.cells = [(e.tag, e.attrib, "".join(e.itertext())) for e in elements if e.tag in ("td", "th")]
 
     def heads(self) -> list[str]:
         return [text for tag, _, text in self.cells if tag == "th"]
@@ -74,6 +56,11 @@ def test_a_score_shows_its_subwords() -> None:
     spans = [attributes for tag, attributes in page.tags if tag == "span"]
     assert [each["title"] for each in spans] == ["log-probability -1.386", "log-probability 0"]
     assert [re.findall(r", ([\d.]+)\)", each["style"]) for each in spans] == [["0.75"], ["0.00"]]
+
+
+def test_a_background_is_never_more_than_opaque_or_less_than_none() -> None:
+    shares = [background("1, 2, 3", share) for share in (-0.5, 0.25, 1.5)]
+    assert shares == [f"background: rgba(1, 2, 3, {share})" for share in ("0.00", "0.25", "1.00")]
 
 
 def test_a_list_shows_the_first_results() -> None:

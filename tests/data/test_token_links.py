@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.core.errors import InputError
 from nmt.data.batching import collate, halves
-from nmt.data.config import DataConfig
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import WORDS, Store
 from nmt.data.token_links import TokenLinks, collate_linked, token_links
-from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.tokenizer import Tokenizer
 from nmt.workflows import build_corpus
-from nmt.workflows.prepare import prepare
+from tests.data.conftest import prepared, refusal
 
 Pair = tuple[str, str]
 Link = tuple[int, int]
+Expected = dict[tuple[str, int], list[Link]]
 
 
 def any_links(pairs: list[Pair]) -> list[list[Link]]:
@@ -49,14 +48,9 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def config_of(train: Any, **data: Any) -> DataConfig:
-    tree = {"train": train, "subwords": {"size": 120}, **data}
-    return DataConfig.model_validate_json(json.dumps(tree, default=str))
-
-
 @pytest.fixture
-def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[list[dict[str, Any]], dict[tuple[str, int], list[Link]]]:
-    """Three corpora full of what filters drop, the second without links; and the links by file and line."""
+def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[Any, Expected, dict[tuple[str, int], Pair]]:
+    """Three corpora full of what filters drop, the second without links; the links and the pairs by file and line."""
     odd = [
         ("", "x"),
         ("a\0b", "x y"),
@@ -73,16 +67,17 @@ def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[list[dict[str, Any]], di
         {"pairs": write(tmp_path / "b.tsv", [f"{s}\t{t}" for s, t in second])},
         {"pairs": write(tmp_path / "c.tsv.gz", [f"{s}\t{t}" for s, t in third]), "weight": 2},
     ]
-    expected: dict[tuple[str, int], list[Link]] = {}
+    expected: Expected = {}
     names = [f"{source} + {target}", str(trees[1]["pairs"]), str(trees[2]["pairs"])]
     for number, part in ((0, first), (2, third)):
         links = any_links(part)
         trees[number]["links"] = write(tmp_path / f"{number}.align{'.gz' * (number == 2)}", list(map(line_of, links)))
         expected |= {(names[number], line): each for line, each in enumerate(links, 1)}
-    return trees, expected
+    parts = zip(names, (first, second, third), strict=True)
+    return trees, expected, {(name, line): pair for name, part in parts for line, pair in enumerate(part, 1)}
 
 
-def checked(store: Store, expected: dict[tuple[str, int], list[Link]]) -> int:
+def checked(store: Store, expected: Expected) -> int:
     """Checks that each pair has the links of its line; returns the number of pairs with links."""
     linked = 0
     for index in range(len(store)):
@@ -97,12 +92,10 @@ def checked(store: Store, expected: dict[tuple[str, int], list[Link]]) -> int:
 def test_links_follow_their_pairs_through_all_filters(
     sampling: float, tmp_path: Path, corpora: Any, pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees, expected = corpora
-    monkeypatch.setattr(build_corpus, "read_linked_blocks", in_blocks_of(build_corpus.read_linked_blocks, 37))
+    trees, expected, texts = corpora
+    monkeypatch.setattr(build_corpus, "read_linked_blocks", partial(build_corpus.read_linked_blocks, size=37))
     valid = {"pairs": write(tmp_path / "valid.tsv", ["\t".join(pairs[399])])}
-    made = prepare(
-        config_of(trees, valid=valid, subwords={"size": 120, "sampling": sampling}), run=tmp_path / "run", seed=1
-    )
+    made = prepared(tmp_path / "run", train=trees, valid=valid, subwords={"size": 120, "sampling": sampling})
     dropped = made.report.corpora[0].dropped
     kinds = ("empty", "control characters", "identical", "held out", "duplicate", "too long", "length ratio")
     assert [dropped[kind].pairs for kind in kinds] == [1] * 7
@@ -110,30 +103,15 @@ def test_links_follow_their_pairs_through_all_filters(
     assert made.train.has_text == (sampling > 0)
     for index in range(0 if sampling else len(made.train)):
         if len(made.train.links(index)):
-            corpus, line = made.train.line(index)
-            source, target = text_of(corpus, line)
+            source, target = texts[made.train.line(index)]
             words = made.train.words(index)
             assert words[0].tolist() == list(made.tokenizers.source.encode_words(source).word_of_piece)
             assert words[1].tolist() == list(made.tokenizers.target.encode_words(target).word_of_piece)
 
 
-def in_blocks_of(read: Callable[..., Any], size: int) -> Callable[..., Any]:
-    return lambda corpus, **options: read(corpus, size, **options)
-
-
-def text_of(corpus: str, line: int) -> Pair:
-    columns = []
-    for name in corpus.split(" + "):
-        data = Path(name).read_bytes()
-        text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
-        columns += text.split("\n")[line - 1].split("\t")
-    source, target = columns
-    return source, target
-
-
 def test_a_store_without_links_is_what_it_was(tmp_path: Path, pairs: list[Pair]) -> None:
     path = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in pairs])
-    made = prepare(config_of({"pairs": path}), run=tmp_path / "run", seed=3)
+    made = prepared(tmp_path / "run", train={"pairs": path}, seed=3)
     assert not made.train.has_links
     assert made.train.linked_pairs == 0
     columns = ["source", "source.offsets", "target", "target.offsets", "corpus", "line"]
@@ -160,23 +138,20 @@ def test_wrong_links_are_one_line_with_the_place(lines: list[str], says: str, tm
     """The links of a pair that no filter would let pass are checked, too."""
     train = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in TWO])
     links = write(tmp_path / "train.align", lines)
-    config = config_of({"pairs": train, "links": links}, filters={"max_length": 1}, subwords={"kind": "char"})
-    with pytest.raises(InputError) as refused:
-        prepare(config, run=tmp_path / "run", seed=1)
-    assert str(refused.value).startswith(f"{links}{says}")
-    assert "\n" not in str(refused.value)
+    options: dict[str, Any] = {"filters": {"max_length": 1}, "subwords": {"kind": "char"}}
+    message = refusal(prepared, tmp_path / "run", train={"pairs": train, "links": links}, **options)
+    assert message.startswith(f"{links}{says}")
     assert not (tmp_path / "run" / "prepared").exists()
 
 
 def test_links_that_are_not_there_or_too_far_out(tmp_path: Path) -> None:
     train = write(tmp_path / "train.tsv", ["x " * (WORDS + 5) + "\ty"])
     links = tmp_path / "train.align"
-    config = config_of({"pairs": train, "links": links}, subwords={"kind": "char"})
-    with pytest.raises(InputError, match=r"train\.align: no such file"):
-        prepare(config, run=tmp_path / "run", seed=1)
+    corpus, subwords = {"pairs": train, "links": links}, {"kind": "char"}
+    assert refusal(prepared, tmp_path / "run", train=corpus, subwords=subwords) == f"{links}: no such file"
     write(links, [f"{WORDS}-0"])
-    with pytest.raises(InputError, match=rf"train\.align:1: a link points at word {WORDS}, but only the first {WORDS}"):
-        prepare(config, run=tmp_path / "run", seed=1)
+    says = f"{links}:1: a link points at word {WORDS}, but only the first {WORDS}"
+    assert refusal(prepared, tmp_path / "run", train=corpus, subwords=subwords).startswith(says)
 
 
 # ---------------------------------------------------------------------------------------------------- links of tokens
@@ -225,8 +200,8 @@ def test_links_of_words_are_links_of_all_their_tokens(sentences: list[tuple[list
 
 
 def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> None:
-    trees, expected = corpora
-    made = prepare(config_of(trees), run=tmp_path / "run", seed=1)
+    trees, expected, texts = corpora
+    made = prepared(tmp_path / "run", train=trees)
     pairs_B = np.arange(0, len(made.train), 3)
     batch = collate_linked(made.train, pairs_B)
     plain = collate(made.train, pairs_B)
@@ -235,7 +210,7 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
     assert np.array_equal(batch.target_BT, plain.target_BT)
     sentences = []
     for index in pairs_B.tolist():
-        source, target = text_of(*made.train.line(index))
+        source, target = texts[made.train.line(index)]
         links = expected.get(tuple(made.train.line(index)), [])
         words = [made.tokenizers.source.encode_words(side).word_of_piece for side in (source, target)]
         sentences.append((list(words[0]), list(words[1]), links))
@@ -254,12 +229,16 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
 # ---------------------------------------------------------------------------------------------------- sampled subwords
 
 
+def words_of(tokenizer: Tokenizer, ids: Any) -> list[int]:
+    """The word of each piece: the first piece of a word has a mark."""
+    words: list[int] = np.cumsum([piece.startswith("\u2581") for piece in tokenizer.pieces(ids)]).tolist()
+    return [word - 1 for word in words]
+
+
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Path, corpora: Any) -> None:
-    """The pieces of a word are those that spell it: here normalisation changes no letter."""
-    trees, expected = corpora
-    subwords = {"kind": kind, "size": 120, "sampling": 0.3}
-    made = prepare(config_of(trees, subwords=subwords), run=tmp_path / "run", seed=1)
+    trees, expected, _ = corpora
+    made = prepared(tmp_path / "run", train=trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
     pairs_B = np.arange(0, len(made.train), 2)
     drawn = []
     for epoch in (0, 1):
@@ -270,48 +249,11 @@ def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Pat
         assert np.array_equal(batch.target_BT, plain.target_BT)
         sentences = []
         for row, index in enumerate(pairs_B.tolist()):
-            text = made.train.text(index)
-            words = (
-                spelled(made.tokenizers.source, batch.source_BS[row, : batch.source_length_B[row] - 1], text.source),
-                spelled(made.tokenizers.target, batch.target_BT[row, : batch.target_length_B[row] - 1], text.target),
-            )
-            sentences.append((*words, expected.get(tuple(made.train.line(index)), [])))
+            source = words_of(made.tokenizers.source, batch.source_BS[row, : batch.source_length_B[row] - 1])
+            target = words_of(made.tokenizers.target, batch.target_BT[row, : batch.target_length_B[row] - 1])
+            assert [source[-1] + 1, target[-1] + 1] == [len(side.split()) for side in made.train.text(index)]
+            sentences.append((source, target, expected.get(tuple(made.train.line(index)), [])))
         assert batch.links is not None
         assert as_dict(batch.links) == pytest.approx(by_loops(sentences))
         drawn.append(as_dict(batch.links))
     assert drawn[0] != drawn[1]
-
-
-def spelled(tokenizer: Tokenizer, ids: Any, text: str) -> list[int]:
-    """The word of each piece, counted by the characters that it spells."""
-    words = text.split()
-    of_piece = []
-    word, left = -1, 0
-    for piece in tokenizer.pieces(ids):
-        if left == 0:
-            assert piece.startswith("\u2581")
-            word += 1
-            left = len(words[word])
-        of_piece.append(word)
-        left -= len(piece.removeprefix("\u2581"))
-        assert left >= 0
-    assert (word, left) == (len(words) - 1, 0)
-    return of_piece
-
-
-@pytest.mark.parametrize("kind", ["bpe", "char", "word", "bytes"])
-@given(
-    text=st.lists(st.sampled_from(["Hund", "Ψ ", "½", " ", "\u3000", "ﬁ", "der", "läuft", "👩", "\0", "ü"])).map(
-        "".join
-    )
-)
-def test_without_chance_words_are_those_of_the_best_segmentation(
-    kind: str, text: str, tokenizers: dict[str, TokenizerPair]
-) -> None:
-    """BPE without dropout, what has one segmentation only, and unigram where chance has no say."""
-    tokenizer = tokenizers[kind].source
-    best = tokenizer.encode_words(text)
-    drawn = tokenizer.sample_words(text, alpha=1e7 if kind == "bytes" else 0.0, seed=3)
-    if kind != "bytes" or drawn.ids == best.ids:  # of equally good ones either is right
-        assert drawn.ids == best.ids
-        assert drawn.word_of_piece == best.word_of_piece

@@ -38,12 +38,7 @@ from nmt.translator.loading import load_trained
 from tests.fuzz.readers import ALIGNMENTS, CONFIG, archive_members, make_run, make_store, write_archive
 
 
-def test_a_message_is_one_plain_line_whatever_the_input_puts_into_it() -> None:
-    message = str(InputError("a\x1b[31m\r\nb\u2028\x00" + "é" * 5000 + " mend it"))
-    assert message.startswith("a\\x1b[31m b\\u2028\\x00é")
-    assert message.endswith("é mend it")
-    assert message.isprintable()
-    assert len(message) < LONGEST + 50
+def test_a_message_that_quotes_a_long_line_is_short() -> None:
     with pytest.raises(InputError) as caught:
         parse_gold("0-0 " + "[" * 20_000)
     assert len(str(caught.value)) < LONGEST + 50

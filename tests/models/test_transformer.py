@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -23,13 +22,11 @@ from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
-from nmt.nn.feed_forward import FeedForward
-from nmt.nn.positions import RotaryAngles, apply_rotary, sinusoids
 from nmt.training.objective import training_criterion
 from tests.attention.oracles import attention_config, reinforce, softmax
 from tests.models import torch_transformer
 from tests.models.plain_decoder import SOURCES, TARGETS, padded
-from tests.models.torch_transformer import entered, sinusoid, turned
+from tests.models.torch_transformer import entered, turned
 from tests.models.variants import TRANSFORMER, make, tree
 
 SOURCE_BS, TARGET_BT = padded(SOURCES), padded(TARGETS)
@@ -163,20 +160,6 @@ def test_where_the_widths_agree_nothing_is_projected() -> None:
 # ---- positions
 
 
-@pytest.mark.parametrize("size", [2, 7, 8])
-def test_sinusoids_are_the_papers(size: int) -> None:
-    position_BT = torch.tensor([[0, 1, 2, 3], [3, 17, 511, 2000]])
-    found_BTD = sinusoids(position_BT, size)
-    for b in range(2):
-        for t in range(4):
-            assert found_BTD[b, t].tolist() == pytest.approx(sinusoid(int(position_BT[b, t]), size), abs=3e-4)
-    assert found_BTD[0].flatten().tolist() == pytest.approx([v for t in range(4) for v in sinusoid(t, size)], abs=1e-6)
-
-
-def rotated(x_BHTA: Tensor, position_BT: Tensor) -> Tensor:
-    return apply_rotary(x_BHTA, RotaryAngles.of(position_BT, x_BHTA))
-
-
 def entrance_of(width: int, **options: Any) -> tuple[TransformerConfig, EmbeddingLayer]:
     config = TransformerConfig.model_validate({"size": 6, "heads": 1, **options})
     torch.manual_seed(1)
@@ -194,40 +177,6 @@ def test_embeddings_are_scaled_widened_and_get_positions(positions: str, width: 
     chosen_BTE = torch.stack([embedded_BTE[b, each] for b, each in enumerate(rows)])
     expected_BTD = torch.stack([expected_BTD[b, each] for b, each in enumerate(rows)])
     torch.testing.assert_close(entrance(chosen_BTE, torch.stack(rows)), expected_BTD, atol=1e-6, rtol=1e-6)
-
-
-def test_all_positions_from_the_last_learned_one_on_share_it() -> None:
-    _, entrance = entrance_of(6, positions="learned", max_positions=3)
-    nothing_1TD = torch.zeros(1, 6, 6, dtype=torch.float64)
-    found_TD = entrance(nothing_1TD, torch.tensor([[0, 1, 2, 3, 4, 999]]))[0]
-    assert len({tuple(each) for each in found_TD[:3].tolist()}) == 3
-    assert (found_TD[2:] == found_TD[2]).all()
-
-
-def test_rotation_is_that_of_complex_numbers() -> None:
-    x_BHTA = torch.randn(2, 3, 4, 6, dtype=torch.float64)
-    position_BT = torch.tensor([[0, 1, 2, 3], [9, 2, 40, 7]])
-    found_BHTA, one_row_BHTA = rotated(x_BHTA, position_BT), rotated(x_BHTA, position_BT[1:])
-    for b in range(2):
-        for h in range(3):
-            for t in range(4):
-                x_A = x_BHTA[b, h, t].tolist()
-                assert found_BHTA[b, h, t].tolist() == pytest.approx(turned(x_A, int(position_BT[b, t])), abs=1e-5)
-                assert one_row_BHTA[b, h, t].tolist() == pytest.approx(turned(x_A, int(position_BT[1, t])), abs=1e-5)
-
-
-def test_inner_products_of_what_is_rotated_depend_on_the_distance_alone() -> None:
-    query_A, key_A = torch.randn(2, 1, 1, 1, 8, dtype=torch.float64)
-
-    def product(query_position: int, key_position: int) -> float:
-        positions = (torch.tensor([[query_position]]), torch.tensor([[key_position]]))
-        turned_query_A, turned_key_A = (rotated(x, t) for x, t in zip((query_A, key_A), positions, strict=True))
-        return float((turned_query_A * turned_key_A).sum())
-
-    for distance in (0, 1, 5, -3):
-        expected = product(20 + distance, 20)
-        assert [product(t + distance, t) for t in (3, 11, 90)] == pytest.approx([expected] * 3, abs=1e-4)
-    assert product(21, 20) != pytest.approx(product(22, 20), abs=1e-2)
 
 
 @torch.no_grad()
@@ -276,47 +225,6 @@ def moves(score: str) -> float:
 @pytest.mark.parametrize("score", list(SCORES))
 def test_rotary_goes_with_the_scores_for_which_the_distance_alone_counts(score: str) -> None:
     assert (moves(score) < 1e-4) == (score in ROTATING)
-
-
-# ---- the feed-forward block
-
-
-def relu(x: float) -> float:
-    return max(x, 0.0)
-
-
-def gelu(x: float) -> float:
-    return x * 0.5 * (1.0 + math.erf(x / math.sqrt(2.0)))
-
-
-def silu(x: float) -> float:
-    return x / (1.0 + math.exp(-x))
-
-
-def affine(weight: Tensor, bias: Tensor, x: list[float]) -> list[float]:
-    return [
-        sum(w * v for w, v in zip(row, x, strict=True)) + b
-        for row, b in zip(weight.tolist(), bias.tolist(), strict=True)
-    ]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
-def test_feed_forward_equals_plain_loops(activation: Any) -> None:
-    size, width = 4, 3
-    block = FeedForward(size, width, activation, Dropout(0.0)).double()
-    for parameter in block.parameters():
-        nn.init.normal_(parameter)
-    x_BTD = torch.randn(2, 3, size, dtype=torch.float64)
-    found_BTD = block(x_BTD)
-    for b in range(2):
-        for t in range(3):
-            risen = affine(block.rise.weight, block.rise.bias, x_BTD[b, t].tolist())
-            if activation == "swiglu":
-                inner = [silu(risen[place]) * risen[width + place] for place in range(width)]
-            else:
-                inner = [relu(each) if activation == "relu" else gelu(each) for each in risen]
-            assert found_BTD[b, t].tolist() == pytest.approx(affine(block.fall.weight, block.fall.bias, inner))
 
 
 # ---- steps, rows and heads

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
@@ -25,9 +25,29 @@ Tokens = tuple[int, ...]
 EOS = 3
 SOURCES = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]]
 LIMIT_B = torch.tensor([7, 4, 6])
+SOURCE = torch.tensor([[4, 5, 3], [4, 3, 0]])
+"""Two sentences for models that do not look at them."""
 MODELS = {"rnn": tree(), "transformer": tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER)}
 
 each_model = pytest.mark.parametrize("name", list(MODELS))
+
+
+def padded(sources: list[list[int]]) -> Tensor:
+    longest = max(map(len, sources))
+    return torch.tensor([source + [0] * (longest - len(source)) for source in sources])
+
+
+def searched(
+    search: Search,
+    model: Seq2Seq[Any, Any],
+    source_BS: Tensor = padded(SOURCES),  # noqa: B008 - is not changed
+    limit_B: Tensor = LIMIT_B,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    processors: Sequence[LogitsProcessor] = (),
+    eos: int = EOS,
+) -> list[tuple[Hypothesis, ...]]:
+    return search(model, source_BS, LogitsProcessors(limit_B, eos=eos, prefixes=prefixes, processors=processors))
 
 
 def beam_search(
@@ -36,17 +56,17 @@ def beam_search(
     limit_B: Tensor,
     *,
     beam: int,
-    eos: int,
+    eos: int = EOS,
     exponent: float,
     n_best: int = 1,
 ) -> list[tuple[Hypothesis, ...]]:
-    return BeamSearch(eos, Ranking(exponent), beam, n_best=n_best)(model, source_BS, LogitsProcessors(limit_B, eos=eos))
+    return searched(BeamSearch(eos, Ranking(exponent), beam, n_best=n_best), model, source_BS, limit_B, eos=eos)
 
 
 def greedy(
-    model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int, exponent: float
+    model: Seq2Seq[Any, Any], source_BS: Tensor, limit_B: Tensor, *, eos: int = EOS, exponent: float
 ) -> list[Hypothesis]:
-    found = greedy_search(eos, Ranking(exponent))(model, source_BS, LogitsProcessors(limit_B, eos=eos))
+    found = searched(greedy_search(eos, Ranking(exponent)), model, source_BS, limit_B, eos=eos)
     return [hypothesis for (hypothesis,) in found]
 
 
@@ -77,21 +97,18 @@ class Plain:
 
 
 def plain_beam(
+    search: BeamSearch,
     model: Seq2Seq[Any, Any],
     source: Sequence[int],
-    *,
-    eos: int,
     limit: int,
-    beam: int,
-    n_best: int,
-    groups: int = 1,
-    diversity: float = 0.0,
-    score: Callable[[float, int, float], float],
-    allowed: Callable[[Tokens, int], bool] = lambda tokens, token: True,
-    longest_score: Callable[[float], float],
+    allowed: Callable[[Tokens, int], bool],
 ) -> list[Plain]:
     """The beam search of the module ``nmt.search.beam``, a sentence, a hypothesis and a token at a time."""
-    width = beam // groups
+    groups, width, eos = search.groups, search.beam // search.groups, search.eos
+
+    def score(value: float, length: int, covered: float = 0.0) -> float:
+        return value / penalty(search.ranking, length) + search.ranking.coverage * covered
+
     going_on: list[list[Plain]] = [[Plain((), 0.0)] for _ in range(groups)]
     done: list[list[Plain]] = [[] for _ in range(groups)]
     is_over = [False] * groups
@@ -106,7 +123,9 @@ def plain_beam(
                     if token != eos if length == limit else not allowed(each.tokens, token):
                         continue
                     total = each.log_prob + log_prob
-                    extensions.append((total - diversity * taken.count(token), total, each.tokens, token, covered))
+                    extensions.append(
+                        (total - search.diversity * taken.count(token), total, each.tokens, token, covered)
+                    )
             extensions.sort(key=lambda each: -each[0])
             for rank, (_, total, tokens, token, covered) in enumerate(extensions):
                 if token == eos and rank < width and not is_over[group]:
@@ -116,52 +135,21 @@ def plain_beam(
             ][:width]
             taken += [each.tokens[-1] for each in going_on[group]]
             scores = sorted((each.score for each in done[group]), reverse=True)
-            wanted = min(n_best, width)
+            wanted = min(search.n_best, width)
             if not going_on[group]:
                 is_over[group] = True
             else:
                 best = max(each.log_prob for each in going_on[group])
-                if (len(scores) >= wanted and scores[wanted - 1] >= longest_score(best)) or (
-                    len(scores) >= width and scores[width - 1] >= score(best, length, 0.0)
-                ):
-                    is_over[group] = True
+                is_over[group] |= len(scores) >= wanted and scores[wanted - 1] >= score(best, limit)
+                is_over[group] |= len(scores) >= width and scores[width - 1] >= score(best, length)
         if all(is_over):
             break
     distinct = {each.tokens: each for group in done for each in group}
-    return sorted(distinct.values(), key=lambda each: -each.score)[:n_best]
-
-
-def padded(sources: list[list[int]]) -> Tensor:
-    longest = max(map(len, sources))
-    return torch.tensor([source + [0] * (longest - len(source)) for source in sources])
+    return sorted(distinct.values(), key=lambda each: -each.score)[: search.n_best]
 
 
 def log_prob(model: Seq2Seq[Any, Any], source: list[int], tokens: Tokens) -> float:
     return sum(forced(model, source, tokens[:place]).log_prob_V[token] for place, token in enumerate((*tokens, EOS)))
-
-
-def agrees(model: Seq2Seq[Any, Any], search: BeamSearch, processors: list[LogitsProcessor], allowed: Any) -> None:
-    """A batch of sentences against each by itself in plain loops."""
-    found = search(model, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS, processors=processors))
-    ranking = search.ranking
-    for source, limit, hypotheses in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
-        expected = plain_beam(
-            model,
-            source,
-            eos=EOS,
-            limit=limit,
-            beam=search.beam,
-            n_best=search.n_best,
-            groups=search.groups,
-            diversity=search.diversity,
-            score=lambda value, length, covered: value / penalty(ranking, length) + ranking.coverage * covered,
-            allowed=allowed,
-            longest_score=lambda value, limit=limit: value / penalty(ranking, limit),  # type: ignore[misc]
-        )
-        assert [each.tokens for each in hypotheses] == [each.tokens for each in expected]
-        for each, other in zip(hypotheses, expected, strict=True):
-            assert each.log_prob == pytest.approx(other.log_prob, abs=1e-4)
-            assert each.score == pytest.approx(other.score, abs=1e-4)
 
 
 def penalty(ranking: Ranking, length: int) -> float:
@@ -169,5 +157,17 @@ def penalty(ranking: Ranking, length: int) -> float:
     return float(base**ranking.exponent)
 
 
-def anything(tokens: Tokens, token: int) -> bool:
-    return True
+def agrees(
+    model: Seq2Seq[Any, Any],
+    search: BeamSearch,
+    allowed: Callable[[Tokens, int], bool] = lambda tokens, token: True,
+    **restrictions: Any,
+) -> None:
+    """A batch of sentences against each by itself in plain loops."""
+    found = searched(search, model, **restrictions)
+    for source, limit, hypotheses in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
+        expected = plain_beam(search, model, source, limit, allowed)
+        assert [each.tokens for each in hypotheses] == [each.tokens for each in expected]
+        for each, other in zip(hypotheses, expected, strict=True):
+            assert each.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+            assert each.score == pytest.approx(other.score, abs=1e-4)

@@ -7,31 +7,17 @@ import torch
 
 from nmt.ops import TopTokens, top_tokens
 from nmt.search.beam import Beams, BeamSearch, Extensions, advance
-from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking
 from tests.models.variants import make
-from tests.search.plain_search import (
-    EOS,
-    LIMIT_B,
-    MODELS,
-    SOURCES,
-    agrees,
-    anything,
-    beam_search,
-    each_model,
-    greedy,
-    padded,
-)
+from tests.search.plain_search import EOS, MODELS, SOURCE, agrees, beam_search, each_model, greedy, searched
 from tests.search.scripted import scripted
-
-SOURCE = torch.tensor([[4, 5, 3], [4, 3, 0]])
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
 def test_a_sure_model_is_not_cut_short_by_early_ends(beam: int) -> None:
     """At each step the end is the second best token: K early ends are found long before the sentence is over."""
     sure = [[0.001, 0.001, 0.001, 0.02, 0.975, 0.002]] * 8 + [[0.001, 0.001, 0.001, 0.99, 0.005, 0.002]]
-    for hypotheses in beam_search(scripted(sure), SOURCE, torch.tensor([30, 30]), beam=beam, eos=EOS, exponent=1.0):
+    for hypotheses in beam_search(scripted(sure), SOURCE, torch.tensor([30, 30]), beam=beam, exponent=1.0):
         assert hypotheses[0].tokens == (4,) * 8
 
 
@@ -40,8 +26,8 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
     # difference at the end: an early end at 0.45 beats 0.5 * 0.4.
     table = [[0.01, 0.01, 0.01, 0.45, 0.5, 0.02], [0.1, 0.1, 0.1, 0.4, 0.2, 0.1]]
     limits = torch.tensor([9, 9])
-    assert greedy(scripted(table), SOURCE, limits, eos=EOS, exponent=0.0)[0].tokens == (4,)
-    best = beam_search(scripted(table), SOURCE, limits, beam=2, eos=EOS, exponent=0.0)[0][0]
+    assert greedy(scripted(table), SOURCE, limits, exponent=0.0)[0].tokens == (4,)
+    best = beam_search(scripted(table), SOURCE, limits, beam=2, exponent=0.0)[0][0]
     assert best.tokens == ()
     assert best.score == pytest.approx(torch.tensor(0.45).log().item(), abs=1e-5)
 
@@ -52,7 +38,7 @@ def test_search_goes_on_while_a_longer_hypothesis_may_still_win() -> None:
     sure = [0.004, 0.004, 0.004, 0.004, 0.98, 0.004]
     table = [[0.01, 0.01, 0.01, 0.5, 0.45, 0.02], *[sure] * 4, [0.006, 0.006, 0.006, 0.97, 0.006, 0.006]]
     limits = torch.tensor([9, 9])
-    for best, *_ in beam_search(scripted(table), SOURCE, limits, beam=2, eos=EOS, exponent=1.0):
+    for best, *_ in beam_search(scripted(table), SOURCE, limits, beam=2, exponent=1.0):
         assert best.tokens == (4,) * 5
 
 
@@ -102,15 +88,13 @@ def test_advance_keeps_the_best_and_names_their_parents() -> None:
 )
 def test_hypotheses_are_ranked_as_asked(name: str, ranking: Ranking) -> None:
     for seed in range(2):
-        agrees(make(MODELS[name], seed=seed), BeamSearch(EOS, ranking, 4, n_best=4), [], anything)
+        agrees(make(MODELS[name], seed=seed), BeamSearch(EOS, ranking, 4, n_best=4))
 
 
 def test_coverage_changes_what_is_found() -> None:
     plain, covering = (BeamSearch(EOS, Ranking(1.0, "gnmt", beta), 4, n_best=4) for beta in (0.0, 5.0))
-    processors = LogitsProcessors(LIMIT_B, eos=EOS)
     models = [make(MODELS["rnn"], seed=seed) for seed in range(5)]
-    source_BS = padded(SOURCES)
-    assert any(plain(model, source_BS, processors) != covering(model, source_BS, processors) for model in models)
+    assert any(searched(plain, model) != searched(covering, model) for model in models)
 
 
 @each_model
@@ -118,15 +102,13 @@ def test_coverage_changes_what_is_found() -> None:
 def test_groups_keep_apart(name: str, beam: int, groups: int, diversity: float) -> None:
     for seed in range(2):
         search = BeamSearch(EOS, Ranking(1.0), beam, n_best=beam, groups=groups, diversity=diversity)
-        agrees(make(MODELS[name], seed=seed), search, [], anything)
+        agrees(make(MODELS[name], seed=seed), search)
 
 
 def test_diversity_brings_other_words() -> None:
-    source_BS, processors = padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS)
-
     def begun(diversity: float) -> int:
         search = BeamSearch(EOS, Ranking(), 6, n_best=6, groups=3, diversity=diversity)
-        found = [search(make(MODELS["rnn"], seed=seed), source_BS, processors) for seed in range(5)]
+        found = [searched(search, make(MODELS["rnn"], seed=seed)) for seed in range(5)]
         return sum(len({each.tokens[:1] for each in hypotheses}) for batch in found for hypotheses in batch)
 
     assert begun(50.0) > begun(0.0)

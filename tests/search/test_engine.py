@@ -9,28 +9,12 @@ from itertools import count
 import pytest
 import torch
 
-from nmt.core.device import SYNC_INTERVAL, Compute
-from nmt.extras.decoding.constrained_search import ConstrainedBeamSearch
-from nmt.nn import output
-from nmt.search.beam import BeamSearch
+from nmt.core.device import Compute
 from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.engine import TorchEngine
-from nmt.search.hypothesis import Hypothesis, Search
-from nmt.search.logits_processors import LogitsProcessors, Suppress
-from nmt.search.sampling import Sampling
-from nmt.search.scoring import Ranking
-from nmt.search.sequential import greedy_search
 from tests.models.variants import make
-from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, padded
+from tests.search.plain_search import MODELS
 from tests.search.scripted import scripted
-
-SEARCHES: dict[str, Search] = {
-    "greedy": greedy_search(EOS, Ranking(1.0)),
-    "draws": Sampling(EOS, Ranking(1.0), count=3, seed=4),
-    "beam": BeamSearch(EOS, Ranking(1.0, "gnmt", 0.3), 3, n_best=3),
-    "groups": BeamSearch(EOS, Ranking(1.0), 4, n_best=2, groups=2),
-    "constrained": ConstrainedBeamSearch(EOS, Ranking(1.0), 4, phrases=((((4,),),), (), (((5, 4), (1,)), ((4,),)))),
-}
 
 
 def test_decode_keeps_the_order_whatever_the_batches() -> None:
@@ -71,25 +55,6 @@ def test_a_search_may_be_interrupted_by_another_or_ended_before_any_step(kind: s
     with pytest.raises(EOFError):
         replace(engine, on_step=end).translate_ids(sources, config)
     assert next(steps) == 3
-
-
-@pytest.mark.parametrize("kind", list(SEARCHES))
-def test_results_do_not_depend_on_the_rows_whose_logits_exist_together(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = make(MODELS["transformer"])
-
-    def search() -> list[tuple[Hypothesis, ...]]:
-        processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=[(4,), (), (5,)], processors=[Suppress(EOS, before=3)])
-        return SEARCHES[kind](model, padded(SOURCES), processors)
-
-    expected = search()
-    monkeypatch.setitem(SYNC_INTERVAL, "cpu", 3)  # fewer checks, as on a GPU
-    monkeypatch.setattr(output, "MAX_LOGITS", 8)
-    assert len(output.row_parts(torch.zeros(3), 6)) == 3  # one row, or one sentence, at a time
-    for hypotheses, others in zip(search(), expected, strict=True):
-        assert [each.tokens for each in hypotheses] == [each.tokens for each in others]
-        assert [each.score for each in hypotheses] == pytest.approx([each.score for each in others], abs=1e-5)
 
 
 @pytest.mark.parametrize("beam", [1, 2])

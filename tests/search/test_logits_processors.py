@@ -10,28 +10,12 @@ import pytest
 import torch
 
 from nmt.search.beam import BeamSearch
-from nmt.search.logits_processors import LogitsProcessors, NoRepeat, Suppress
+from nmt.search.logits_processors import NoRepeat, Suppress
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
-from tests.search.plain_search import (
-    EOS,
-    LIMIT_B,
-    MODELS,
-    SOURCES,
-    Tokens,
-    agrees,
-    beam_search,
-    each_model,
-    greedy,
-    log_prob,
-    padded,
-    penalty,
-    plain_beam,
-)
+from tests.search.plain_search import EOS, MODELS, SOURCE, SOURCES, Tokens, agrees, each_model, log_prob, searched
 from tests.search.scripted import scripted
-
-SOURCE = torch.tensor([[4, 5, 3], [4, 3, 0]])
 
 
 @each_model
@@ -45,13 +29,12 @@ def test_no_sequence_comes_twice(name: str, order: int) -> None:
     repeats = 0
     for seed in range(3):
         model = make(MODELS[name], seed=seed)
-        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [NoRepeat(order)], allowed)
-        processors = LogitsProcessors(LIMIT_B, eos=EOS)
-        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), processors):
-            repeats += not all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
-        processors = LogitsProcessors(LIMIT_B, eos=EOS, processors=[NoRepeat(order)])
-        for (best,) in greedy_search(EOS, Ranking())(model, padded(SOURCES), processors):
-            assert all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
+        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), allowed, processors=[NoRepeat(order)])
+        for processors in ([], [NoRepeat(order)]):
+            for (best,) in searched(greedy_search(EOS, Ranking()), model, processors=processors):
+                is_allowed = all(allowed(best.tokens[:place], token) for place, token in enumerate(best.tokens))
+                assert is_allowed or not processors
+                repeats += not is_allowed
     assert repeats > 0, "the test would pass without the processor"
 
 
@@ -63,30 +46,22 @@ def test_nothing_ends_too_early(name: str, least: int) -> None:
 
     for seed in range(2):
         model = make(MODELS[name], seed=seed)
-        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), [Suppress(EOS, before=least)], allowed)
+        agrees(model, BeamSearch(EOS, Ranking(1.0), 3, n_best=3), allowed, processors=[Suppress(EOS, before=least)])
 
 
 def test_the_limit_is_stronger_than_all_else() -> None:
     """A sentence that may have two tokens has two, even where five are asked for."""
-    processors = LogitsProcessors(torch.tensor([3, 3, 3]), eos=EOS, processors=[Suppress(EOS, before=5), NoRepeat(1)])
+    limits, processors = torch.tensor([3, 3, 3]), [Suppress(EOS, before=5), NoRepeat(1)]
     for search in (greedy_search(EOS, Ranking()), BeamSearch(EOS, Ranking(), 3)):
-        for hypotheses in search(make(MODELS["rnn"]), padded(SOURCES), processors):
+        for hypotheses in searched(search, make(MODELS["rnn"]), limit_B=limits, processors=processors):
             assert len(hypotheses[0].tokens) == 2
             assert math.isfinite(hypotheses[0].score)
 
 
 def test_the_length_limit_ends_each_sentence_by_itself() -> None:
-    endless = [[0.01, 0.01, 0.01, 0.01, 0.95, 0.01]]
-    for beam in (1, 4):
-        if beam == 1:
-            lengths = [
-                len(each.tokens)
-                for each in greedy(scripted(endless), SOURCE, torch.tensor([5, 1]), eos=EOS, exponent=0.0)
-            ]
-        else:
-            found = beam_search(scripted(endless), SOURCE, torch.tensor([5, 1]), beam=beam, eos=EOS, exponent=9.0)
-            lengths = [len(best.tokens) for best, *_ in found]
-        assert lengths == [4, 0]
+    endless = scripted([[0.01, 0.01, 0.01, 0.01, 0.95, 0.01]])
+    for search in (greedy_search(EOS, Ranking(0.0)), BeamSearch(EOS, Ranking(9.0), 4)):
+        assert [len(best.tokens) for best, *_ in searched(search, endless, SOURCE, torch.tensor([5, 1]))] == [4, 0]
 
 
 @each_model
@@ -95,11 +70,9 @@ def test_translations_begin_as_told(name: str) -> None:
     prefixes = [[5, 5, 5], [], [4]]
     for seed, beam in itertools.product(range(3), (1, 4)):
         model = make(MODELS[name], seed=seed)
-        processors = LogitsProcessors(LIMIT_B, eos=EOS, prefixes=prefixes, processors=[NoRepeat(1)])
         search = greedy_search(EOS, Ranking()) if beam == 1 else BeamSearch(EOS, Ranking(), beam, n_best=4)
-        for source, prefix, hypotheses in zip(
-            SOURCES, prefixes, search(model, padded(SOURCES), processors), strict=True
-        ):
+        found = searched(search, model, prefixes=prefixes, processors=[NoRepeat(1)])
+        for source, prefix, hypotheses in zip(SOURCES, prefixes, found, strict=True):
             for each in hypotheses:
                 assert list(each.tokens[: len(prefix)]) == prefix
                 assert each.log_prob == pytest.approx(log_prob(model, source, each.tokens), abs=1e-4)
@@ -107,15 +80,9 @@ def test_translations_begin_as_told(name: str) -> None:
 
 @each_model
 def test_with_a_prefix_the_beam_is_the_beam_of_what_follows(name: str) -> None:
-    ranking = Ranking(1.0)
+    def allowed(tokens: Tokens, token: int) -> bool:
+        return len(tokens) > 1 or token == (4, 1)[len(tokens)]
+
     for seed in range(3):
-        model = make(MODELS[name], seed=seed)
-        search = BeamSearch(EOS, ranking, 4, n_best=4)
-        (found,) = search(model, torch.tensor([SOURCES[0]]), LogitsProcessors(LIMIT_B[:1], eos=EOS, prefixes=[[4, 1]]))
-        expected = plain_beam(
-            model, SOURCES[0], eos=EOS, limit=7, beam=4, n_best=4,
-            score=lambda value, length, covered: value / penalty(ranking, length),
-            allowed=lambda tokens, token: len(tokens) > 1 or token == (4, 1)[len(tokens)],
-            longest_score=lambda value: value / penalty(ranking, 7),
-        )  # fmt: skip
-        assert [each.tokens for each in found] == [each.tokens for each in expected]
+        search = BeamSearch(EOS, Ranking(1.0), 4, n_best=4)
+        agrees(make(MODELS[name], seed=seed), search, allowed, prefixes=[[4, 1]] * 3)

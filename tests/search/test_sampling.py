@@ -7,23 +7,20 @@ import math
 from collections import Counter
 
 import numpy as np
-import pytest
 import torch
 
-from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.sampling import Sampling, truncated
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
-from tests.search.plain_search import EOS, LIMIT_B, MODELS, SOURCES, Tokens, each_model, log_prob, padded
+from tests.search.plain_search import EOS, MODELS, SOURCES, Tokens, each_model, log_prob, padded, searched
 
 
 def test_draws_have_the_probabilities_of_the_model() -> None:
     """Chi-square over all short hypotheses and the rest, five standard deviations."""
     model = make(MODELS["rnn"])
     source, draws = SOURCES[1], 4000
-    sampling = Sampling(EOS, Ranking(), draws, seed=3)
-    (found,) = sampling(model, torch.tensor([source]), LogitsProcessors(torch.tensor([30]), eos=EOS))
+    (found,) = searched(Sampling(EOS, Ranking(), draws, seed=3), model, torch.tensor([source]), torch.tensor([30]))
     counts = Counter(each.tokens for each in found)
     expected = {
         tokens: draws * math.exp(log_prob(model, source, tokens))
@@ -45,8 +42,8 @@ def test_a_draw_depends_on_seed_and_sentence_alone(name: str) -> None:
     model = make(MODELS[name])
 
     def draw(sources: list[list[int]], *, count: int = 3, seed: int = 1) -> list[list[Tokens]]:
-        processors = LogitsProcessors(torch.full((len(sources),), 8), eos=EOS)
-        found = Sampling(EOS, Ranking(), count, seed=seed, temperature=1.5)(model, padded(sources), processors)
+        sampling = Sampling(EOS, Ranking(), count, seed=seed, temperature=1.5)
+        found = searched(sampling, model, padded(sources), torch.full((len(sources),), 8))
         return [[each.tokens for each in hypotheses] for hypotheses in found]
 
     together = draw(SOURCES)
@@ -58,25 +55,11 @@ def test_a_draw_depends_on_seed_and_sentence_alone(name: str) -> None:
     assert len({*together[0], *draw(SOURCES, count=20)[0]}) > 1
 
 
-@each_model
-def test_a_draw_is_scored_by_the_model_itself(name: str) -> None:
-    """Not by the distribution that it was drawn from."""
-    model = make(MODELS[name])
-    sampling = Sampling(EOS, Ranking(0.5), 6, seed=1, temperature=0.5, top_k=3, top_p=0.9)
-    for source, found in zip(
-        SOURCES, sampling(model, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS)), strict=True
-    ):
-        for each in found:
-            assert each.log_prob == pytest.approx(log_prob(model, source, each.tokens), abs=1e-4)
-            assert each.score == pytest.approx(each.log_prob / ((5 + len(each.tokens) + 1) / 6) ** 0.5, abs=1e-4)
-
-
 def test_little_heat_and_one_choice_are_greedy_search() -> None:
     model = make(MODELS["rnn"])
-    processors = LogitsProcessors(LIMIT_B, eos=EOS)
-    (greedy, *_), source_BS = greedy_search(EOS, Ranking())(model, padded(SOURCES), processors), padded(SOURCES)
+    (greedy, *_) = searched(greedy_search(EOS, Ranking()), model)
     for settings in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-9}):
-        (found, *_) = Sampling(EOS, Ranking(), 2, seed=1, **settings)(model, source_BS, processors)  # type: ignore[arg-type]
+        (found, *_) = searched(Sampling(EOS, Ranking(), 2, seed=1, **settings), model)  # type: ignore[arg-type]
         assert {each.tokens for each in found} == {greedy[0].tokens}
 
 
