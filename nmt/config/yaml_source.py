@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from nmt.core.errors import InputError
-from nmt.core.files import read_whole
+from nmt.core.files import read_whole, reading
 
 Place: TypeAlias = tuple[str | int, ...]
 """A path into the tree: keys and list indices, outermost first."""
@@ -84,14 +84,11 @@ def load_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 
     Raises InputError for an unreadable file, invalid YAML, a duplicate key and a malformed override.
     """
-    try:
-        data = read_whole(path, most=MAX_BYTES)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, but a YAML file is needed") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    with reading(path):
+        try:
+            data = read_whole(path, most=MAX_BYTES)
+        except IsADirectoryError:
+            raise InputError(f"{path}: is a folder, but a YAML file is needed") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

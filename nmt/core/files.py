@@ -37,6 +37,18 @@ def read_whole(path: Path, *, most: int) -> bytes:
     return data
 
 
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Context manager in which an OSError becomes an InputError with the path: no such file, or why it cannot be
+    read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def read_json(path: Path, *, most: int = MAX_JSON_BYTES) -> Any:
     """The value of a JSON file. Raises ValueError for invalid JSON, and the errors of ``read_whole``."""
     try:

@@ -27,13 +27,12 @@ Indices = npt.NDArray[np.int64]
 class BatchingConfig(Structure):
     """Grouping of the pairs into batches."""
 
-    batch_tokens: int = Field(
-        4096, ge=1, description="most target tokens of a batch, with end tokens and padding; a longer pair is one batch"
-    )
-    max_sentences: int | None = Field(None, ge=1, description="most pairs of a batch; null: no limit")
-    pool: int = Field(
-        65_536, ge=1, description="number of pairs that are drawn at random, sorted by length and divided into batches"
-    )
+    batch_tokens: int = Field(4096, ge=1)
+    """Most target tokens of a batch, with end tokens and padding; a longer pair is one batch."""
+    max_sentences: int | None = Field(None, ge=1)
+    """Most pairs of a batch; null: no limit."""
+    pool: int = Field(65_536, ge=1)
+    """Number of pairs that are drawn at random, sorted by length and divided into batches."""
 
 
 @dataclass(frozen=True)
@@ -117,20 +116,21 @@ def collate(store: Store, pairs_B: Indices, *, sampling: SubwordSampling | None 
     else:
         drawn = [sampling.draw(store, index) for index in pairs_B.tolist()]
         sources, targets = [source for source, _ in drawn], [target for _, target in drawn]
-    sources = prefixed(sources, store, pairs_B)
-    source_BS, source_length_B = pad(sources)
-    target_BT, target_length_B = pad(targets)
-    return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B)
+    return padded_batch(store, pairs_B, sources, targets)
 
 
-def prefixed(sources: list[npt.ArrayLike], store: Store, pairs_B: Indices) -> list[npt.ArrayLike]:
-    """Puts the prefix of each pair before its source tokens, or before other numbers of these tokens."""
-    if not (store.has_context or any(corpus.prefix for corpus in store.corpora)):
-        return sources
-    prefixes = map(store.prefix, pairs_B.tolist())
-    return [
-        np.concatenate([np.array(prefix, np.int64), source]) for prefix, source in zip(prefixes, sources, strict=True)
-    ]
+def padded_batch(
+    store: Store,
+    pairs_B: Indices,
+    sources: Sequence[npt.ArrayLike],
+    targets: Sequence[npt.ArrayLike],
+    links: TokenLinks | None = None,
+) -> Batch:
+    """Pads the tokens of pairs, with the prefix of each before its source."""
+    if store.has_context or any(corpus.prefix for corpus in store.corpora):
+        prefixes = (np.array(store.prefix(index), np.int64) for index in pairs_B.tolist())
+        sources = [np.concatenate(both) for both in zip(prefixes, sources, strict=True)]
+    return Batch(*pad(sources), *pad(targets), pairs_B, links)
 
 
 def pad(rows: Sequence[npt.ArrayLike]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

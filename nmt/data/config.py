@@ -19,25 +19,26 @@ Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Z
 class CorpusConfig(Structure):
     """Parallel text: two files that correspond line by line, or one of pairs; see ``nmt.data.corpus``."""
 
-    source: FilePath | None = Field(None, description="file of source sentences, one per line")
-    target: FilePath | None = Field(None, description="file of target sentences, one per line")
-    pairs: FilePath | None = Field(
-        None, description="instead of both: a file of pairs (TSV, CSV, JSON lines, TMX, XLIFF, ZIP of two text files)"
-    )
-    languages: tuple[Language, Language] | None = Field(
-        None, description="languages of source and target, such as [de, en]; given for all corpora or for none"
-    )
+    source: FilePath | None = None
+    """File of source sentences, one per line."""
+    target: FilePath | None = None
+    """File of target sentences, one per line."""
+    pairs: FilePath | None = None
+    """Instead of both: a file of pairs (TSV, CSV, JSON lines, TMX, XLIFF, ZIP of two text files)."""
+    languages: tuple[Language, Language] | None = None
+    """Languages of source and target, such as [de, en]; given for all corpora or for none."""
 
-    unescape: bool = Field(False, description="replace HTML entities such as &quot; by their characters")
+    unescape: bool = False
+    """Replace HTML entities such as &quot; by their characters."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        if self.pairs is not None and (self.source is not None or self.target is not None):
+        lacks = [side for side in ("source", "target") if getattr(self, side) is None]
+        if self.pairs is not None and len(lacks) < 2:
             raise ValueError("a corpus has either pairs or source and target; remove one of them")
-        if self.pairs is None and (self.source is None or self.target is None):
-            given = "source" if self.source is not None else "target" if self.target is not None else "neither"
-            lacks = {"source": "target is missing", "target": "source is missing", "neither": "both are missing"}[given]
-            raise ValueError(f"a corpus needs source and target, or pairs; {lacks}")
+        if self.pairs is None and lacks:
+            missing = "both are missing" if len(lacks) == 2 else f"{lacks[0]} is missing"
+            raise ValueError(f"a corpus needs source and target, or pairs; {missing}")
         if self.languages is not None and self.languages[0] == self.languages[1]:
             raise ValueError(f"languages: source and target are both {self.languages[0]}; name two languages")
         return self
@@ -78,54 +79,45 @@ class CorpusConfig(Structure):
 class TrainingCorpusConfig(CorpusConfig):
     """A corpus to train on."""
 
-    weight: float = Field(
-        1.0, gt=0, le=1000, description="how often each pair is seen in an epoch; 0.5: a different half in each epoch"
-    )
-    links: FilePath | None = Field(
-        None, description="file of word links for training.guided_attention: a Pharaoh line (0-0 1-2) for each pair"
-    )
+    weight: float = Field(1.0, gt=0, le=1000)
+    """How often each pair is seen in an epoch; 0.5: a different half in each epoch."""
+    links: FilePath | None = None
+    """File of word links for training.guided_attention: a Pharaoh line (0-0 1-2) for each pair."""
 
 
 class ImportedConfig(Structure):
     """A model that another toolkit has trained, on text that is not available; `nmt import` writes this section."""
 
-    name: str = Field(description="the folder or repository that it came from")
-    languages: tuple[str, ...] = Field((), description="target languages that it has tokens for, such as fra")
-    licence: str | None = Field(None, description="the licence that its model card names")
+    name: str
+    """The folder or repository that it came from."""
+    languages: tuple[str, ...] = ()
+    """Target languages that it has tokens for, such as fra."""
+    licence: str | None = None
+    """The licence that its model card names."""
 
 
 class SubwordsConfig(Structure):
     """The tokenizer: SentencePiece, learned from the training corpora, or an existing model."""
 
-    model: FilePath | None = Field(
-        None, description="run directory, prepared folder or .model file whose subwords to use; default: learn new ones"
-    )
+    model: FilePath | None = None
+    """Run directory, prepared folder or .model file whose subwords to use; default: learn new ones."""
     kind: Literal["unigram", "bpe", "char", "word"] = Field("unigram", description="the segmentation model")
-    size: int = Field(
-        8000, ge=8, le=1_000_000,
-        description="entries of a vocabulary, including the 4 special ones; a limit for char and word",
-    )  # fmt: skip
-    min_frequency: int = Field(
-        1, ge=1, le=1_000_000_000,
-        description="for word: words that occur more rarely in the pairs of the vocabulary are unknown",
-    )  # fmt: skip
-    joint: bool = Field(True, description="one vocabulary for both languages, or one for each")
-    character_coverage: float = Field(
-        1.0, ge=0.98, le=1, description="share of the text's characters that the vocabulary covers; others are unknown"
-    )
-    normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = Field(
-        "nmt_nfkc", description="SentencePiece's Unicode normalization; cf folds case"
-    )
-    byte_fallback: bool = Field(
-        False, description="spell unknown characters as UTF-8 bytes, so that nothing is unknown"
-    )
-    sampling: float = Field(
-        0.0, ge=0, le=1,
-        description="draw new segmentations in each epoch: smoothing alpha of unigram, or dropout rate of BPE; 0: off",
-    )  # fmt: skip
-    training_sentences: int = Field(
-        200_000, ge=1, description="pairs drawn from the corpora to learn the vocabulary from; bounds memory and time"
-    )
+    size: int = Field(8000, ge=8, le=1_000_000)
+    """Entries of a vocabulary, including the 4 special ones; a limit for char and word."""
+    min_frequency: int = Field(1, ge=1, le=1_000_000_000)
+    """For word: words that occur more rarely in the pairs of the vocabulary are unknown."""
+    joint: bool = True
+    """One vocabulary for both languages, or one for each."""
+    character_coverage: float = Field(1.0, ge=0.98, le=1)
+    """Share of the text's characters that the vocabulary covers; others are unknown."""
+    normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = "nmt_nfkc"
+    """SentencePiece's Unicode normalization; cf folds case."""
+    byte_fallback: bool = False
+    """Spell unknown characters as UTF-8 bytes, so that nothing is unknown."""
+    sampling: float = Field(0.0, ge=0, le=1)
+    """Draw new segmentations in each epoch: smoothing alpha of unigram, or dropout rate of BPE; 0: off."""
+    training_sentences: int = Field(200_000, ge=1)
+    """Pairs drawn from the corpora to learn the vocabulary from; bounds memory and time."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -147,17 +139,20 @@ class SubwordsConfig(Structure):
 class FiltersConfig(Structure):
     """Training pairs to drop. Pairs with a blank side are always dropped; validation pairs are never dropped."""
 
-    max_length: int = Field(200, ge=1, description="most subwords on either side")
-    max_ratio: float = Field(9.0, ge=1, description="largest ratio of the longer to the shorter side, in subwords")
-    identical: bool = Field(True, description="drop pairs whose sides are the same text")
-    duplicates: bool = Field(True, description="drop repeated pairs, across all corpora")
-    near_duplicates: bool = Field(
-        False, description="drop pairs that differ from an earlier one only in case, punctuation, digits or spaces"
-    )
-    control_characters: bool = Field(True, description="drop pairs with control characters or a byte order mark")
-    held_out: Literal["pair", "source", "none"] = Field(
-        "pair", description="drop pairs that are in valid or test: compare both sides (pair) or only the source"
-    )
+    max_length: int = Field(200, ge=1)
+    """Most subwords on either side."""
+    max_ratio: float = Field(9.0, ge=1)
+    """Largest ratio of the longer to the shorter side, in subwords."""
+    identical: bool = True
+    """Drop pairs whose sides are the same text."""
+    duplicates: bool = True
+    """Drop repeated pairs, across all corpora."""
+    near_duplicates: bool = False
+    """Drop pairs that differ from an earlier one only in case, punctuation, digits or spaces."""
+    control_characters: bool = True
+    """Drop pairs with control characters or a byte order mark."""
+    held_out: Literal["pair", "source", "none"] = "pair"
+    """Drop pairs that are in valid or test: compare both sides (pair) or only the source."""
 
     @model_validator(mode="after")
     def _equal_is_near(self) -> Self:
@@ -184,34 +179,36 @@ Corpora = Annotated[
 class DataConfig(Structure):
     """Settings that `nmt prepare` reads."""
 
-    prepared: FilePath | None = Field(
-        None, description="folder of the prepared corpus, which several runs can share; default: prepared in the run"
-    )
-    imported: ImportedConfig | None = Field(
-        None, description="in the run of an imported model, instead of corpora: what is known of it"
-    )
-    train: TrainingCorpora = Field(description="corpus or list of corpora")
+    prepared: FilePath | None = None
+    """Folder of the prepared corpus, which several runs can share; default: prepared in the run."""
+    imported: ImportedConfig | None = None
+    """In the run of an imported model, instead of corpora: what is known of it."""
+    train: TrainingCorpora
+    """Corpus or list of corpora."""
     temperature: float = Field(
         1.0, ge=0.1, le=100,
         description="T: a language direction with n pairs gets a share of an epoch in proportion to n^(1/T). "
         "1 leaves the corpora as they are; a larger T shows small corpora more often",
     )  # fmt: skip
-    valid: Corpora | None = Field(None, description="corpus or list of corpora to validate on; never filtered")
-    test: Corpora = Field((), description="corpora that are held out of training, and scored by nmt evaluate")
-    old_domain: CorpusConfig | None = Field(
-        None, description="for fine-tuning: pairs of the old domain, whose BLEU and chrF validations measure as well"
-    )
+    valid: Corpora | None = None
+    """Corpus or list of corpora to validate on; never filtered."""
+    test: Corpora = ()
+    """Corpora that are held out of training, and scored by nmt evaluate."""
+    old_domain: CorpusConfig | None = None
+    """For fine-tuning: pairs of the old domain, whose BLEU and chrF validations measure as well."""
     context: int = Field(
         0, ge=0, le=MOST,
         description="source sentences that the model reads before each one: the lines before it in its corpus, up to a "
         "blank one, which ends a document",
     )  # fmt: skip
-    faulty: Literal["drop", "refuse"] = Field(
-        "drop", description="rows that are no pairs, such as lines without exactly one TAB: drop up to a share of 5 %"
-    )
-    subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is divided into tokens")
-    filters: FiltersConfig = Field(FiltersConfig(), description="training pairs that are dropped")
-    workers: int | None = Field(None, ge=1, le=1024, description="threads that tokenise; default: one per core")
+    faulty: Literal["drop", "refuse"] = "drop"
+    """Rows that are no pairs, such as lines without exactly one TAB: drop up to a share of 5 %."""
+    subwords: SubwordsConfig = SubwordsConfig()
+    """How text is divided into tokens."""
+    filters: FiltersConfig = FiltersConfig()
+    """Training pairs that are dropped."""
+    workers: int | None = Field(None, ge=1, le=1024)
+    """Threads that tokenise; default: one per core."""
 
     @model_validator(mode="after")
     def _some_train(self) -> Self:

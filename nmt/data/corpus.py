@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, ca
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.core.files import reading
 from nmt.core.installation import missing
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.file_kinds import (
@@ -176,7 +177,7 @@ def open_bytes(path: AnyPath) -> BinaryIO:
 
     Raises InputError if the file is missing or not a regular file.
     """
-    try:
+    with reading(path):
         if path.exists() and not path.is_file():
             what = "a folder" if path.is_dir() else "a device or a pipe, and corpora are read more than once"
             raise InputError(f"{path}: is {what}; name a file")
@@ -186,10 +187,6 @@ def open_bytes(path: AnyPath) -> BinaryIO:
             if magic.startswith(beginning):
                 return cast(BinaryIO, unpacked(path))
         return _open(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _open(path: AnyPath) -> BinaryIO:
@@ -420,11 +417,8 @@ def whole_lines(path: AnyPath) -> Iterator[bytes]:
         rest = b""
         first = True
         while True:
-            try:
-                with unpacking(path):
-                    data = file.read(_READ_BYTES)
-            except OSError as error:
-                raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+            with reading(path), unpacking(path):
+                data = file.read(_READ_BYTES)
             if first:
                 data = data.removeprefix(_BOM)
                 first = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from nmt.config.structure import Structure
 
 FIRST_LINES = 10
@@ -13,7 +11,8 @@ class LineCount(Structure):
     """A number of pairs, with the lines of the first few."""
 
     pairs: int = 0
-    first_lines: tuple[int, ...] = Field((), description="line numbers of the first 10")
+    first_lines: tuple[int, ...] = ()
+    """Line numbers of the first 10."""
 
 
 class CorpusReport(Structure):
@@ -24,9 +23,8 @@ class CorpusReport(Structure):
     pairs: int
     kept: int
     dropped: dict[str, LineCount]
-    near_duplicates: LineCount = Field(
-        LineCount(), description="pairs that were kept and that filters.near_duplicates would have dropped"
-    )
+    near_duplicates: LineCount = LineCount()
+    """Pairs that were kept and that filters.near_duplicates would have dropped."""
 
 
 class ValidReport(Structure):
@@ -34,9 +32,12 @@ class ValidReport(Structure):
 
     name: str
     pairs: int
-    blank: LineCount = Field(description="pairs with a blank side")
-    too_long: LineCount = Field(description="pairs that filters.max_length would have dropped from training")
-    unknown: tuple[float, float] = Field(description="share of unknown tokens, source and target")
+    blank: LineCount
+    """Pairs with a blank side."""
+    too_long: LineCount
+    """Pairs that filters.max_length would have dropped from training."""
+    unknown: tuple[float, float]
+    """Share of unknown tokens, source and target."""
 
 
 class SideReport(Structure):
@@ -45,10 +46,13 @@ class SideReport(Structure):
     vocabulary: int
     tokens: int
     words: int
-    unknown: float = Field(description="share of tokens that are unknown")
+    unknown: float
+    """Share of tokens that are unknown."""
     tokens_per_word: float
-    rare: int = Field(0, description="different words that are unknown by subwords.min_frequency")
-    lengths: dict[str, int] = Field(description="percentiles of tokens per sentence")
+    rare: int = 0
+    """Different words that are unknown by subwords.min_frequency."""
+    lengths: dict[str, int]
+    """Percentiles of tokens per sentence."""
 
 
 class Report(Structure):
@@ -58,8 +62,10 @@ class Report(Structure):
     valid: ValidReport | None
     source: SideReport
     target: SideReport
-    several: float | None = Field(None, description="share of source lines with a sentence end inside, by a sample")
-    letterless: float | None = Field(None, description="share of source lines without a letter, by the same sample")
+    several: float | None = None
+    """Share of source lines with a sentence end inside, by a sample."""
+    letterless: float | None = None
+    """Share of source lines without a letter, by the same sample."""
 
     @property
     def pairs(self) -> int:

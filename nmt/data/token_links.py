@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batching import Batch, Indices, pad, prefixed
+from nmt.data.batching import Batch, Indices, padded_batch
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import Ragged, Store
 
@@ -67,10 +67,7 @@ def collate_linked(store: Store, pairs_B: Indices, *, sampling: SubwordSampling 
         no_word = np.full(len(store.prefix(index)), _NO_WORD)
         source_words.append(np.concatenate([no_word, np.asarray(words[0], np.int64)]))
         target_words.append(words[1])
-    source_BS, source_length_B = pad(prefixed(sources, store, pairs_B))
-    target_BT, target_length_B = pad(targets)
-    found = token_links(links, source_words, target_words)
-    return Batch(source_BS, source_length_B, target_BT, target_length_B, pairs_B, found)
+    return padded_batch(store, pairs_B, sources, targets, token_links(links, source_words, target_words))
 
 
 def token_links(

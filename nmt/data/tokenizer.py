@@ -22,7 +22,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.core.errors import InputError
-from nmt.core.files import read_whole, replace_file
+from nmt.core.files import read_whole, reading, replace_file
 from nmt.data.config import SubwordsConfig
 from nmt.data.subword_model import IMPORTED, read_model, with_control_pieces
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -124,12 +124,8 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
         """Reads a model file. Raises InputError."""
-        try:
+        with reading(path):
             return cls(read_whole(path, most=_MAX_MODEL_BYTES), name=str(path))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
     @property
     def size(self) -> int:

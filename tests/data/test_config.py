@@ -58,11 +58,6 @@ def test_errors_of_a_corpus_are_not_mixed_with_those_of_a_list() -> None:
     assert error.value.error_count() == 1
 
 
-def test_every_field_is_described() -> None:
-    for cls in (DataConfig, SubwordsConfig):
-        assert all(field.description for field in cls.model_fields.values())
-
-
 def test_torch_is_not_imported() -> None:
     code = "import sys, nmt.data.batching, nmt.workflows.prepare; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
