@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -159,23 +159,9 @@ def mark_duplicates(
             part_of = records["hash"] % np.uint64(parts)
             for part, file in enumerate(files):
                 file.write(records[part_of == part].tobytes())
-    with verdicts.open("r+b") as file_to_mark:
-        for path in paths:
-            records = np.fromfile(path, record)
-            path.unlink()
-            records.sort(order=["hash", "pair"])
-            again = records["pair"][1:][records["hash"][1:] == records["hash"][:-1]]
-            _overwrite(file_to_mark, np.sort(again), verdict)
-
-
-def _overwrite(file: BinaryIO, places: npt.NDArray[np.int64], value: int) -> None:
-    """Sets the bytes at sorted `places` of a file, one window at a time."""
-    while len(places):
-        first = int(places[0])
-        window = places[: int(np.searchsorted(places, first + _CHUNK))]
-        file.seek(first)
-        data = np.frombuffer(file.read(int(window[-1]) - first + 1), np.uint8).copy()
-        data[window - first] = value
-        file.seek(first)
-        file.write(data.tobytes())
-        places = places[len(window) :]
+    marks = np.memmap(verdicts, np.uint8, "r+") if pairs else np.zeros(0, np.uint8)  # an empty file cannot be mapped
+    for path in paths:
+        records = np.fromfile(path, record)
+        path.unlink()
+        records.sort(order=["hash", "pair"])
+        marks[records["pair"][1:][records["hash"][1:] == records["hash"][:-1]]] = verdict

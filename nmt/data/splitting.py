@@ -81,11 +81,10 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
             continue
         if len(least) < max(most, SAMPLE):
             heapq.heappush(least, -number)
-        elif -number < least[0]:
-            others = True
-            continue
         else:
             others = True
+            if -number < least[0]:
+                continue
             del chosen[-heapq.heapreplace(least, -number)]
         chosen[number] = source, target
     numbers = sorted(chosen)

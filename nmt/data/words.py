@@ -76,7 +76,16 @@ class _Sorts(dict[int, str]):
         return kind
 
 
-_SORTS = _Sorts()
+_SORTS = _Sorts(
+    {
+        **dict.fromkeys(map(ord, _LINKS), _LINK),
+        **dict.fromkeys(map(ord, _STACKERS), _STACKER),
+        **dict.fromkeys(map(ord, _PREPOSED_VOWELS), _PREPOSED),
+        ord(","): _COMMA,
+        0x200B: _BREAK,
+        0x200D: _JOINER,
+    }
+)
 _BETWEEN_SPACES = re.compile(r"\S+")
 
 
@@ -129,18 +138,6 @@ def _sort(character: str) -> str:
     code, category = ord(character), unicodedata.category(character)
     if character.isspace():
         return _SPACE
-    if character in _LINKS:
-        return _LINK
-    if character == ",":
-        return _COMMA
-    if character in _STACKERS:
-        return _STACKER
-    if character in _PREPOSED_VOWELS:
-        return _PREPOSED
-    if character == "\u200b":
-        return _BREAK
-    if character == "\u200d":
-        return _JOINER
     if category[0] == "M" or category == "Cf" or character in _FOLLOWERS or 0x1F3FB <= code <= 0x1F3FF:
         return _MARK
     if 0x1F1E6 <= code <= 0x1F1FF:
