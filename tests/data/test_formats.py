@@ -19,7 +19,7 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
-from tests.data.conftest import Pairs
+from tests.data.conftest import Pairs, refusal
 
 PAIRS = [
     ("Der Hund schläft.", "The dog sleeps."),
@@ -41,10 +41,7 @@ def read(path: Path, languages: tuple[str, str] | None = None) -> Pairs:
 
 
 def failure(path: Path, languages: tuple[str, str] | None = None) -> str:
-    with pytest.raises(InputError) as caught:
-        read(path, languages)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(read, path, languages)
 
 
 def table(rows: list[tuple[str, ...]], delimiter: str) -> str:
