@@ -58,7 +58,7 @@ def counted(batches: EpochBatches) -> Counter[int]:
     return Counter(index for batch in batches for index in batch.tolist())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lengths=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=0, max_size=60),
     batch_tokens=st.integers(1, 120),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data import corpus as corpus_module
@@ -38,7 +38,6 @@ def naive_lines(text: str) -> list[str]:
 NASTY = st.text(st.sampled_from("ab \n\r\t\v\f\0\x1c\x1d\x1e\x85\u2028\u2029\ufeffä€😀"), max_size=40)
 
 
-@settings(deadline=None)
 @given(text=NASTY, bom=st.booleans(), read_bytes=st.integers(1, 8))
 def test_lines_end_at_lf_and_crlf_alone(
     tmp_path_factory: pytest.TempPathFactory, text: str, bom: bool, read_bytes: int

@@ -51,7 +51,6 @@ def test_held_out_by_source_alone() -> None:
     assert by_source("Eine Katze.", "A dog.") is Verdict.KEPT
 
 
-@settings(deadline=None)
 @given(st.characters())
 def test_the_quick_check_for_control_characters_misses_none(character: str) -> None:
     found = TextFilter(FiltersConfig(), [])(f"a{character}b", "x") is Verdict.CONTROL_CHARACTERS
@@ -65,7 +64,7 @@ def test_length_filters_in_their_order() -> None:
     assert [Verdict(verdict).name for verdict in verdicts] == expected.split()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     values=st.lists(st.integers(0, 12), max_size=60),
     dropped=st.sets(st.integers(0, 59)),
@@ -123,7 +122,6 @@ def offer(sample: PairSample, values: list[int]) -> None:
     sample.offer(hashes, texts, texts)
 
 
-@settings(deadline=None)
 @given(values=st.lists(st.integers(0, 300), max_size=300), limit=st.integers(1, 50), block=st.integers(1, 70))
 def test_the_sample_is_the_pairs_of_least_hash(values: list[int], limit: int, block: int) -> None:
     sample = PairSample(limit)

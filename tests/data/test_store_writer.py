@@ -17,7 +17,7 @@ TOKENS = st.lists(st.integers(0, 65535), max_size=5)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     pairs=st.lists(st.tuples(TOKENS, TOKENS, TEXT, TEXT), max_size=12),
     chunk=st.integers(1, 5),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.core.errors import InputError
 from nmt.data.batching import collate, halves
-from nmt.data.config import DataConfig
+from nmt.data.prepared import PreparedData
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import WORDS, Store
 from nmt.data.token_links import TokenLinks, collate_linked, token_links
-from nmt.data.tokenizer import Tokenizer, TokenizerPair
+from nmt.data.tokenizer import Tokenizer
 from nmt.workflows import build_corpus
 from nmt.workflows.prepare import prepare
+from tests.data.conftest import data_config, refusal
 
 Pair = tuple[str, str]
 Link = tuple[int, int]
@@ -49,9 +49,8 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def config_of(train: Any, **data: Any) -> DataConfig:
-    tree = {"train": train, "subwords": {"size": 120}, **data}
-    return DataConfig.model_validate_json(json.dumps(tree, default=str))
+def made_of(run: Path, train: Any, seed: int = 1, **data: Any) -> PreparedData:
+    return prepare(data_config(**{"train": train, "subwords": {"size": 120}, **data}), run=run, seed=seed)
 
 
 @pytest.fixture
@@ -98,11 +97,9 @@ def test_links_follow_their_pairs_through_all_filters(
     sampling: float, tmp_path: Path, corpora: Any, pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trees, expected = corpora
-    monkeypatch.setattr(build_corpus, "read_linked_blocks", in_blocks_of(build_corpus.read_linked_blocks, 37))
+    monkeypatch.setattr(build_corpus, "read_linked_blocks", partial(build_corpus.read_linked_blocks, size=37))
     valid = {"pairs": write(tmp_path / "valid.tsv", ["\t".join(pairs[399])])}
-    made = prepare(
-        config_of(trees, valid=valid, subwords={"size": 120, "sampling": sampling}), run=tmp_path / "run", seed=1
-    )
+    made = made_of(tmp_path / "run", trees, valid=valid, subwords={"size": 120, "sampling": sampling})
     dropped = made.report.corpora[0].dropped
     kinds = ("empty", "control characters", "identical", "held out", "duplicate", "too long", "length ratio")
     assert [dropped[kind].pairs for kind in kinds] == [1] * 7
@@ -117,10 +114,6 @@ def test_links_follow_their_pairs_through_all_filters(
             assert words[1].tolist() == list(made.tokenizers.target.encode_words(target).word_of_piece)
 
 
-def in_blocks_of(read: Callable[..., Any], size: int) -> Callable[..., Any]:
-    return lambda corpus, **options: read(corpus, size, **options)
-
-
 def text_of(corpus: str, line: int) -> Pair:
     columns = []
     for name in corpus.split(" + "):
@@ -133,7 +126,7 @@ def text_of(corpus: str, line: int) -> Pair:
 
 def test_a_store_without_links_is_what_it_was(tmp_path: Path, pairs: list[Pair]) -> None:
     path = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in pairs])
-    made = prepare(config_of({"pairs": path}), run=tmp_path / "run", seed=3)
+    made = made_of(tmp_path / "run", {"pairs": path}, seed=3)
     assert not made.train.has_links
     assert made.train.linked_pairs == 0
     columns = ["source", "source.offsets", "target", "target.offsets", "corpus", "line"]
@@ -160,23 +153,20 @@ def test_wrong_links_are_one_line_with_the_place(lines: list[str], says: str, tm
     """The links of a pair that no filter would let pass are checked, too."""
     train = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in TWO])
     links = write(tmp_path / "train.align", lines)
-    config = config_of({"pairs": train, "links": links}, filters={"max_length": 1}, subwords={"kind": "char"})
-    with pytest.raises(InputError) as refused:
-        prepare(config, run=tmp_path / "run", seed=1)
-    assert str(refused.value).startswith(f"{links}{says}")
-    assert "\n" not in str(refused.value)
+    options: dict[str, Any] = {"filters": {"max_length": 1}, "subwords": {"kind": "char"}}
+    message = refusal(made_of, tmp_path / "run", {"pairs": train, "links": links}, **options)
+    assert message.startswith(f"{links}{says}")
     assert not (tmp_path / "run" / "prepared").exists()
 
 
 def test_links_that_are_not_there_or_too_far_out(tmp_path: Path) -> None:
     train = write(tmp_path / "train.tsv", ["x " * (WORDS + 5) + "\ty"])
     links = tmp_path / "train.align"
-    config = config_of({"pairs": train, "links": links}, subwords={"kind": "char"})
-    with pytest.raises(InputError, match=r"train\.align: no such file"):
-        prepare(config, run=tmp_path / "run", seed=1)
+    corpus, subwords = {"pairs": train, "links": links}, {"kind": "char"}
+    assert refusal(made_of, tmp_path / "run", corpus, subwords=subwords) == f"{links}: no such file"
     write(links, [f"{WORDS}-0"])
-    with pytest.raises(InputError, match=rf"train\.align:1: a link points at word {WORDS}, but only the first {WORDS}"):
-        prepare(config, run=tmp_path / "run", seed=1)
+    says = f"{links}:1: a link points at word {WORDS}, but only the first {WORDS}"
+    assert refusal(made_of, tmp_path / "run", corpus, subwords=subwords).startswith(says)
 
 
 # ---------------------------------------------------------------------------------------------------- links of tokens
@@ -226,7 +216,7 @@ def test_links_of_words_are_links_of_all_their_tokens(sentences: list[tuple[list
 
 def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> None:
     trees, expected = corpora
-    made = prepare(config_of(trees), run=tmp_path / "run", seed=1)
+    made = made_of(tmp_path / "run", trees)
     pairs_B = np.arange(0, len(made.train), 3)
     batch = collate_linked(made.train, pairs_B)
     plain = collate(made.train, pairs_B)
@@ -258,8 +248,7 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
 def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Path, corpora: Any) -> None:
     """The pieces of a word are those that spell it: here normalisation changes no letter."""
     trees, expected = corpora
-    subwords = {"kind": kind, "size": 120, "sampling": 0.3}
-    made = prepare(config_of(trees, subwords=subwords), run=tmp_path / "run", seed=1)
+    made = made_of(tmp_path / "run", trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
     pairs_B = np.arange(0, len(made.train), 2)
     drawn = []
     for epoch in (0, 1):
@@ -297,21 +286,3 @@ def spelled(tokenizer: Tokenizer, ids: Any, text: str) -> list[int]:
         assert left >= 0
     assert (word, left) == (len(words) - 1, 0)
     return of_piece
-
-
-@pytest.mark.parametrize("kind", ["bpe", "char", "word", "bytes"])
-@given(
-    text=st.lists(st.sampled_from(["Hund", "Ψ ", "½", " ", "\u3000", "ﬁ", "der", "läuft", "👩", "\0", "ü"])).map(
-        "".join
-    )
-)
-def test_without_chance_words_are_those_of_the_best_segmentation(
-    kind: str, text: str, tokenizers: dict[str, TokenizerPair]
-) -> None:
-    """BPE without dropout, what has one segmentation only, and unigram where chance has no say."""
-    tokenizer = tokenizers[kind].source
-    best = tokenizer.encode_words(text)
-    drawn = tokenizer.sample_words(text, alpha=1e7 if kind == "bytes" else 0.0, seed=3)
-    if kind != "bytes" or drawn.ids == best.ids:  # of equally good ones either is right
-        assert drawn.ids == best.ids
-        assert drawn.word_of_piece == best.word_of_piece

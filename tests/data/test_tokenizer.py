@@ -31,7 +31,7 @@ NASTY = st.text(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(text=NASTY)
 @example(text="\u2581")
 @example(text=" \u200b ﷺ ")
@@ -89,7 +89,7 @@ def test_byte_fallback_spells_everything_on_one_line(tokenizers: Tokenizers) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_many_are_decoded_as_one_by_one(tokenizers: Tokenizers, kind: str, data: st.DataObject) -> None:
     tokenizer = tokenizers[kind].source
