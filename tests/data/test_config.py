@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from nmt.config.structure import dump, parse_document, validate
-from nmt.core.errors import InputError
 from nmt.data.config import DataConfig, SubwordsConfig
+from tests.data.conftest import refusal
 
 
 def config(**data: Any) -> DataConfig:
@@ -30,44 +30,68 @@ def test_one_corpus_and_a_list_are_alike() -> None:
     assert len(config(train=corpus, test={"pairs": "c"}).test_corpora) == 1
 
 
+DE_EN, PAIRS = {"pairs": "a", "languages": ["de", "en"]}, {"pairs": "a"}
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"train": {"source": "a"}}, "target is missing"),
-        ({"train": {"target": "a"}}, "source is missing"),
-        ({"train": {}}, "needs source and target, or pairs; both are missing"),
-        ({"train": {"source": "a", "target": "b", "pairs": "c"}}, "either pairs or source and target"),
-        ({"train": []}, "name a corpus"),
-        ({"train": {"pairs": "a", "weight": 0}}, "greater than 0"),
-        ({"train": {"pairs": "a"}, "valid": {"pairs": "a", "weight": 2}}, "Extra inputs"),
-        ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "sampling": 0.1}}, "needs kind unigram or bpe"),
-        ({"train": {"pairs": "a"}, "subwords": {"kind": "word", "byte_fallback": True}}, "byte_fallback needs kind"),
-        ({"train": {"pairs": "a"}, "subwords": {"min_frequency": 2}}, "min_frequency needs kind word: unigram spells"),
-        ({"train": {"pairs": "a"}, "subwords": {"size": 100, "byte_fallback": True}}, "bytes alone take 256"),
-        ({"train": {"pairs": "a"}, "filters": {"max_ratio": 0.5}}, "greater than or equal to 1"),
+        ({"train": {"source": "a"}}, "train: a corpus needs source and target, or pairs; target is missing"),
+        ({"train": {"target": "a"}}, "train: a corpus needs source and target, or pairs; source is missing"),
+        ({"train": {}}, "train: a corpus needs source and target, or pairs; both are missing"),
+        (
+            {"train": {"source": "a", "target": "b", "pairs": "c"}},
+            "train: a corpus has either pairs or source and target",
+        ),
+        ({"train": {"pairs": "c", "target": "b"}}, "train: a corpus has either pairs or source and target"),
+        ({"train": {"source": "a", "targt": "b"}}, "train.targt: unknown key; did you mean 'target'"),
+        ({"train": []}, "train is an empty list; name a corpus"),
+        ({"train": {**PAIRS, "weight": 0}}, "train.weight: expected more than 0"),
+        ({"valid": {"pairs": "a", "weight": 2}}, "valid.weight: unknown key"),
+        ({"subwords": {"kind": "word", "sampling": 0.1}}, "subwords: sampling needs kind unigram or bpe"),
+        ({"subwords": {"kind": "word", "byte_fallback": True}}, "subwords: byte_fallback needs kind"),
+        ({"subwords": {"min_frequency": 2}}, "subwords: min_frequency needs kind word: unigram spells"),
+        ({"subwords": {"size": 100, "byte_fallback": True}}, "subwords: size 100 is too small .* bytes alone take 256"),
+        *(
+            ({"subwords": {"model": "runs/x", key: value}}, f"subwords: {key} is that of the model .*; leave it out")
+            for key, value in {"kind": "bpe", "size": 100, "normalization": "nfkc", "byte_fallback": True}.items()
+        ),
+        ({"filters": {"max_ratio": 0.5}}, "filters.max_ratio: expected at least 1"),
+        ({"train": [DE_EN, {"pairs": "b"}]}, "b has no languages, and other corpora have"),
+        ({"train": DE_EN, "valid": {"pairs": "b"}}, "b has no languages, and other corpora have"),
+        ({"train": {"pairs": "b"}, "test": [DE_EN]}, "b has no languages, and other corpora have"),
+        ({"train": {**PAIRS, "languages": ["de", "de"]}}, "train: languages: source and target are both de"),
+        ({"train": {**PAIRS, "languages": ["de", "<2en>"]}}, "train.languages.1: "),
+        ({"train": {**PAIRS, "languages": ["de", ""]}}, "train.languages.1: "),
+        ({"train": {**PAIRS, "languages": ["de"]}}, "train.languages.1: missing"),
+        (
+            {"train": DE_EN, "valid": {"pairs": "b", "languages": ["en", "de"]}},
+            "b is into de, and no corpus of train is",
+        ),
+        (
+            {"train": DE_EN, "test": [{"pairs": "b", "languages": ["de", "cs"]}]},
+            "b is into cs, and no corpus of train is",
+        ),
+        ({"temperature": 5}, "temperature weighs languages, and no corpus has languages"),
+        ({"train": DE_EN, "temperature": 0.005}, "temperature: "),  # a power beyond what a float can hold
     ],
 )
-def test_errors_say_what_is_wrong(data: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        config(**data)
+def test_errors_are_one_line_with_their_place(data: dict[str, Any], message: str) -> None:
+    text = json.dumps({"train": PAIRS, **data})
+    assert re.match(f"c.yaml:1: {message}", refusal(validate, DataConfig, parse_document(text, "c.yaml")))
 
 
-def test_errors_of_a_corpus_are_not_mixed_with_those_of_a_list() -> None:
-    with pytest.raises(ValidationError) as error:
-        config(train={"source": "a", "targt": "b"})
-    assert error.value.error_count() == 1
+def test_language_names_may_have_a_region_or_a_script_and_no_is_norwegian() -> None:
+    text = "train: [{pairs: a, languages: [no, pt-BR]}, {pairs: b, languages: [zh_Hans, sr_Latn-RS]}]\nvalid: []"
+    config = validate(DataConfig, parse_document(text, "c.yaml"))
+    assert config.target_languages == ("pt-BR", "sr_Latn-RS")
+    assert config.train_corpora[0].language_names == ("no", "pt-BR")
+    assert config.valid_corpora == ()
 
 
 def test_torch_is_not_imported() -> None:
     code = "import sys, nmt.data.batching, nmt.workflows.prepare; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("option", ["kind: bpe", "size: 100", "normalization: nfkc", "byte_fallback: true"])
-def test_keys_beside_a_subword_model_are_refused(option: str) -> None:
-    with pytest.raises(InputError) as error:
-        validate(SubwordsConfig, parse_document(f"model: runs/x\n{option}", "c.yaml"))
-    assert str(error.value) == f"c.yaml:1: {option.split(':')[0]} is that of the model that is given; leave it out"
 
 
 def test_a_subword_model_that_a_run_writes_can_be_read() -> None:

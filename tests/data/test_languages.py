@@ -1,4 +1,4 @@
-"""Corpora of several languages: what a configuration may say, tokens of target languages, shares of directions."""
+"""Corpora of several languages: tokens of target languages, shares of directions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.structure import parse_document, validate
 from nmt.core.errors import InputError
 from nmt.data.batching import BatchingConfig, collate, epoch_batches
-from nmt.data.config import DataConfig
 from nmt.data.prepared import PreparedData
 from nmt.data.sampling import SubwordSampling
 from nmt.data.subword_model import PieceType, read_model
@@ -21,45 +19,6 @@ from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.data.vocabulary import EOS
 from nmt.workflows.prepare import prepare
 from tests.data.conftest import data_config, make_pairs, write_pairs
-
-DE_EN = "{pairs: a, languages: [de, en]}"
-
-
-@pytest.mark.parametrize(
-    ("data", "says"),
-    [
-        (f"train: [{DE_EN}, {{pairs: b}}]", "data: b has no languages, and other corpora have"),
-        (f"train: {DE_EN}\n  valid: {{pairs: b}}", "data: b has no languages, and other corpora have"),
-        (f"train: {{pairs: b}}\n  test: [{DE_EN}]", "data: b has no languages, and other corpora have"),
-        ("train: {pairs: a, languages: [de, de]}", "data.train: languages: source and target are both de"),
-        ("train: {pairs: a, languages: [de, <2en>]}", "data.train.languages.1: "),
-        ("train: {pairs: a, languages: [de, '']}", "data.train.languages.1: "),
-        ("train: {pairs: a, languages: [de]}", "data.train.languages.1: missing"),
-        (
-            f"train: {DE_EN}\n  valid: {{pairs: b, languages: [en, de]}}",
-            "data: b is into de, and no corpus of train is",
-        ),
-        (
-            f"train: {DE_EN}\n  test: [{{pairs: b, languages: [de, cs]}}]",
-            "data: b is into cs, and no corpus of train is",
-        ),
-        ("train: {pairs: a}\n  temperature: 5", "data: temperature weighs languages, and no corpus has languages"),
-        (f"train: {DE_EN}\n  temperature: 0.005", "data.temperature: "),  # a power beyond what a float can hold
-    ],
-)
-def test_mistakes_are_one_line_with_their_place(data: str, says: str) -> None:
-    with pytest.raises(InputError) as error:
-        validate(DataConfig, parse_document(data.replace("\n  ", "\n"), "c.yaml"))
-    (message,) = error.value.messages
-    assert says.removeprefix("data: ").removeprefix("data.") in message
-
-
-def test_language_names_may_have_a_region_or_a_script_and_no_is_norwegian() -> None:
-    text = "train: [{pairs: a, languages: [no, pt-BR]}, {pairs: b, languages: [zh_Hans, sr_Latn-RS]}]\nvalid: []"
-    config = validate(DataConfig, parse_document(text, "c.yaml"))
-    assert config.target_languages == ("pt-BR", "sr_Latn-RS")
-    assert config.train_corpora[0].language_names == ("no", "pt-BR")
-    assert config.valid_corpora == ()
 
 
 @pytest.fixture(scope="module")
@@ -149,28 +108,6 @@ def test_the_token_stands_once_and_first_in_every_source(
             assert source_S[1 : length - 1].tolist() == list(plain)
         assert not np.isin(batch.target_BT, tokens).any()
     assert len(store) == 160, "the same texts in the other direction are no duplicates"
-
-
-def test_links_between_words_find_the_tokens_behind_the_prefix(prepared: PreparedData) -> None:
-    store = prepared.train
-    pairs_B = np.array([3, 130, 7])  # the second is of the corpus without links
-    batch = collate_linked(store, pairs_B)
-    assert batch.links is not None
-    found = set(
-        zip(*(getattr(batch.links, name).tolist() for name in ("sentence_E", "target_E", "source_E")), strict=True)
-    )
-    expected = set()
-    for row, index in enumerate(pairs_B.tolist()):
-        source_words, target_words = store.words(index)
-        for source_word, target_word in store.links(index).tolist():
-            expected |= {
-                (row, t, s + 1)
-                for t, word_t in enumerate(target_words)
-                for s, word_s in enumerate(source_words)
-                if (word_s, word_t) == (source_word, target_word)
-            }
-    assert found == expected
-    assert {row for row, *_ in found} == {0, 2}
 
 
 def test_a_temperature_makes_shares_by_the_formula(trees: dict[str, dict[str, Any]], tmp_path: Path) -> None:
