@@ -10,8 +10,10 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.data.config import DataConfig, SubwordsConfig
+from nmt.data.prepared import PreparedData
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.train_tokenizers import train_tokenizers
+from nmt.workflows.prepare import prepare
 
 Pairs: TypeAlias = list[tuple[str, str]]
 Tokenizers: TypeAlias = dict[str, TokenizerPair]
@@ -48,6 +50,11 @@ def write_pairs(path: Path, pairs: Pairs) -> str:
 def data_config(**data: Any) -> DataConfig:
     """A configuration from what YAML would give, with small subwords."""
     return DataConfig.model_validate_json(json.dumps({"subwords": {"kind": "bpe", "size": 100}, **data}, default=str))
+
+
+def prepared(run: Path, *, seed: int = 1, **data: Any) -> PreparedData:
+    """The corpora of ``data_config``, prepared."""
+    return prepare(data_config(**data), run=run, seed=seed)
 
 
 def refusal(function: Callable[..., object], *arguments: Any, **options: Any) -> str:

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.batching import collate, halves
-from nmt.data.prepared import PreparedData
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import WORDS, Store
 from nmt.data.token_links import TokenLinks, collate_linked, token_links
 from nmt.data.tokenizer import Tokenizer
 from nmt.workflows import build_corpus
-from nmt.workflows.prepare import prepare
-from tests.data.conftest import data_config, refusal
+from tests.data.conftest import prepared, refusal
 
 Pair = tuple[str, str]
 Link = tuple[int, int]
@@ -47,10 +45,6 @@ def write(path: Path, lines: list[str]) -> Path:
     data = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-def made_of(run: Path, train: Any, seed: int = 1, **data: Any) -> PreparedData:
-    return prepare(data_config(**{"train": train, "subwords": {"size": 120}, **data}), run=run, seed=seed)
 
 
 @pytest.fixture
@@ -99,7 +93,7 @@ def test_links_follow_their_pairs_through_all_filters(
     trees, expected = corpora
     monkeypatch.setattr(build_corpus, "read_linked_blocks", partial(build_corpus.read_linked_blocks, size=37))
     valid = {"pairs": write(tmp_path / "valid.tsv", ["\t".join(pairs[399])])}
-    made = made_of(tmp_path / "run", trees, valid=valid, subwords={"size": 120, "sampling": sampling})
+    made = prepared(tmp_path / "run", train=trees, valid=valid, subwords={"size": 120, "sampling": sampling})
     dropped = made.report.corpora[0].dropped
     kinds = ("empty", "control characters", "identical", "held out", "duplicate", "too long", "length ratio")
     assert [dropped[kind].pairs for kind in kinds] == [1] * 7
@@ -126,7 +120,7 @@ def text_of(corpus: str, line: int) -> Pair:
 
 def test_a_store_without_links_is_what_it_was(tmp_path: Path, pairs: list[Pair]) -> None:
     path = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in pairs])
-    made = made_of(tmp_path / "run", {"pairs": path}, seed=3)
+    made = prepared(tmp_path / "run", train={"pairs": path}, seed=3)
     assert not made.train.has_links
     assert made.train.linked_pairs == 0
     columns = ["source", "source.offsets", "target", "target.offsets", "corpus", "line"]
@@ -154,7 +148,7 @@ def test_wrong_links_are_one_line_with_the_place(lines: list[str], says: str, tm
     train = write(tmp_path / "train.tsv", [f"{s}\t{t}" for s, t in TWO])
     links = write(tmp_path / "train.align", lines)
     options: dict[str, Any] = {"filters": {"max_length": 1}, "subwords": {"kind": "char"}}
-    message = refusal(made_of, tmp_path / "run", {"pairs": train, "links": links}, **options)
+    message = refusal(prepared, tmp_path / "run", train={"pairs": train, "links": links}, **options)
     assert message.startswith(f"{links}{says}")
     assert not (tmp_path / "run" / "prepared").exists()
 
@@ -163,10 +157,10 @@ def test_links_that_are_not_there_or_too_far_out(tmp_path: Path) -> None:
     train = write(tmp_path / "train.tsv", ["x " * (WORDS + 5) + "\ty"])
     links = tmp_path / "train.align"
     corpus, subwords = {"pairs": train, "links": links}, {"kind": "char"}
-    assert refusal(made_of, tmp_path / "run", corpus, subwords=subwords) == f"{links}: no such file"
+    assert refusal(prepared, tmp_path / "run", train=corpus, subwords=subwords) == f"{links}: no such file"
     write(links, [f"{WORDS}-0"])
     says = f"{links}:1: a link points at word {WORDS}, but only the first {WORDS}"
-    assert refusal(made_of, tmp_path / "run", corpus, subwords=subwords).startswith(says)
+    assert refusal(prepared, tmp_path / "run", train=corpus, subwords=subwords).startswith(says)
 
 
 # ---------------------------------------------------------------------------------------------------- links of tokens
@@ -216,7 +210,7 @@ def test_links_of_words_are_links_of_all_their_tokens(sentences: list[tuple[list
 
 def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> None:
     trees, expected = corpora
-    made = made_of(tmp_path / "run", trees)
+    made = prepared(tmp_path / "run", train=trees)
     pairs_B = np.arange(0, len(made.train), 3)
     batch = collate_linked(made.train, pairs_B)
     plain = collate(made.train, pairs_B)
@@ -248,7 +242,7 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
 def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Path, corpora: Any) -> None:
     """The pieces of a word are those that spell it: here normalisation changes no letter."""
     trees, expected = corpora
-    made = made_of(tmp_path / "run", trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
+    made = prepared(tmp_path / "run", train=trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
     pairs_B = np.arange(0, len(made.train), 2)
     drawn = []
     for epoch in (0, 1):
