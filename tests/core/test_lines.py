@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import os
 import pty
-import subprocess
-import sys
+import queue
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,23 +19,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.core.lines import CHUNK_BYTES, Line, LineReader, windows
+from nmt.core.lines import Line, LineReader, windows
 
 
-def read(data: bytes, limit_bytes: int = 1000) -> list[Line]:
-    return list(LineReader(io.BytesIO(data), limit_bytes=limit_bytes))
+class Pieces(io.RawIOBase):
+    """A stream that hands out pieces, which need not be in memory together."""
 
-
-class Trickle(io.RawIOBase):
-    """A stream that hands out its data in pieces of the given sizes."""
-
-    def __init__(self, data: bytes, sizes: list[int]) -> None:
-        self.rest, self.sizes = data, sizes
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.pieces = iter(pieces)
 
     def read(self, size: int = -1, /) -> bytes:
-        count = self.sizes.pop() if self.sizes else CHUNK_BYTES
-        piece, self.rest = self.rest[:count], self.rest[count:]
-        return piece
+        return next(self.pieces, b"")
+
+
+def read(pieces: Iterable[bytes], limit_bytes: int = 1000) -> LineReader:
+    return LineReader(cast(BinaryIO, Pieces(pieces)), limit_bytes=limit_bytes)
+
+
+def grouped(stream: BinaryIO, most: int) -> list[list[str]]:
+    return [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), most)]
+
+
+def trickled(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    """Pieces of the given sizes, the last first, and then the rest."""
+    for size in reversed(sizes):
+        if data:
+            yield data[:size]
+        data = data[size:]
+    if data:
+        yield data
 
 
 def naive(data: bytes) -> list[str]:
@@ -46,30 +59,16 @@ def naive(data: bytes) -> list[str]:
 
 
 def is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return data.decode("utf-8", errors="ignore").encode() == data
 
 
-PIECES = st.sampled_from(
-    [
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b"\x00",
-        b"\xff",
-        b"\xe2\x82",
-        b"\xef\xbb\xbf",
-        *(c.encode() for c in "aé€😀\x85\u2028\x0b\x0c\x1c"),
-    ]
-)
+ODD = [b"\n", b"\r", b"\r\n", b"\x00", b"\xff", b"\xe2\x82", b"\xef\xbb\xbf"]
+PIECES = st.sampled_from([*ODD, *(character.encode() for character in "aé€😀\x85\u2028\x0b\x0c\x1c")])
 
 
 @given(st.lists(PIECES).map(b"".join), st.lists(st.integers(1, 4)))
 def test_agrees_with_a_naive_splitter_however_the_bytes_arrive(data: bytes, sizes: list[int]) -> None:
-    found = list(LineReader(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=1000))
+    found = list(read(trickled(data, sizes)))
     assert [line.text for line in found] == naive(data)
     assert [line.number for line in found] == list(range(1, len(found) + 1))
     assert all(line.warning is None for line in found) == is_utf8(data)
@@ -81,7 +80,7 @@ def test_agrees_with_a_naive_splitter_however_the_bytes_arrive(data: bytes, size
 @given(st.text(st.sampled_from("aé€😀"), max_size=30), st.integers(1, 20), st.lists(st.integers(1, 4)), st.booleans())
 def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[int], crlf: bool) -> None:
     data = text.encode() + (b"\r\n" if crlf else b"\n") + b"ab"[:limit]
-    first, second = LineReader(cast(BinaryIO, Trickle(data, sizes)), limit_bytes=limit)
+    first, second = read(trickled(data, sizes), limit)
     assert second == Line(2, "ab"[:limit], ending="")
     if len(text.encode()) <= limit:
         assert first == Line(1, text, ending="\r\n" if crlf else "\n")
@@ -110,32 +109,16 @@ def test_a_long_line_is_cut_at_a_character(text: str, limit: int, sizes: list[in
         ),
         (b"0123456789x\n", [Line(1, "0123456789", "line 1: 11 bytes long; cut to the first 10")]),
         (b"0123456789\r\n", [Line(1, "0123456789", ending="\r\n")]),
-        (
-            b"\xff" * 11 + b"\n",
-            [
-                Line(
-                    1,
-                    "\ufffd" * 10,
-                    "line 1: 11 bytes long; cut to the first 10, and not UTF-8 (byte 0xff at position 1); "
-                    "replaced by U+FFFD",
-                )
-            ],
-        ),
     ],
 )
 def test_lines(data: bytes, lines: list[Line]) -> None:
-    assert read(data, limit_bytes=10) == lines
+    assert list(read([data] if data else [], 10)) == lines
 
 
-class Endless(io.RawIOBase):
-    """`chunks` chunks made on the fly, so that they are never all in memory."""
-
-    def __init__(self, chunk: bytes, chunks: int) -> None:
-        self.chunk, self.chunks = chunk, chunks
-
-    def read(self, size: int = -1, /) -> bytes:
-        self.chunks -= 1
-        return self.chunk if self.chunks >= 0 else b""
+def test_a_line_may_have_two_faults() -> None:
+    (line,) = read([b"\xff" * 11 + b"\n"], 10)
+    faults = "11 bytes long; cut to the first 10, and not UTF-8 (byte 0xff at position 1); replaced by U+FFFD"
+    assert line == Line(1, "\ufffd" * 10, f"line 1: {faults}")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +127,7 @@ class Endless(io.RawIOBase):
 def test_memory_is_bounded(chunk: bytes) -> None:
     """A long input goes through the reader and its windows in little memory."""
     tracemalloc.start()
-    lines = LineReader(cast(BinaryIO, Endless(chunk, 400)), limit_bytes=10_000)
-    count = sum(len(window) for window in windows(lines, 100))
+    count = sum(len(window) for window in windows(read(repeat(chunk, 400), 10_000), 100))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == max(1, chunk.count(b"\n") * 400)
@@ -156,84 +138,67 @@ def test_windows_of_a_file_are_full(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("".join(f"{n}\n" for n in range(10)))
     with path.open("rb") as stream:
-        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 4)]
-    assert groups == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
+        assert grouped(stream, 4) == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
 
 
-def write_slowly(descriptor: int, pieces: list[tuple[float, bytes]]) -> threading.Thread:
-    def run() -> None:
+@contextmanager
+def slow_pipe(pieces: list[tuple[float, bytes]], *, blocks: bool = True) -> Iterator[BinaryIO]:
+    """A pipe that gets each piece after a pause."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, blocks)
+
+    def write() -> None:
         for pause_s, data in pieces:
             time.sleep(pause_s)
-            os.write(descriptor, data)
-        os.close(descriptor)
+            os.write(writer, data)
+        os.close(writer)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=write)
     thread.start()
-    return thread
+    with os.fdopen(reader, "rb") as stream:
+        yield stream
+    thread.join()
 
 
 def test_a_pause_ends_a_window_but_not_a_line() -> None:
-    reader, writer = os.pipe()
-    thread = write_slowly(writer, [(0, b"a\nb\nhalf "), (0.5, b"line\nc\n")])
-    with os.fdopen(reader, "rb") as stream:
-        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 9)]
-    thread.join()
-    assert groups == [["a", "b"], ["half line", "c"]]
+    with slow_pipe([(0, b"a\nb\nhalf "), (0.5, b"line\nc\n")]) as stream:
+        assert grouped(stream, 9) == [["a", "b"], ["half line", "c"]]
 
 
 def test_a_window_does_not_gather_slow_lines_for_ever() -> None:
-    reader, writer = os.pipe()
-    thread = write_slowly(writer, [(0.01, b"line\n")] * 100)
-    with os.fdopen(reader, "rb") as stream:
-        groups = [len(group) for group in windows(LineReader(stream, limit_bytes=99), 1000)]
-    thread.join()
+    with slow_pipe([(0.01, b"line\n")] * 100) as stream:
+        groups = list(map(len, grouped(stream, 1000)))
     assert sum(groups) == 100
     assert len(groups) >= 2
 
 
 def test_a_non_blocking_pipe_is_waited_for() -> None:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    thread = write_slowly(writer, [(0.2, b"a\n"), (0.2, b"b")])
-    with os.fdopen(reader, "rb") as stream:
+    with slow_pipe([(0.2, b"a\n"), (0.2, b"b")], blocks=False) as stream:
         assert [line.text for line in LineReader(stream, limit_bytes=99)] == ["a", "b"]
-    thread.join()
 
 
 def test_a_terminal_gets_each_line_and_ends_by_control_d() -> None:
     leader, follower = pty.openpty()
     os.write(leader, b"a\nb\n\x04")
     with os.fdopen(follower, "rb") as stream:
-        groups = [[line.text for line in group] for group in windows(LineReader(stream, limit_bytes=99), 1)]
+        assert grouped(stream, 1) == [["a"], ["b"]]
     os.close(leader)
-    assert groups == [["a"], ["b"]]
 
 
-ECHO = """
-import sys
-from nmt.core.lines import LineReader, windows
-for window in windows(LineReader(sys.stdin.buffer, limit_bytes=99), 1000):
-    for line in window:
-        print(line.text.upper())
-    sys.stdout.flush()
-"""
+def test_a_program_that_waits_for_each_answer_gets_it() -> None:
+    (reader, writer), answers = os.pipe(), queue.Queue[str]()
 
+    def answer() -> None:
+        with os.fdopen(reader, "rb") as stream:
+            for window in windows(LineReader(stream, limit_bytes=99), 1000):
+                for line in window:
+                    answers.put(line.text)
 
-@pytest.fixture
-def echo() -> Iterator[subprocess.Popen[bytes]]:
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-c", ECHO]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
-        yield process
-        process.kill()
-
-
-def test_a_program_that_waits_for_each_answer_gets_it(echo: subprocess.Popen[bytes]) -> None:
-    assert echo.stdin is not None
-    assert echo.stdout is not None
-    for word in (b"one", b"two", b"three"):
-        echo.stdin.write(word + b"\n")
-        assert echo.stdout.readline() == word.upper() + b"\n"  # without an early window this would wait for ever
-    echo.stdin.close()
-    assert echo.stdout.read() == b""
-    assert echo.wait(10) == 0
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    for word in ("one", "two", "three"):
+        os.write(writer, word.encode() + b"\n")
+        assert answers.get(timeout=10) == word  # without an early window this would wait for ever
+    os.close(writer)
+    thread.join(10)
+    assert (thread.is_alive(), answers.empty()) == (False, True)
