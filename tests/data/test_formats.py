@@ -12,11 +12,12 @@ import sys
 import tracemalloc
 import xml.etree.ElementTree as ET
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
 from tests.data.conftest import Pairs, refusal
@@ -50,71 +51,19 @@ def table(rows: list[tuple[str, ...]], delimiter: str) -> str:
     return text.getvalue()
 
 
-@pytest.mark.parametrize("delimiter", [";", ","])
-@pytest.mark.parametrize("header", [[], [("source", "target")]])
-def test_csv_of_excel(tmp_path: Path, delimiter: str, header: Pairs) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text(table([*header, *PAIRS], delimiter), encoding="utf-8-sig", newline="")
-    assert read(path) == LINES
+File: TypeAlias = Callable[[str, str | bytes], Path]
 
 
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-def test_unicode_text_of_excel(tmp_path: Path, codec: str) -> None:
-    path = tmp_path / "pairs.txt"
-    path.write_bytes(("\ufeff" + table(PAIRS, "\t")).encode(codec))
-    assert read(path) == LINES
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    """Writes a file."""
 
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
 
-def test_quotation_marks_are_text_in_tsv(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text('"Ja", sagte er.\t"Yes", he said.\n"\t"\n')
-    assert read(path) == [('"Ja", sagte er.', '"Yes", he said.'), ('"', '"')]
-
-
-def test_a_quotation_mark_that_is_never_closed_loses_no_row_silently(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("a;b\n" * 100 + '"c;d\n' + "e;f\n" * 99)
-    assert "100 of 200 rows are no pairs: 100 with a quotation mark amiss (lines 101, 102," in failure(path)
-
-
-@pytest.mark.parametrize(
-    ("row", "pair"),
-    [
-        ("Geh.\tGo.\tCC-BY 2.0 (France) #{n}\n", ("Geh.", "Go.")),  # Anki
-        ("{n}\tGeh.\t77\tGo.\n", ("Geh.", "Go.")),  # Tatoeba
-        ("0.9{n}\tGeh.\tGo.\n", ("Geh.", "Go.")),  # a score in front
-        ("Geh.\tGo.\t\n", ("Geh.", "Go.")),
-        ("{n}\t{n}\n", ("1", "1")),  # numbers alone
-    ],
-)
-def test_more_columns_than_two_are_read_over(tmp_path: Path, row: str, pair: tuple[str, str]) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(row.format(n=n) for n in range(1, 101)))
-    found = read(path)
-    assert (len(found), found[0]) == (100, pair)
-
-
-def test_columns_go_by_a_header_that_names_the_languages(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("id;en;de\n" + "x1;Go.;Geh.\n" * 30)
-    assert read(path, ("de", "en")) == [("Geh.", "Go.")] * 30
-    path.rename(tmp_path / "my.de-en.csv")
-    assert read(tmp_path / "my.de-en.csv") == [("Geh.", "Go.")] * 30
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda s, t: {"source": s, "target": t},
-        lambda s, t: {"id": 7, "translation": {"de": s, "en": t}},
-        lambda s, t: {"de": s, "en": t, "score": 0.5},
-        lambda s, t: [s, t],
-    ],
-)
-def test_json_lines(tmp_path: Path, form: object) -> None:
-    path = tmp_path / "pairs"
-    path.write_text("".join(json.dumps(form(*pair)) + "\n" for pair in PAIRS))  # type: ignore[operator]
-    assert read(path) == LINES
+    return write
 
 
 def tmx(pairs: Pairs, tags: tuple[str, str] = ("de-DE", "en-US"), attribute: str = "xml:lang") -> bytes:
@@ -129,45 +78,100 @@ def tmx(pairs: Pairs, tags: tuple[str, str] = ("de-DE", "en-US"), attribute: str
     return ET.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-@pytest.mark.parametrize("attribute", ["xml:lang", "lang"])
-def test_tmx(tmp_path: Path, attribute: str) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_bytes(tmx(PAIRS, attribute=attribute))
-    assert read(path) == LINES
-    assert read(path, ("en", "de")) == [(target, source) for source, target in LINES]
-    path.write_bytes(tmx(PAIRS, attribute=attribute).decode().replace("utf-8", "utf-16").encode("utf-16"))
-    assert read(path) == LINES
+def json_lines(form: Callable[[str, str], object]) -> str:
+    return "".join(json.dumps(form(*pair)) + "\n" for pair in PAIRS)
 
 
-def test_inline_codes_of_tmx_are_no_text_and_what_they_mark_is(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_text(
+def zipped(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+HEADED = [("source", "target"), *PAIRS]
+TSV = "".join(f"{source}\t{target}\n" for source, target in LINES).encode()
+FORMS: list[tuple[str, str | bytes]] = [
+    *(("pairs.csv", f"\ufeff{table(rows, delimiter)}") for rows in (PAIRS, HEADED) for delimiter in ";,"),
+    *(("pairs.txt", ("\ufeff" + table(PAIRS, "\t")).encode(codec)) for codec in ("utf-16-le", "utf-16-be")),
+    ("pairs", json_lines(lambda s, t: {"source": s, "target": t})),
+    ("pairs", json_lines(lambda s, t: {"id": 7, "translation": {"de": s, "en": t}})),
+    ("pairs", json_lines(lambda s, t: {"de": s, "en": t, "score": 0.5})),
+    ("pairs", json_lines(lambda s, t: [s, t])),
+    *(("memory.tmx", tmx(PAIRS, attribute=attribute)) for attribute in ("xml:lang", "lang")),
+    ("memory.tmx", tmx(PAIRS).decode().replace("utf-8", "utf-16").encode("utf-16")),
+    ("x.zip", zipped({"folder/memory.tmx": tmx(PAIRS)})),
+    ("a", bz2.compress(TSV)),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), FORMS)
+def test_pairs_are_the_same_in_every_form(name: str, content: str | bytes, file: File) -> None:
+    assert read(file(name, content)) == LINES
+
+
+def test_quotation_marks_are_text_in_tsv(file: File) -> None:
+    path = file("pairs.tsv", '"Ja", sagte er.\t"Yes", he said.\n"\t"\n')
+    assert read(path) == [('"Ja", sagte er.', '"Yes", he said.'), ('"', '"')]
+
+
+def test_a_quotation_mark_that_is_never_closed_loses_no_row_silently(file: File) -> None:
+    message = failure(file("pairs.csv", "a;b\n" * 100 + '"c;d\n' + "e;f\n" * 99))
+    assert "100 of 200 rows are no pairs: 100 with a quotation mark amiss (lines 101, 102," in message
+
+
+@pytest.mark.parametrize(
+    ("row", "pair"),
+    [
+        ("Geh.\tGo.\tCC-BY 2.0 (France) #{n}\n", ("Geh.", "Go.")),  # Anki
+        ("{n}\tGeh.\t77\tGo.\n", ("Geh.", "Go.")),  # Tatoeba
+        ("0.9{n}\tGeh.\tGo.\n", ("Geh.", "Go.")),  # a score in front
+        ("Geh.\tGo.\t\n", ("Geh.", "Go.")),
+        ("{n}\t{n}\n", ("1", "1")),  # numbers alone
+    ],
+)
+def test_more_columns_than_two_are_read_over(file: File, row: str, pair: tuple[str, str]) -> None:
+    found = read(file("pairs.tsv", "".join(row.format(n=n) for n in range(1, 101))))
+    assert (len(found), found[0]) == (100, pair)
+
+
+def test_columns_go_by_a_header_that_names_the_languages(file: File) -> None:
+    text = "id;en;de\n" + "x1;Go.;Geh.\n" * 30
+    assert read(file("pairs.csv", text), ("de", "en")) == read(file("my.de-en.csv", text)) == [("Geh.", "Go.")] * 30
+
+
+def test_the_sides_of_tmx_go_by_the_languages(file: File) -> None:
+    assert read(file("memory.tmx", tmx(PAIRS)), ("en", "de")) == [(target, source) for source, target in LINES]
+
+
+def test_inline_codes_of_tmx_are_no_text_and_what_they_mark_is(file: File) -> None:
+    path = file(
+        "memory.tmx",
         '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="*all*"/><body>'
         '<tu><tuv xml:lang="EN-GB"><seg>Save&#160;<bpt i="1">&lt;b&gt;</bpt>all<ept i="1">&lt;/b&gt;</ept> '
         '<ph x="2">{0}<sub>not this</sub></ph> <hi>files</hi></seg></tuv>'
         '<tuv xml:lang="de"><seg>Alles sichern</seg></tuv></tu>'
         '<tu><tuv xml:lang="en-us"><seg>Color</seg></tuv><tuv xml:lang="de"><seg>Farbe</seg></tuv></tu>'
-        '<tu><tuv xml:lang="de"><seg>allein</seg></tuv></tu></body></tmx>'
+        '<tu><tuv xml:lang="de"><seg>allein</seg></tuv></tu></body></tmx>',
     )
     assert read(path) == [("Save\u00a0all files", "Alles sichern"), ("Color", "Farbe")]
 
 
-def test_more_than_two_languages_have_to_be_named(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
+def test_more_than_two_languages_have_to_be_named(file: File) -> None:
     sides = "".join(f'<tuv xml:lang="{tag}"><seg>{tag}!</seg></tuv>' for tag in ("de", "en", "fr"))
-    path.write_text(f"<tmx><body><tu>{sides}</tu></body></tmx>")
+    path, named = (file(name, f"<tmx><body><tu>{sides}</tu></body></tmx>") for name in ("memory.tmx", "my.en-fr.tmx"))
     message = failure(path)
     assert "has de, en, fr; name two of these, source first" in message
     assert "my.de-en.tmx" in message
     assert read(path, ("fr", "de")) == [("fr!", "de!")]
     assert failure(path, ("es", "de")).startswith(f"{path}: has de, en, fr; name two of these")
-    path.rename(tmp_path / "my.en-fr.tmx")
-    assert read(tmp_path / "my.en-fr.tmx") == [("en!", "fr!")]
+    assert read(named) == [("en!", "fr!")]
 
 
-def test_xliff_1(tmp_path: Path) -> None:
-    path = tmp_path / "file.xlf"
-    path.write_text(
+def test_xliff_1(file: File) -> None:
+    path = file(
+        "file.xlf",
         '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2">'
         '<file source-language="de" target-language="en-US" original="a" datatype="html"><body>'
         '<trans-unit id="1"><source>Ein <g id="1">Hund</g> <x id="2"/>da</source>'
@@ -175,38 +179,37 @@ def test_xliff_1(tmp_path: Path) -> None:
         "<alt-trans><source>not</source><target>this</target></alt-trans></trans-unit>"
         '<trans-unit id="2"><source>offen</source></trans-unit>'
         '<trans-unit id="3"><source>offen</source><target state="needs-translation">offen</target></trans-unit>'
-        "</body></file></xliff>"
+        "</body></file></xliff>",
     )
     assert read(path) == [("Ein Hund da", "A dog there")]
     assert read(path, ("en", "de")) == [("A dog there", "Ein Hund da")]
 
 
-def test_xliff_2(tmp_path: Path) -> None:
-    path = tmp_path / "file.xlf"
-    path.write_text(
+def test_xliff_2(file: File) -> None:
+    path = file(
+        "file.xlf",
         '<x:xliff xmlns:x="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="de" trgLang="en">'
         '<x:file id="f"><x:unit id="1">'
         '<x:segment><x:source>Ein <x:pc id="1">Hund</x:pc><x:ph id="2"/></x:source>'
         "<x:target>A dog</x:target></x:segment>"
         "<x:ignorable><x:source> </x:source></x:ignorable>"
         '<x:segment state="initial"><x:source>offen</x:source><x:target>offen</x:target></x:segment>'
-        "</x:unit></x:file></x:xliff>"
+        "</x:unit></x:file></x:xliff>",
     )
     assert read(path) == [("Ein Hund", "A dog")]
 
 
-def test_entities_that_a_document_declares_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_text('<!DOCTYPE tmx [<!ENTITY a "aaaa">]><tmx><body><tu>&a;</tu></body></tmx>')
-    assert "declares entities" in failure(path)
-    path.write_bytes(tmx(PAIRS)[:-30])
-    assert "not well-formed XML: no element found: line 12, column 178; export the file again" in failure(path)
+def test_entities_that_a_document_declares_are_refused(file: File) -> None:
+    entity = file("a.tmx", '<!DOCTYPE tmx [<!ENTITY a "aaaa">]><tmx><body><tu>&a;</tu></body></tmx>')
+    assert "declares entities" in failure(entity)
+    message = "not well-formed XML: no element found: line 12, column 178; export the file again"
+    assert message in failure(file("b.tmx", tmx(PAIRS)[:-30]))
 
 
-def test_memory_does_not_grow_with_a_tmx(tmp_path: Path) -> None:
-    path, head = tmp_path / "memory.tmx", tmx(PAIRS)
+def test_memory_does_not_grow_with_a_tmx(file: File) -> None:
+    head = tmx(PAIRS)
     begin, end = head.index(b"<tu>"), head.index(b"</body>")
-    path.write_bytes(head[:begin] + head[begin:end] * 200 + head[end:])
+    path = file("memory.tmx", head[:begin] + head[begin:end] * 200 + head[end:])
     tracemalloc.start()
     try:
         count = sum(len(block.sources) for block in read_blocks(CorpusConfig(pairs=path), size=500))
@@ -216,86 +219,59 @@ def test_memory_does_not_grow_with_a_tmx(tmp_path: Path) -> None:
     assert count == 4_000
 
 
-def opus(path: Path, *, stem: str = "Tatoeba.de-en", packed: bool = False) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("README", "LICENSE", f"{stem}.ids", "__MACOSX/._x"):
-            archive.writestr(name, "not this\n")
-        for language, side in (("en", 1), ("de", 0)):
-            text = "".join(f"{pair[side]}\n" for pair in LINES).encode()
-            archive.writestr(f"{stem}.{language}{'.gz' * packed}", gzip.compress(text) if packed else text)
-
-
 @pytest.mark.parametrize("packed", [False, True])
-def test_zip_of_opus(tmp_path: Path, packed: bool) -> None:
-    opus(tmp_path / "corpus.zip", packed=packed)
-    assert read(tmp_path / "corpus.zip") == LINES
-    opus(tmp_path / "en-de.zip")
-    assert read(tmp_path / "en-de.zip") == [(target, source) for source, target in LINES]
-    assert read(tmp_path / "en-de.zip", ("de", "en")) == LINES
+def test_zip_of_opus(file: File, packed: bool) -> None:
+    names = ("README", "LICENSE", "Tatoeba.de-en.ids", "__MACOSX/._x")
+    files = dict.fromkeys(names, b"not this\n")
+    for language, side in (("en", 1), ("de", 0)):
+        text = "".join(f"{pair[side]}\n" for pair in LINES).encode()
+        files[f"Tatoeba.de-en.{language}{'.gz' * packed}"] = gzip.compress(text) if packed else text
+    assert read(file("corpus.zip", zipped(files))) == LINES
+    turned = file("en-de.zip", zipped(files))
+    assert read(turned) == [(target, source) for source, target in LINES]
+    assert read(turned, ("de", "en")) == LINES
 
 
-def test_zip_of_one_file_of_pairs_and_of_others(tmp_path: Path) -> None:
-    path = tmp_path / "x.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("folder/memory.tmx", tmx(PAIRS))
-    assert read(path) == LINES
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in ("train.de", "train.en", "valid.de", "valid.en"):
-            archive.writestr(name, "x\n")
-    assert "and not two text files with the same name but for the languages" in failure(path)
-    path.write_bytes(path.read_bytes()[:-40])
-    assert failure(path) == f"{path}: the compressed file is damaged or cut short; fetch it again"
+def test_zip_of_other_files(file: File) -> None:
+    several = zipped(dict.fromkeys(("train.de", "train.en", "valid.de", "valid.en"), b"x\n"))
+    assert "and not two text files with the same name but for the languages" in failure(file("x.zip", several))
+    cut = file("x.zip", several[:-40])
+    assert failure(cut) == f"{cut}: the compressed file is damaged or cut short; fetch it again"
 
 
-def test_bzip2_and_zstandard(tmp_path: Path) -> None:
-    text = "".join(f"{source}\t{target}\n" for source, target in LINES).encode()
-    (tmp_path / "a").write_bytes(bz2.compress(text))
-    assert read(tmp_path / "a") == LINES
+def test_zstandard(file: File) -> None:
     zstd = pytest.importorskip(ZSTD, reason="the extra zstd is not installed")
-    (tmp_path / "b").write_bytes(zstd.compress(text[:40]) + zstd.compress(text[40:]))
-    assert read(tmp_path / "b") == LINES
-    whole = zstd.compress(text)
+    assert read(file("b", zstd.compress(TSV[:40]) + zstd.compress(TSV[40:]))) == LINES
+    whole = zstd.compress(TSV)
     for damaged in (whole[:-9], whole[:30] + bytes(9) + whole[39:]):
-        (tmp_path / "b").write_bytes(damaged)
-        assert failure(tmp_path / "b").endswith("the compressed file is damaged or cut short; fetch it again")
+        assert failure(file("b", damaged)).endswith("the compressed file is damaged or cut short; fetch it again")
 
 
-def test_zstandard_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a").write_bytes(b"\x28\xb5\x2f\xfd")
+def test_zstandard_that_is_not_installed_is_named(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, ZSTD, None)
-    assert "backports.zstd, which reads .zst, is not installed: pip install" in failure(tmp_path / "a")
+    message = failure(file("a", b"\x28\xb5\x2f\xfd"))
+    assert "backports.zstd, which reads .zst, is not installed: pip install" in message
 
 
-def documents(folder: Path) -> dict[str, Path]:
+def documents() -> dict[str, bytes]:
     """Files that hold no lines, by what they are."""
-    database = sqlite3.connect(folder / "memory.db")
-    database.execute("create table pairs (source, target)")
-    database.commit()
-    database.close()
-    files = {
+    with sqlite3.connect(":memory:") as database:
+        database.execute("create table pairs (source, target)")
+    return {
         "a PDF file": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
         "a PO file": b'# German\n#, fuzzy\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n\nmsgid "dog"\nmsgstr "Hund"\n',
         "an HTML page": b"\xef\xbb\xbf<!doctype html>\n<html lang=de><p>Ein Hund\n",
         "an XML file": b"<?xml version='1.0'?>\n<!-- x --><resources><string name='a'/></resources>",
-        "an SQLite database": (folder / "memory.db").read_bytes(),
+        "an SQLite database": database.serialize(),
         "an old Word or Excel file": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100),
         "text in UTF-16 without a byte order mark": "Hund\tdog\n".encode("utf-16-be"),
+        "a Word document (DOCX)": zipped({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"<x/>"}),
+        "an Excel workbook (XLSX)": zipped({"[Content_Types].xml": b"<Types/>", "xl/workbook.xml": b"<x/>"}),
     }
-    archives = {"a Word document (DOCX)": "word/document.xml", "an Excel workbook (XLSX)": "xl/workbook.xml"}
-    for kind, name in archives.items():
-        data = io.BytesIO()
-        with zipfile.ZipFile(data, "w") as archive:
-            archive.writestr("[Content_Types].xml", "<Types/>")
-            archive.writestr(name, "<x/>")
-        files[kind] = data.getvalue()
-    for number, (kind, content) in enumerate(files.items()):
-        (folder / f"{number}.txt").write_bytes(content)
-        files[kind] = folder / f"{number}.txt"  # type: ignore[assignment]
-    return files  # type: ignore[return-value]
 
 
-def test_what_holds_no_pairs_is_named_by_its_first_bytes(tmp_path: Path) -> None:
-    for kind, path in documents(tmp_path).items():
+def test_what_holds_no_pairs_is_named_by_its_first_bytes(file: File) -> None:
+    for kind, content in documents().items():
+        path = file("0.txt", content)
         assert failure(path).startswith(f"{path}: is {kind}, and not one of the files of pairs")
-        with pytest.raises(InputError, match="lines of plain text are needed"):
-            open_text(path)
+        assert "lines of plain text are needed" in refusal(open_text, path)

@@ -130,13 +130,6 @@ def test_sampling_is_a_function_of_its_arguments(tokenizers: Tokenizers, pairs: 
     assert decoded == [tokenizer.detokenize(tokenizer.encode(text)) for text in texts]
 
 
-@pytest.mark.parametrize("kind", ["char", "word"])
-def test_characters_and_words_have_one_segmentation(tokenizers: Tokenizers, pairs: Pairs, kind: str) -> None:
-    tokenizer = tokenizers[kind].source
-    for text in (*(source for source, _ in pairs[:20]), "Ω Xy \0Zw"):
-        assert tokenizer.sample(text, alpha=0.2, seed=7) == tokenizer.encode(text)
-
-
 @pytest.mark.parametrize("joint", [True, False])
 def test_save_and_load(tmp_path: Path, pairs: Pairs, joint: bool) -> None:
     (tmp_path / "subwords.model").write_bytes(b"left from before")

@@ -113,10 +113,7 @@ def test_text_words_share_a_piece_by_the_characters_that_it_covers(
             assert stop == pytest.approx(sum(each <= word for each in characters) / len(characters))
 
 
-SAMPLED = ["unigram", "bpe", "bytes"]
-
-
-@pytest.mark.parametrize("kind", SAMPLED)
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=30)
 @given(case=lines(), seed=st.integers(0, 99))
 @example(case=(WORDS, " ".join(WORDS)), seed=0)
