@@ -238,9 +238,14 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
 # ---------------------------------------------------------------------------------------------------- sampled subwords
 
 
+def words_of(tokenizer: Tokenizer, ids: Any) -> list[int]:
+    """The word of each piece: the first piece of a word has a mark."""
+    words: list[int] = np.cumsum([piece.startswith("\u2581") for piece in tokenizer.pieces(ids)]).tolist()
+    return [word - 1 for word in words]
+
+
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Path, corpora: Any) -> None:
-    """The pieces of a word are those that spell it: here normalisation changes no letter."""
     trees, expected = corpora
     made = prepared(tmp_path / "run", train=trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
     pairs_B = np.arange(0, len(made.train), 2)
@@ -253,30 +258,11 @@ def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Pat
         assert np.array_equal(batch.target_BT, plain.target_BT)
         sentences = []
         for row, index in enumerate(pairs_B.tolist()):
-            text = made.train.text(index)
-            words = (
-                spelled(made.tokenizers.source, batch.source_BS[row, : batch.source_length_B[row] - 1], text.source),
-                spelled(made.tokenizers.target, batch.target_BT[row, : batch.target_length_B[row] - 1], text.target),
-            )
-            sentences.append((*words, expected.get(tuple(made.train.line(index)), [])))
+            source = words_of(made.tokenizers.source, batch.source_BS[row, : batch.source_length_B[row] - 1])
+            target = words_of(made.tokenizers.target, batch.target_BT[row, : batch.target_length_B[row] - 1])
+            assert [source[-1] + 1, target[-1] + 1] == [len(side.split()) for side in made.train.text(index)]
+            sentences.append((source, target, expected.get(tuple(made.train.line(index)), [])))
         assert batch.links is not None
         assert as_dict(batch.links) == pytest.approx(by_loops(sentences))
         drawn.append(as_dict(batch.links))
     assert drawn[0] != drawn[1]
-
-
-def spelled(tokenizer: Tokenizer, ids: Any, text: str) -> list[int]:
-    """The word of each piece, counted by the characters that it spells."""
-    words = text.split()
-    of_piece = []
-    word, left = -1, 0
-    for piece in tokenizer.pieces(ids):
-        if left == 0:
-            assert piece.startswith("\u2581")
-            word += 1
-            left = len(words[word])
-        of_piece.append(word)
-        left -= len(piece.removeprefix("\u2581"))
-        assert left >= 0
-    assert (word, left) == (len(words) - 1, 0)
-    return of_piece
