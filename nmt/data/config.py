@@ -79,8 +79,9 @@ class CorpusConfig(Structure):
 class TrainingCorpusConfig(CorpusConfig):
     """A corpus to train on."""
 
-    weight: float = Field(1.0, gt=0, le=1000)
-    """How often each pair is seen in an epoch; 0.5: a different half in each epoch."""
+    weight: float = Field(
+        1.0, gt=0, le=1000, description="how often each pair is seen in an epoch; 0.5: a different half in each epoch"
+    )
     links: FilePath | None = None
     """File of word links for training.guided_attention: a Pharaoh line (0-0 1-2) for each pair."""
 
@@ -203,8 +204,7 @@ class DataConfig(Structure):
     )  # fmt: skip
     faulty: Literal["drop", "refuse"] = "drop"
     """Rows that are no pairs, such as lines without exactly one TAB: drop up to a share of 5 %."""
-    subwords: SubwordsConfig = SubwordsConfig()
-    """How text is divided into tokens."""
+    subwords: SubwordsConfig = Field(SubwordsConfig(), description="how text is divided into tokens")
     filters: FiltersConfig = FiltersConfig()
     """Training pairs that are dropped."""
     workers: int | None = Field(None, ge=1, le=1024)
