@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nmt.data.casing import case_of, is_usual, put_back, to_ordinary
 
-
 ORDINARY = [
     "NATO",
     "A B",
