@@ -30,21 +30,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mark behind": {"treat_whitespace_as_suffix": True},
     "all white space": {"remove_extra_whitespaces": False, "add_dummy_prefix": False},
 }
+each_option = pytest.mark.parametrize("name", OPTIONS)
 # Runs of unknown characters, white space, user-defined pieces that overlap, characters of one to four bytes.
-NASTY = st.lists(
-    st.one_of(
-        st.sampled_from(["der", "Hund", "ndr", "und", "<x>", "<xy>", "Ω", "Ψ", "Häu", " ", "  ", "\0", "👩\u200d"]),
-        st.characters(exclude_categories=["Cs"]),
-    ),
-    max_size=12,
-).map("".join)
+WORDS = ["der", "Hund", "ndr", "und", "<x>", "<xy>", "Ω", "Ψ", "Häu", " ", "  ", "\0", "👩\u200d"]
+NASTY = st.lists(st.sampled_from(WORDS) | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join)
 
 
 def learn(texts: list[str], kind: str, **options: Any) -> sentencepiece.SentencePieceProcessor:
     model = io.BytesIO()
-    settings: dict[str, Any] = {"vocab_size": 110, "pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
+    options = {"vocab_size": 110, "minloglevel": 2, **special, **options}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts), model_writer=model, model_type=kind, **{**settings, **options}
+        sentence_iterator=iter(texts), model_writer=model, model_type=kind, **options
     )
     return sentencepiece.SentencePieceProcessor.from_proto(model.getvalue())
 
@@ -164,7 +161,7 @@ def test_bpe_dropout_is_drawn_as_the_paper_says(processors: Processors, name: st
     assert_drawn_from(expected, sampler, normalized, dropout)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@each_option
 @settings(max_examples=60)
 @given(text=NASTY)
 def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
@@ -182,7 +179,7 @@ def test_without_dropout_bpe_is_sentencepiece_and_with_nothing_else_characters(
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("name", OPTIONS)
+@each_option
 @settings(max_examples=20)
 @given(text=NASTY, seed=st.integers(0, 100))
 def test_spans_are_of_the_same_draw_and_side_by_side(
@@ -199,7 +196,7 @@ def test_spans_are_of_the_same_draw_and_side_by_side(
             assert processor.id_to_piece(piece_id) == normalized[begin:end]
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@each_option
 @settings(max_examples=30)
 @given(text=NASTY)
 def test_a_large_alpha_leaves_the_best_segmentation(processors: Processors, name: str, text: str) -> None:
@@ -212,7 +209,7 @@ def test_a_large_alpha_leaves_the_best_segmentation(processors: Processors, name
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("name", OPTIONS)
+@each_option
 def test_ordinary_sentences_are_segmented_as_sentencepiece_does(
     processors: Processors, pairs: Pairs, kind: str, name: str
 ) -> None:

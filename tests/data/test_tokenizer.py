@@ -19,15 +19,8 @@ from tests.data.conftest import Pairs, Tokenizers, refusal
 
 KINDS = ["unigram", "bpe", "char", "word", "bytes"]
 # White space of all kinds, the separator mark, half characters, what normalisation deletes, adds, joins and splits.
-NASTY = st.text(
-    st.one_of(
-        st.sampled_from(
-            "aäe. \t\0\x1c\x1f\x85\u00a0\u3000\u200b\u2028\u2581\ufeff\u00adﷺﬁ①½…éẞİ\u0301\ud83d\udc69👩\u200d"
-        ),
-        st.characters(exclude_categories=()),
-    ),
-    max_size=20,
-)
+ODD = "aäe. \t\0\x1c\x1f\x85\u00a0\u3000\u200b\u2028\u2581\ufeff\u00adﷺﬁ①½…éẞİ\u0301\ud83d\udc69👩\u200d"
+NASTY = st.text(st.sampled_from(ODD) | st.characters(exclude_categories=()), max_size=20)
 
 
 @pytest.mark.parametrize("kind", KINDS)

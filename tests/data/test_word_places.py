@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -33,6 +35,13 @@ def lines(draw: st.DrawFn) -> tuple[list[str], str]:
     return words, (line if ends[0] else line[len(gaps[0]) :]) + (gaps[-1] if ends[1] else "")
 
 
+def any_line(test: Callable[..., None]) -> Callable[..., None]:
+    """Decorates a test of a kind of vocabulary and a line."""
+    drawn = given(line=lines().map(itemgetter(1)))(example(line=" ".join(WORDS))(test))
+    decorated: Callable[..., None] = pytest.mark.parametrize("kind", KINDS)(settings(max_examples=30)(drawn))
+    return decorated
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=50)
 @given(case=lines())
@@ -51,13 +60,8 @@ def test_each_words_pieces_are_those_that_it_has_alone(
     assert list(encoded.word_of_piece) == [word for word, pieces in enumerate(alone) for _ in pieces]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30)
-@given(case=lines())
-def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
-    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
-) -> None:
-    _, line = case
+@any_line
+def test_pieces_lie_one_after_the_other_and_cover_what_is_text(tokenizers: Tokenizers, kind: str, line: str) -> None:
     encoded = tokenizers[kind].source.encode_words(line)
     place = 0
     for begin, end in encoded.piece_spans:
@@ -67,12 +71,8 @@ def test_pieces_lie_one_after_the_other_and_cover_what_is_text(
     assert not tokenizers[kind].source.encode(line[place:])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30)
-@given(case=lines())
-@example(case=(WORDS, " ".join(WORDS)))
-def test_an_identity_pair_gives_the_diagonal(tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]) -> None:
-    _, line = case
+@any_line
+def test_an_identity_pair_gives_the_diagonal(tokenizers: Tokenizers, kind: str, line: str) -> None:
     tokenizer = tokenizers[kind].source
     for spans in (None, text_words(line)):
         encoded = tokenizer.encode_words(line, spans)
@@ -90,13 +90,10 @@ def test_an_identity_pair_gives_the_diagonal(tokenizers: Tokenizers, kind: str, 
             np.testing.assert_allclose(row, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30)
-@given(case=lines())
+@any_line
 def test_text_words_share_a_piece_by_the_characters_that_it_covers(
-    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
+    tokenizers: Tokenizers, kind: str, line: str
 ) -> None:
-    _, line = case
     words = text_words(line)
     encoded = tokenizers[kind].source.encode_words(line, words)
     found = parts(encoded)
@@ -115,12 +112,9 @@ def test_text_words_share_a_piece_by_the_characters_that_it_covers(
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=30)
-@given(case=lines(), seed=st.integers(0, 99))
-@example(case=(WORDS, " ".join(WORDS)), seed=0)
-def test_a_sampled_segmentation_has_its_places(
-    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str], seed: int
-) -> None:
-    _, line = case
+@given(line=lines().map(itemgetter(1)), seed=st.integers(0, 99))
+@example(line=" ".join(WORDS), seed=0)
+def test_a_sampled_segmentation_has_its_places(tokenizers: Tokenizers, kind: str, line: str, seed: int) -> None:
     tokenizer = tokenizers[kind].source
     for words in (None, text_words(line)):
         found = tokenizer.sample_words(line, alpha=0.3, seed=seed, word_spans=words)
@@ -138,14 +132,8 @@ def test_a_sampled_segmentation_has_its_places(
         assert covered[0] == covered[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30)
-@given(case=lines())
-@example(case=(WORDS, " ".join(WORDS)))
-def test_the_likeliest_sample_lies_where_sentencepiece_says(
-    tokenizers: Tokenizers, kind: str, case: tuple[list[str], str]
-) -> None:
-    _, line = case
+@any_line
+def test_the_likeliest_sample_lies_where_sentencepiece_says(tokenizers: Tokenizers, kind: str, line: str) -> None:
     tokenizer = tokenizers[kind].source
     is_unigram = kind in ("unigram", "bytes")
     found = tokenizer.sample_words(line, alpha=1e7 if is_unigram else 0, seed=1)
