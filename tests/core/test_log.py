@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from nmt.core import log
 from nmt.core.log import Verbosity
-
-
-@pytest.fixture(autouse=True)
-def _normal() -> Iterator[None]:
-    yield
-    log.set_verbosity(Verbosity.NORMAL)
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,6 @@ def text(lines: list[str], end: str = "\n") -> str:
 )
 def test_equals_the_command_to_the_last_digit(hypotheses: str, references: list[str], command: Command) -> None:
     assert ours(hypotheses, references, 12) == command(hypotheses, references, "-w", "12")
-
-
-def test_equals_the_command_as_it_prints_by_default(command: Command) -> None:
-    hypotheses, references = text(HYPOTHESES), [text(REFERENCES)]
     assert ours(hypotheses, references, 1) == command(hypotheses, references)
 
 

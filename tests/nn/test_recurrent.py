@@ -17,8 +17,8 @@ def test_stepping_equals_torchs_recurrence(cell: CellKind, layers: int) -> None:
     for parameter in stack.parameters():
         nn.init.normal_(parameter)
     reference = CELL_TYPES[cell].module(5, 4, num_layers=layers, batch_first=True)
-    reference.load_state_dict({f"{name[:-1]}{n}": stack.rnns[n].get_parameter(name) for n in range(layers)
-                               for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")})  # fmt: skip
+    weights = {f"{name[:-1]}{n}": w for n, rnn in enumerate(stack.rnns) for name, w in rnn.named_parameters()}
+    reference.load_state_dict(weights)
     x_BTE = torch.randn(3, 6, 5)
     hidden = torch.randn(layers, 3, 4)
     start = (hidden, torch.zeros_like(hidden)) if cell == "lstm" else hidden
