@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -162,18 +162,16 @@ class FiltersConfig(Structure):
         return self
 
 
+Corpus = TypeVar("Corpus", bound=CorpusConfig)
+
+
 def _one_or_list(value: object) -> str:
     """Returns the form of a value, one or a list, so that errors are about that form only."""
     return "list" if isinstance(value, list | tuple) else "corpus"
 
 
-TrainingCorpora = Annotated[
-    Annotated[TrainingCorpusConfig, Tag("corpus")] | Annotated[tuple[TrainingCorpusConfig, ...], Tag("list")],
-    Discriminator(_one_or_list),
-]
-Corpora = Annotated[
-    Annotated[CorpusConfig, Tag("corpus")] | Annotated[tuple[CorpusConfig, ...], Tag("list")],
-    Discriminator(_one_or_list),
+OneOrMore = Annotated[
+    Annotated[Corpus, Tag("corpus")] | Annotated[tuple[Corpus, ...], Tag("list")], Discriminator(_one_or_list)
 ]
 
 
@@ -184,16 +182,16 @@ class DataConfig(Structure):
     """Folder of the prepared corpus, which several runs can share; default: prepared in the run."""
     imported: ImportedConfig | None = None
     """In the run of an imported model, instead of corpora: what is known of it."""
-    train: TrainingCorpora
+    train: OneOrMore[TrainingCorpusConfig]
     """Corpus or list of corpora."""
     temperature: float = Field(
         1.0, ge=0.1, le=100,
         description="T: a language direction with n pairs gets a share of an epoch in proportion to n^(1/T). "
         "1 leaves the corpora as they are; a larger T shows small corpora more often",
     )  # fmt: skip
-    valid: Corpora | None = None
+    valid: OneOrMore[CorpusConfig] | None = None
     """Corpus or list of corpora to validate on; never filtered."""
-    test: Corpora = ()
+    test: OneOrMore[CorpusConfig] = ()
     """Corpora that are held out of training, and scored by nmt evaluate."""
     old_domain: CorpusConfig | None = None
     """For fine-tuning: pairs of the old domain, whose BLEU and chrF validations measure as well."""

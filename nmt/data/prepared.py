@@ -115,12 +115,10 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     if config.subwords.model is not None:
         given = load_tokenizers(config.subwords.model, config.subwords)
         digest.update(given.with_controls(config.control_pieces).fingerprint.encode())
-    for corpus in [*config.train_corpora, *config.valid_corpora, *config.test_corpora]:
-        for path in corpus.files:
-            digest.update(_content_hash(path))
-    for linked in config.train_corpora:
-        if linked.links is not None:
-            digest.update(_content_hash(linked.links))
+    corpora = [*config.train_corpora, *config.valid_corpora, *config.test_corpora]
+    links = [corpus.links for corpus in config.train_corpora if corpus.links is not None]
+    for path in [*(path for corpus in corpora for path in corpus.files), *links]:
+        digest.update(_content_hash(path))
     return digest.hexdigest()
 
 

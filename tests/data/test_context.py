@@ -86,14 +86,6 @@ def test_the_store_has_the_sentences_before_each_line(
     assert cut > 0
 
 
-def test_the_previous_line_counts_though_it_was_dropped(made: dict[int, PreparedData]) -> None:
-    store, tokenizer = made[1].train, made[1].tokenizers.source
-    by_line = {store.line(index)[1]: index for index in range(len(store)) if store.corpus[index] == 0}
-    assert 16 not in by_line
-    assert store.prefix(by_line[17]) == (*tokenizer.encode("der Hund !"), tokenizer.control("<break>"))
-    assert store.prefix(by_line[1]) == store.prefix(by_line[7]) == ()  # the start of the file, and behind a blank line
-
-
 def test_no_text_is_split_into_the_break(made: dict[int, PreparedData]) -> None:
     tokenizer = made[1].tokenizers.source
     end = tokenizer.control("<break>")
