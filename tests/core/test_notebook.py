@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from html.parser import HTMLParser
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import nmt
@@ -15,34 +15,15 @@ from nmt.translator.translation import MOST_SHOWN, Results, Translation
 HARD = ["<script>alert(1)</script>", "\"'&amp;", "שלום", "</td>", "\ud800"]
 
 
-class Page(HTMLParser):
+class Page:
     """Tags, which must be closed in order, with their attributes, and the text in each cell."""
 
     def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.cells: list[tuple[str, dict[str, str], str]] = []
-        self._open: list[tuple[str, dict[str, str], list[str]]] = []
-        self.text = ""
-        self.feed(html)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, attributes))
-        self._open.append((tag, attributes, []))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        for _, _, said in self._open:
-            said.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        opened, attributes, said = self._open.pop()
-        assert opened == tag
-        if tag in ("td", "th"):
-            self.cells.append((tag, attributes, "".join(said)))
+        root = ET.fromstring(f"<page>{html}</page>")
+        elements = list(root.iter())[1:]
+        self.text = "".join(root.itertext())
+        self.tags = [(element.tag, element.attrib) for element in elements]
+        self.cells = [(e.tag, e.attrib, "".join(e.itertext())) for e in elements if e.tag in ("td", "th")]
 
     def heads(self) -> list[str]:
         return [text for tag, _, text in self.cells if tag == "th"]
