@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nmt
 from nmt.alignment.formats import Alignment
+from nmt.core.notebook import background
 from nmt.translator.scorer import PairScore
 from nmt.translator.translation import MOST_SHOWN, Results, Translation
 
@@ -55,6 +56,11 @@ def test_a_score_shows_its_subwords() -> None:
     spans = [attributes for tag, attributes in page.tags if tag == "span"]
     assert [each["title"] for each in spans] == ["log-probability -1.386", "log-probability 0"]
     assert [re.findall(r", ([\d.]+)\)", each["style"]) for each in spans] == [["0.75"], ["0.00"]]
+
+
+def test_a_background_is_never_more_than_opaque_or_less_than_none() -> None:
+    shares = [background("1, 2, 3", share) for share in (-0.5, 0.25, 1.5)]
+    assert shares == [f"background: rgba(1, 2, 3, {share})" for share in ("0.00", "0.25", "1.00")]
 
 
 def test_a_list_shows_the_first_results() -> None:

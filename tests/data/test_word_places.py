@@ -103,6 +103,7 @@ def test_text_words_share_a_piece_by_the_characters_that_it_covers(
         if not characters:  # added by normalisation: goes with what stands there, or next, or last of all
             following = [word_of_character[place] for place in range(begin, len(line)) if place in word_of_character]
             characters = [following[0] if following else len(words) - 1]
+        assert encoded.word_of_piece[piece] == max(sorted(set(characters)), key=characters.count)
         mine = found.piece_N == piece
         assert found.word_N[mine].tolist() == sorted(set(characters))
         for word, start, stop in zip(found.word_N[mine], found.begin_N[mine], found.end_N[mine], strict=True):
