@@ -104,22 +104,6 @@ class ImportedProcessor:
         constructor."""
         return cls(*split(model))
 
-    def pad_id(self) -> int:
-        """Returns the id of padding."""
-        return PAD
-
-    def unk_id(self) -> int:
-        """Returns the id of unknown text."""
-        return UNK
-
-    def bos_id(self) -> int:
-        """Returns the id of the decoder's first token."""
-        return self.vocabulary.begin
-
-    def eos_id(self) -> int:
-        """Returns the id of end-of-sentence."""
-        return EOS
-
     def get_piece_size(self) -> int:
         """Returns the number of entries of the vocabulary."""
         return len(self._pieces)

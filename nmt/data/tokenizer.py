@@ -112,9 +112,12 @@ class Tokenizer:
             raise InputError(f"{name}: not a SentencePiece model, or damaged") from None
         self.imported: ImportedVocabulary | None = getattr(self._processor, "vocabulary", None)
         self.begin = BOS if self.imported is None else self.imported.begin
-        special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
-        if special != (PAD, UNK, self.begin, EOS):
-            raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model")
+        if self.imported is None:
+            special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
+            if special != (PAD, UNK, BOS, EOS):
+                raise InputError(
+                    f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model"
+                )
         self.model = model
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()

@@ -71,7 +71,6 @@ def test_a_language_is_a_control_piece_of_the_usual_form(
     controls = {piece for piece, number in zip(pieces, ids, strict=True) if imported.is_control(number)}
     assert controls == {"<none>", "<end>", "<2fra>", "<2zh_Hant>"}
     assert [imported.piece_to_id(piece) for piece in ("<2fra>", ">>fra<<")] == [pieces.index("<2fra>"), UNK]
-    assert (imported.pad_id(), imported.unk_id(), imported.bos_id(), imported.eos_id()) == (PAD, UNK, PAD, EOS)
 
 
 def test_vocabulary_and_model_are_joined_and_split(vocabulary: ImportedVocabulary) -> None:
