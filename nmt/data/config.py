@@ -162,7 +162,7 @@ class FiltersConfig(Structure):
         return self
 
 
-Corpus = TypeVar("Corpus", bound=CorpusConfig)
+AnyCorpus = TypeVar("AnyCorpus", bound=CorpusConfig)
 
 
 def _one_or_list(value: object) -> str:
@@ -171,7 +171,7 @@ def _one_or_list(value: object) -> str:
 
 
 OneOrMore = Annotated[
-    Annotated[Corpus, Tag("corpus")] | Annotated[tuple[Corpus, ...], Tag("list")], Discriminator(_one_or_list)
+    Annotated[AnyCorpus, Tag("corpus")] | Annotated[tuple[AnyCorpus, ...], Tag("list")], Discriminator(_one_or_list)
 ]
 
 

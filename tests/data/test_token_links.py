@@ -24,6 +24,7 @@ from tests.data.conftest import prepared, refusal
 
 Pair = tuple[str, str]
 Link = tuple[int, int]
+Expected = dict[tuple[str, int], list[Link]]
 
 
 def any_links(pairs: list[Pair]) -> list[list[Link]]:
@@ -48,8 +49,8 @@ def write(path: Path, lines: list[str]) -> Path:
 
 
 @pytest.fixture
-def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[list[dict[str, Any]], dict[tuple[str, int], list[Link]]]:
-    """Three corpora full of what filters drop, the second without links; and the links by file and line."""
+def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[Any, Expected, dict[tuple[str, int], Pair]]:
+    """Three corpora full of what filters drop, the second without links; the links and the pairs by file and line."""
     odd = [
         ("", "x"),
         ("a\0b", "x y"),
@@ -66,16 +67,17 @@ def corpora(tmp_path: Path, pairs: list[Pair]) -> tuple[list[dict[str, Any]], di
         {"pairs": write(tmp_path / "b.tsv", [f"{s}\t{t}" for s, t in second])},
         {"pairs": write(tmp_path / "c.tsv.gz", [f"{s}\t{t}" for s, t in third]), "weight": 2},
     ]
-    expected: dict[tuple[str, int], list[Link]] = {}
+    expected: Expected = {}
     names = [f"{source} + {target}", str(trees[1]["pairs"]), str(trees[2]["pairs"])]
     for number, part in ((0, first), (2, third)):
         links = any_links(part)
         trees[number]["links"] = write(tmp_path / f"{number}.align{'.gz' * (number == 2)}", list(map(line_of, links)))
         expected |= {(names[number], line): each for line, each in enumerate(links, 1)}
-    return trees, expected
+    parts = zip(names, (first, second, third), strict=True)
+    return trees, expected, {(name, line): pair for name, part in parts for line, pair in enumerate(part, 1)}
 
 
-def checked(store: Store, expected: dict[tuple[str, int], list[Link]]) -> int:
+def checked(store: Store, expected: Expected) -> int:
     """Checks that each pair has the links of its line; returns the number of pairs with links."""
     linked = 0
     for index in range(len(store)):
@@ -90,7 +92,7 @@ def checked(store: Store, expected: dict[tuple[str, int], list[Link]]) -> int:
 def test_links_follow_their_pairs_through_all_filters(
     sampling: float, tmp_path: Path, corpora: Any, pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trees, expected = corpora
+    trees, expected, texts = corpora
     monkeypatch.setattr(build_corpus, "read_linked_blocks", partial(build_corpus.read_linked_blocks, size=37))
     valid = {"pairs": write(tmp_path / "valid.tsv", ["\t".join(pairs[399])])}
     made = prepared(tmp_path / "run", train=trees, valid=valid, subwords={"size": 120, "sampling": sampling})
@@ -101,21 +103,10 @@ def test_links_follow_their_pairs_through_all_filters(
     assert made.train.has_text == (sampling > 0)
     for index in range(0 if sampling else len(made.train)):
         if len(made.train.links(index)):
-            corpus, line = made.train.line(index)
-            source, target = text_of(corpus, line)
+            source, target = texts[made.train.line(index)]
             words = made.train.words(index)
             assert words[0].tolist() == list(made.tokenizers.source.encode_words(source).word_of_piece)
             assert words[1].tolist() == list(made.tokenizers.target.encode_words(target).word_of_piece)
-
-
-def text_of(corpus: str, line: int) -> Pair:
-    columns = []
-    for name in corpus.split(" + "):
-        data = Path(name).read_bytes()
-        text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
-        columns += text.split("\n")[line - 1].split("\t")
-    source, target = columns
-    return source, target
 
 
 def test_a_store_without_links_is_what_it_was(tmp_path: Path, pairs: list[Pair]) -> None:
@@ -209,7 +200,7 @@ def test_links_of_words_are_links_of_all_their_tokens(sentences: list[tuple[list
 
 
 def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> None:
-    trees, expected = corpora
+    trees, expected, texts = corpora
     made = prepared(tmp_path / "run", train=trees)
     pairs_B = np.arange(0, len(made.train), 3)
     batch = collate_linked(made.train, pairs_B)
@@ -219,7 +210,7 @@ def test_a_batch_has_the_links_of_its_tokens(tmp_path: Path, corpora: Any) -> No
     assert np.array_equal(batch.target_BT, plain.target_BT)
     sentences = []
     for index in pairs_B.tolist():
-        source, target = text_of(*made.train.line(index))
+        source, target = texts[made.train.line(index)]
         links = expected.get(tuple(made.train.line(index)), [])
         words = [made.tokenizers.source.encode_words(side).word_of_piece for side in (source, target)]
         sentences.append((list(words[0]), list(words[1]), links))
@@ -246,7 +237,7 @@ def words_of(tokenizer: Tokenizer, ids: Any) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_sampled_subwords_have_the_links_of_their_words(kind: str, tmp_path: Path, corpora: Any) -> None:
-    trees, expected = corpora
+    trees, expected, _ = corpora
     made = prepared(tmp_path / "run", train=trees, subwords={"kind": kind, "size": 120, "sampling": 0.3})
     pairs_B = np.arange(0, len(made.train), 2)
     drawn = []
