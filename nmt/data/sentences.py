@@ -13,6 +13,9 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from nmt.data.words import Span
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -58,9 +61,6 @@ _BEFORE_ORDINALS = _words(
     seit sein seine seinem seinen unser unsere vom zum zur
     """
 )
-
-if TYPE_CHECKING:
-    from nmt.data.words import Span
 """German words that may precede an ordinal: `am 3. Mai`, `das 19. Jahrhundert`."""
 
 _ORDERED = _words(
