@@ -154,13 +154,6 @@ def test_what_has_no_probability_is_never_drawn() -> None:
     assert set(drawn.tolist()) == {1, 3}
 
 
-def test_the_guess_is_the_most_probable_token() -> None:
-    logits_BV = torch.randn(50, 9, generator=torch.Generator().manual_seed(1))
-    chooser = ScheduledSampling(0.0).begin(50, CPU)
-    chosen = chooser.next(torch.zeros(50, dtype=torch.int64), logits_BV)
-    assert chosen.tolist() == [max(range(9), key=row.__getitem__) for row in logits_BV.tolist()]
-
-
 def test_logits_that_are_not_finite_do_not_stop_it() -> None:
     """It is the loss that is found not finite, and told of."""
     for guess in GUESSES:
@@ -242,27 +235,6 @@ def test_gradients_in_bfloat16_are_those_of_forcing(tie: str) -> None:
             assert one is other, name
         else:
             assert (one - other).norm() <= 0.05 * other.norm() + 0.05, name
-
-
-@torch.no_grad()
-def test_the_loss_is_that_of_the_gold_tokens() -> None:
-    """Whatever is read: -log p(gold) at each position that is not a padding, in plain loops."""
-    model = make(tree())
-    feed = Recorded(ScheduledSampling(0.4, guess="sample"))
-    torch.manual_seed(3)
-    loss = token_loss(model, SOURCE_BS, TARGET_BT, feed, CrossEntropy())
-    expected = 0.0
-    for row, gold in enumerate(TARGET_BT.tolist()):
-        memory = model.encode(SOURCE_BS[row : row + 1])
-        state, token = model.start(memory), model.first_token(1, CPU)
-        for time, right in enumerate(gold):
-            if right == model.pad:
-                break
-            step = model.step(token, memory, state)
-            expected -= step.logits_NV[0].log_softmax(-1)[right].item()
-            if time + 1 < len(gold):
-                state, token = step.state, feed.chosen[time][row : row + 1]
-    assert loss.cross_entropy.item() == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.cuda

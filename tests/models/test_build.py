@@ -1,0 +1,52 @@
+"""Models from their configuration."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.models.build import build
+from nmt.models.config import ModelConfig
+from tests.models.variants import make, tree
+
+ENCODERS = {"rnn": "RNNEncoder", "transformer": "TransformerEncoder", "embeddings": "EmbeddingsEncoder"}
+DECODERS = {
+    "rnn": "RNNDecoder", "transformer": "TransformerDecoder", "reencoding": "RNNDecoder", "glimpses": "GlimpseDecoder"
+}  # fmt: skip
+CONTEXT_SOURCES = {"reencoding": "SourceReader", "glimpses": "GlimpseSensor"}
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), list(itertools.product(ENCODERS, DECODERS)))
+def test_any_encoder_goes_with_any_decoder(encoder: str, decoder: str) -> None:
+    config: dict[str, Any] = tree(encoder={"kind": encoder}, decoder={"kind": decoder}, score="none")
+    if decoder in ("rnn", "transformer"):
+        config["attention"]["score"] = "dot"
+    made = ModelConfig.model_validate(config)
+    model = build(made, source_tokens=5, target_tokens=7, pad=1, bos=3)
+    assert (type(model.encoder).__name__, type(model.decoder).__name__) == (ENCODERS[encoder], DECODERS[decoder])
+    assert type(getattr(model.decoder, "attention", None)).__name__ == CONTEXT_SOURCES.get(
+        decoder, "Attention" if decoder == "rnn" else "NoneType"
+    )
+    assert (model.encoder.embedding.weight_VD.shape, model.output.bias_V.shape) == ((5, 8), (7,))
+    assert model.decoder.head_names == made.head_names
+    assert (model.encoder.size, model.decoder.readout_size) == (made.memory_size, made.readout_size)
+    assert (model.pad, model.bos) == (1, 3)
+
+
+def test_tying_shares_one_tensor() -> None:
+    sizes = {tie: sum(parameter.numel() for parameter in make(tree(tie=tie)).parameters()) for tie in ("all", "output")}
+    assert sizes["all"] < sizes["output"]
+    model = make(tree(tie="all"))
+    assert model.output.weight_VD is model.encoder.embedding.weight_VD is model.decoder.embedding.weight_VD
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_embeddings_are_those_that_are_read_from_a_file(frozen: bool) -> None:
+    config = tree()
+    config["embedding"]["pretrained"] = {"target": Path("target.vec"), "frozen": frozen}
+    model = make(config)
+    assert model.encoder.embedding.weight_VD.requires_grad
+    assert model.decoder.embedding.weight_VD.requires_grad == (not frozen)
