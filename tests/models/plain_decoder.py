@@ -44,8 +44,8 @@ class Plain(NamedTuple):
 class PlainStack:
     """Layers of torch's own cells with the weights of a stack, for one sentence."""
 
-    def __init__(self, stack: RecurrentStack, hidden: list[Tensor]) -> None:
-        self.stack, self.cells = stack, []
+    def __init__(self, stack: RecurrentStack, hidden: list[Tensor], *, residual: bool = False) -> None:
+        self.stack, self.residual, self.cells = stack, residual, []
         for rnn in stack.rnns:
             cell = CELLS[stack.kind](rnn.input_size, rnn.hidden_size, dtype=rnn.weight_ih_l0.dtype)
             cell.load_state_dict({name.removesuffix("_l0"): value for name, value in rnn.state_dict().items()})
@@ -59,7 +59,7 @@ class PlainStack:
                 self.hidden[layer], self.memory[layer] = cell(below_D, (self.hidden[layer], self.memory[layer]))
             else:
                 self.hidden[layer] = cell(below_D, self.hidden[layer])
-            below_D = self.hidden[layer] + below_D if self.stack.residual and layer > 0 else self.hidden[layer]
+            below_D = self.hidden[layer] + below_D if self.residual and layer > 0 else self.hidden[layer]
         self.top_D = below_D
         return below_D
 
@@ -89,9 +89,9 @@ def _added(decoder: RNNDecoder, summary_D: Tensor, step: int) -> list[Tensor]:
     return [later[context.placeholder]] if context.enters == "first_step" else []  # type: ignore[list-item]
 
 
-def _read_again(reader: SourceReader, states_SD: Tensor, query_D: Tensor) -> Tensor:
+def _read_again(reader: SourceReader, states_SD: Tensor, query_D: Tensor, residual: bool) -> Tensor:
     """The state of a recurrence that starts from the query, after the last word."""
-    stack = PlainStack(reader.stack, [query_D] * reader.stack.layers)
+    stack = PlainStack(reader.stack, [query_D] * reader.stack.layers, residual=residual)
     for state_D in states_SD:
         stack.step(state_D)
     return stack.top_D
@@ -131,7 +131,8 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     states_SD, final_D = encoded.states_BSD[0], encoded.final_BD[0]
     summary_D = final_D if decoder.summary == "last" else sum(states_SD) / len(states_SD)
 
-    stack = PlainStack(decoder.stack, _start(decoder, summary_D))
+    residual = decoder.handover.config.residual
+    stack = PlainStack(decoder.stack, _start(decoder, summary_D), residual=residual)
     readout_R = torch.zeros(decoder.readout_size, dtype=final_D.dtype)
     weights_HTS: list[list[list[float]]] = [[] for _ in decoder.head_names]
     tops: list[Tensor] = []
@@ -156,7 +157,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
 
     def attended(state_D: Tensor, word_E: Tensor, step: int, look: int) -> list[Tensor]:
         if isinstance(decoder.attention, SourceReader):
-            return [_read_again(decoder.attention, states_SD, state_D)]
+            return [_read_again(decoder.attention, states_SD, state_D, residual)]
         if isinstance(decoder.attention, GlimpseSensor):
             context_D, weights_S = _glimpse(decoder.attention, states_SD, state_D)
             weights_HTS[look].append(weights_S)

@@ -30,6 +30,7 @@ def test_any_encoder_goes_with_any_decoder(encoder: str, decoder: str) -> None:
     assert type(getattr(model.decoder, "attention", None)).__name__ == CONTEXT_SOURCES.get(
         decoder, "Attention" if decoder == "rnn" else "NoneType"
     )
+    assert model.encoder.embedding.table.padding_idx == model.decoder.embedding.table.padding_idx == 1
     assert (model.encoder.embedding.weight_VD.shape, model.output.bias_V.shape) == ((5, 8), (7,))
     assert model.decoder.head_names == made.head_names
     assert (model.encoder.size, model.decoder.readout_size) == (made.memory_size, made.readout_size)
@@ -37,10 +38,11 @@ def test_any_encoder_goes_with_any_decoder(encoder: str, decoder: str) -> None:
 
 
 def test_tying_shares_one_tensor() -> None:
-    sizes = {tie: sum(parameter.numel() for parameter in make(tree(tie=tie)).parameters()) for tie in ("all", "output")}
-    assert sizes["all"] < sizes["output"]
-    model = make(tree(tie="all"))
-    assert model.output.weight_VD is model.encoder.embedding.weight_VD is model.decoder.embedding.weight_VD
+    for tie in ("none", "output", "all"):
+        model = make(tree(tie=tie))
+        encoder, decoder, output = model.encoder.embedding, model.decoder.embedding, model.output
+        assert (output.weight_VD is decoder.weight_VD) == (tie != "none")
+        assert (encoder.weight_VD is decoder.weight_VD) == (tie == "all")
 
 
 @pytest.mark.parametrize("frozen", [True, False])

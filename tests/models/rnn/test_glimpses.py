@@ -85,3 +85,8 @@ def test_a_step_through_the_mean_is_differentiable_and_not_rewarded() -> None:
     (gradient,) = torch.autograd.grad(decoded.readout_BTR.sum(), policy)
     assert gradient[0].abs().max() > 1e-3
     assert (gradient[1] == 0).all()
+    model = glimpses().train()
+    readout_BTR = model.decode(padded(TARGETS), model.encode(padded(SOURCES)), TeacherForcing()).readout_BTR
+    policy = model.decoder.attention.policy_2Q  # type: ignore[union-attr]
+    # a draw has no derivative
+    assert torch.autograd.grad(readout_BTR.sum(), policy, allow_unused=True, materialize_grads=True)[0].eq(0).all()

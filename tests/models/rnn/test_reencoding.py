@@ -31,3 +31,13 @@ def test_reading_again_in_little_memory_gives_the_same_gradients() -> None:
             loss = token_loss(model, padded(SOURCES), padded(TARGETS), TeacherForcing(), CrossEntropy())
             gradients.append(torch.autograd.grad(loss.objective, list(model.parameters())))
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+@torch.no_grad()
+def test_each_row_of_a_beam_reads_its_own_sentence() -> None:
+    model = make(tree(score="none", decoder={"kind": "reencoding"}))
+    memory, token_N = model.encode(padded(SOURCES)), torch.tensor([4, 5, 4, 1, 5, 5])
+    beams = model.step(token_N, memory, model.start(memory).repeat(2))
+    for beam in range(2):
+        alone = model.step(token_N[beam::2], memory, model.start(memory))
+        torch.testing.assert_close(beams.logits_NV[beam::2], alone.logits_NV)
