@@ -75,20 +75,6 @@ def test_a_window_past_the_last_position_that_location_scores_has_weights(weight
     assert all(each.grad is None or each.grad.isfinite().all() for each in attention.parameters())
 
 
-@pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_attending_step_by_step_changes_nothing(weights: str) -> None:
-    """Only rounding in float32, which weights pass through, may differ."""
-    attention = make("general", weights)
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    whole = attention(query_BTQ, position_BT, memory)
-    for t in range(T):
-        step = attention(query_BTQ[:, t : t + 1], position_BT[:, t : t + 1], memory)
-        close = {"atol": 1e-6, "rtol": 1e-5}
-        torch.testing.assert_close(step.context_NTV, whole.context_NTV[:, t : t + 1], **close)
-        torch.testing.assert_close(step.weights_NHTS, whole.weights_NHTS[:, :, t : t + 1], **close)
-
-
 def test_annealing_goes_by_the_modules_update() -> None:
     """A relaxed draw's gradient goes by 1 / temperature."""
     gradients = []
@@ -103,17 +89,6 @@ def test_annealing_goes_by_the_modules_update() -> None:
     # so hot that the relaxed weights are nearly even, whatever the noise
     torch.testing.assert_close(gradients[1], 10 * gradients[0], rtol=0.2, atol=1e-3)
     assert torch.equal(gradients[1], gradients[2])
-
-
-def test_a_memory_follows_its_sentences() -> None:
-    attention = make("additive", "softmax")
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    rows = torch.tensor([2, 0, 0])
-    chosen = attention(query_BTQ[rows], position_BT[rows], memory.select(rows))
-    whole = attention(query_BTQ, position_BT, memory)
-    torch.testing.assert_close(chosen.context_NTV, whole.context_NTV[rows])
-    torch.testing.assert_close(chosen.weights_NHTS, whole.weights_NHTS[rows])
 
 
 @pytest.mark.parametrize("score", list(SCORES))

@@ -19,7 +19,7 @@ from nmt.models.rnn.glimpses import GlimpseSensor
 from nmt.models.rnn.reencoding import SourceReader
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.recurrent import RecurrentStack
-from tests.attention.oracles import Past, attend
+from tests.attention.oracles import Past, attend, attend_by_heads
 from tests.models.variants import make
 
 SOURCES, TARGETS = [[4, 5, 1, 4, 3], [5, 3], [5, 5, 4, 3]], [[4, 5, 4, 3], [5, 3], [1, 4, 3]]
@@ -136,24 +136,7 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
     readout_R = torch.zeros(decoder.readout_size, dtype=final_D.dtype)
     weights_HTS: list[list[list[float]]] = [[] for _ in decoder.head_names]
     tops: list[Tensor] = []
-    readouts, past, pasts = [], Past(), [Past() for _ in decoder.head_names]
-
-    def of_heads(attention: RecurrentMultiHead, query_Q: Tensor, step: int) -> list[Tensor]:
-        contexts: list[float] = []
-        for number, (head, own) in enumerate(zip(attention.attentions, pasts, strict=True)):
-            rows = slice(
-                number * len(states_SD[0]) // attention.heads, (number + 1) * len(states_SD[0]) // attention.heads
-            )
-            keys_SA, values_SA = (
-                torch.stack([weight[rows] @ state_D for state_D in states_SD])
-                for weight in (attention.key_weight_VK, attention.value_weight_VV)
-            )
-            (weights_S,), context = attend(
-                head, attention.query_weight_VQ[rows] @ query_Q, step, keys_SA, values_SA, own
-            )
-            weights_HTS[number].append(weights_S)
-            contexts += context
-        return [torch.tensor(contexts, dtype=query_Q.dtype)]
+    readouts, pasts = [], [Past() for _ in decoder.head_names]
 
     def attended(state_D: Tensor, word_E: Tensor, step: int, look: int) -> list[Tensor]:
         if isinstance(decoder.attention, SourceReader):
@@ -166,8 +149,9 @@ def decode(model: Seq2Seq[Any, Any], source: list[int], target: list[int]) -> Pl
             return []
         query_Q = torch.cat([state_D, word_E]) if decoder.query_embedding else state_D
         if isinstance(decoder.attention, RecurrentMultiHead):
-            return of_heads(decoder.attention, query_Q, step)
-        weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD, past)
+            weights_HS, context = attend_by_heads(decoder.attention, query_Q, step, states_SD, pasts)
+        else:
+            weights_HS, context = attend(decoder.attention, query_Q, step, states_SD, states_SD, pasts[0])
         for head, weights_S in enumerate(weights_HS):
             weights_HTS[head].append(weights_S)
         return [torch.tensor(context, dtype=state_D.dtype)]
