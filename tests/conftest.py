@@ -31,7 +31,7 @@ LONGEST = (
     "extras/cluster/test_translate_shards.py",
     "extras/cluster/test_cluster.py",
     "training/test_distributed.py",
-    "models/test_contract.py",
+    "models/test_seq2seq.py",
     "workflows/test_train.py",
     "translator/test_workers.py",
     "cli/test_app.py",

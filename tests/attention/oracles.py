@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nmt.attention.attention import Attention
 from nmt.attention.config import AttentionConfig
+from nmt.attention.recurrent_multihead import RecurrentMultiHead
 from nmt.attention.reinforce import SampledPositions
 from nmt.config.structure import parse_document, validate
 
@@ -381,6 +382,26 @@ def attend(
         math.tanh(sum(w * c for w, c in zip(row, side_by_side, strict=True))) for row in attention.fusion_VF.tolist()
     ]
     return heads, fused
+
+
+def attend_by_heads(
+    attention: RecurrentMultiHead, query_Q: Tensor, position: int, states_SD: Tensor, pasts: Sequence[Past]
+) -> tuple[list[Floats], Floats]:
+    """The same of several heads for a recurrent decoder, whose contexts stand side by side."""
+    weights: list[Floats] = []
+    contexts: Floats = []
+    width = len(attention.value_weight_VV) // attention.heads
+    for number, (head, past) in enumerate(zip(attention.attentions, pasts, strict=True)):
+        rows = slice(number * width, (number + 1) * width)
+        keys_SA, values_SA = (
+            torch.stack([weight[rows] @ state_D for state_D in states_SD])
+            for weight in (attention.key_weight_VK, attention.value_weight_VV)
+        )
+        query_A = attention.query_weight_VQ[rows] @ query_Q
+        (weights_S,), context = attend(head, query_A, position, keys_SA, values_SA, past)
+        weights.append(weights_S)
+        contexts += context
+    return weights, contexts
 
 
 def reinforce(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
 from nmt.attention.registry import SCORES
-from tests.attention.oracles import SCORE_ORACLES, WEIGHTINGS, attend, attention_config, softmax
+from tests.attention.oracles import WEIGHTINGS, attend, attention_config
 
 B, T, S = 3, 4, 5
 LENGTHS = [5, 3, 1]
@@ -77,51 +75,6 @@ def test_a_window_past_the_last_position_that_location_scores_has_weights(weight
     assert all(each.grad is None or each.grad.isfinite().all() for each in attention.parameters())
 
 
-@pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_attending_step_by_step_changes_nothing(weights: str) -> None:
-    """Only rounding in float32, which weights pass through, may differ."""
-    attention = make("general", weights)
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    whole = attention(query_BTQ, position_BT, memory)
-    for t in range(T):
-        step = attention(query_BTQ[:, t : t + 1], position_BT[:, t : t + 1], memory)
-        close = {"atol": 1e-6, "rtol": 1e-5}
-        torch.testing.assert_close(step.context_NTV, whole.context_NTV[:, t : t + 1], **close)
-        torch.testing.assert_close(step.weights_NHTS, whole.weights_NHTS[:, :, t : t + 1], **close)
-
-
-@pytest.mark.parametrize("weights", ["hard", "glimpse"])
-def test_a_draw_in_training_is_recorded(weights: str) -> None:
-    """Probability and baseline are those of the position that has all weight of the first head."""
-    attention = make("general", f"{{kind: {weights}, expected: 0}}").train()
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    attended = attention(query_BTQ, position_BT, memory)
-    sampled = attended.sampled
-    assert sampled is not None
-    assert sampled.log_prob_BT.shape == sampled.entropy_BT.shape == sampled.baseline_BT.shape == (B, T)
-    oracle = SCORE_ORACLES[attention.score.kind]
-    offset = attention.weighting_parameters["baseline_offset_1"].item()
-    for b, length in enumerate(LENGTHS):
-        for t in range(T):
-            scores = [oracle(attention, query_BTQ[b, t], keys_BSK[b, s], s).item() for s in range(length)]
-            position = attended.weights_NHTS[b, 0, t].tolist().index(1.0)
-            assert sampled.log_prob_BT[b, t].item() == pytest.approx(math.log(softmax(scores)[position]), abs=1e-5)
-            baseline = (attention.weighting_parameters["baseline_Q"] @ query_BTQ[b, t]).item() + offset
-            assert sampled.baseline_BT[b, t].item() == pytest.approx(baseline, abs=1e-5)
-    assert attention.eval()(query_BTQ, position_BT, memory).sampled is None
-
-
-def test_a_baseline_passes_no_gradient_to_the_query() -> None:
-    attention = make("general", "hard").train()
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    query_BTQ.requires_grad_()
-    sampled = attention(query_BTQ, position_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS)).sampled
-    assert sampled is not None
-    assert torch.autograd.grad(sampled.baseline_BT.sum(), query_BTQ, allow_unused=True) == (None,)
-
-
 def test_annealing_goes_by_the_modules_update() -> None:
     """A relaxed draw's gradient goes by 1 / temperature."""
     gradients = []
@@ -136,17 +89,6 @@ def test_annealing_goes_by_the_modules_update() -> None:
     # so hot that the relaxed weights are nearly even, whatever the noise
     torch.testing.assert_close(gradients[1], 10 * gradients[0], rtol=0.2, atol=1e-3)
     assert torch.equal(gradients[1], gradients[2])
-
-
-def test_a_memory_follows_its_sentences() -> None:
-    attention = make("additive", "softmax")
-    query_BTQ, position_BT, keys_BSK, values_BSV = inputs()
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    rows = torch.tensor([2, 0, 0])
-    chosen = attention(query_BTQ[rows], position_BT[rows], memory.select(rows))
-    whole = attention(query_BTQ, position_BT, memory)
-    torch.testing.assert_close(chosen.context_NTV, whole.context_NTV[rows])
-    torch.testing.assert_close(chosen.weights_NHTS, whole.weights_NHTS[rows])
 
 
 @pytest.mark.parametrize("score", list(SCORES))

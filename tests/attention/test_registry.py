@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from nmt.attention import scores, weights
+from nmt.attention import registry, scores, weights
 from nmt.attention.mechanism import Mechanism
 from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,36 +65,18 @@ from nmt.core.errors import InputError
 from nmt.config.structure import parse_document, validate
 print(*SCORES)
 print(*WEIGHTS)
-try:
-    print(validate(AttentionConfig, parse_document(sys.argv[1], "test")))
-except InputError as error:
-    print(error)
+for text in sys.argv[1:]:
+    try:
+        print(validate(AttentionConfig, parse_document(text, "test")))
+    except InputError as error:
+        print(error)
 print("torch" in sys.modules)
 """
 
 
-def read(text: str, folder: Path | None) -> list[str]:
-    """In a process of its own: the kinds of scores, of weights, the configuration or its fault, and whether torch was
-    imported."""
-    environment = {name: value for name, value in os.environ.items() if name != "NMT_MECHANISMS"}
-    if folder is not None:
-        environment["NMT_MECHANISMS"] = str(folder)
-    done = subprocess.run(
-        [sys.executable, "-c", READ, text],
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.splitlines()
-
-
-@pytest.fixture
-def mine(tmp_path: Path) -> Path:
-    for name, text in (("scores/zero.py", SCORE), ("weights/even.py", NORMALIZER)):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tmp_path
+def write(folder: Path, file: str, text: str) -> None:
+    (folder / file).parent.mkdir()
+    (folder / file).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(("package", "found"), [(scores, SCORES), (weights, WEIGHTS)], ids=["scores", "weights"])
@@ -102,75 +87,68 @@ def test_every_file_is_found_by_the_name_that_it_has(package: object, found: dic
         assert mechanism().kind == kind
 
 
-def test_a_folder_of_ones_own_adds_its_mechanisms(mine: Path) -> None:
-    score_names, weight_names, config, torch = read("score: {kind: mine, strength: 3}\nweights: even", mine)
+def test_a_folder_of_ones_own_adds_its_mechanisms(tmp_path: Path) -> None:
+    """A fault in the configuration of one is one line as of any other."""
+    write(tmp_path, "scores/zero.py", SCORE)
+    write(tmp_path, "weights/even.py", NORMALIZER)
+    texts = ["score: {kind: mine, strength: 3}\nweights: even", "score: {kind: mine, strenght: 3}", "score: mein"]
+    environment = {**os.environ, "NMT_MECHANISMS": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", READ, *texts]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    score_names, weight_names, config, unknown_key, unknown_kind, torch = done.stdout.splitlines()
     assert score_names.split() == sorted([*SCORES, "mine"])
     assert weight_names.split() == sorted([*WEIGHTS, "even"])
     assert config == "score=Mine(kind='mine', strength=3.0) weights=Even(kind='even') key_size=None heads=1"
+    assert unknown_key.startswith("test:1: score.strenght: unknown key; did you mean 'strength'?")
+    assert "did you mean 'mine'?" in unknown_kind
+    assert "location_sensitive, mine, scaled_dot" in unknown_kind
     assert torch == "False", "configurations are read without it"
 
 
-def test_a_fault_in_its_configuration_is_one_line_as_of_any_other(mine: Path) -> None:
-    assert read("score: {kind: mine, strenght: 3}", mine)[2].startswith(
-        "test:1: score.strenght: unknown key; did you mean 'strength'?"
-    )
-    choices = read("score: mein", mine)[2]
-    assert "did you mean 'mine'?" in choices
-    assert "location_sensitive, mine, scaled_dot" in choices
+Discover = Callable[[ModuleType], list[str]]
 
 
-def test_without_the_folder_they_are_no_choices() -> None:
-    score_names, _, fault, _ = read("score: mine", None)
-    assert score_names.split() == list(SCORES)
-    assert fault.startswith("test:1: score: text 'mine' is not a choice")
+@pytest.fixture
+def discover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Discover]:
+    """Names the mechanisms of a package and those of a folder of one's own, in this process."""
+    modules = set(sys.modules)
+
+    def discovered(package: ModuleType) -> list[str]:
+        monkeypatch.setenv("NMT_MECHANISMS", str(tmp_path))
+        monkeypatch.setattr(package, "__path__", list(package.__path__))
+        return list(registry._discover(package, Mechanism))  # type: ignore[type-abstract]
+
+    yield discovered
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
 
 
-def test_one_of_the_two_folders_is_enough(mine: Path) -> None:
-    (mine / "weights" / "even.py").unlink()
-    (mine / "weights").rmdir()
-    score_names, weight_names, _, _ = read("score: mine", mine)
-    assert "mine" in score_names.split()
-    assert weight_names.split() == list(WEIGHTS)
+def test_one_of_the_two_folders_is_enough(tmp_path: Path, discover: Discover) -> None:
+    write(tmp_path, "scores/zero.py", SCORE)
+    assert discover(weights) == list(WEIGHTS)
+    assert discover(scores) == sorted([*SCORES, "mine"])
 
 
 FAULTS = {
     "a syntax error": ("scores/zero.py", "def f(:\n", "scores/zero.py:1: invalid syntax"),
     "a missing module": (
         "scores/zero.py",
-        "import nosuch\n",
-        "scores/zero.py: cannot be imported: ModuleNotFoundError",
+        "import no\n",
+        "scores/zero.py: cannot be imported: ModuleNotFoundError: No ",
     ),
     "a taken kind": ("scores/zero.py", SCORE.replace('"mine"', '"dot"'), "scores/zero.py: kind: dot is taken"),
     "no attention's kind": ("scores/zero.py", SCORE.replace('"mine"', '"none"'), "scores/zero.py: kind: none is taken"),
     "a taken file": ("weights/softmax.py", NORMALIZER, "weights/softmax.py: has the name of a file that ships"),
+    "no folder": ("more/zero.py", SCORE, ": has no folder scores and no folder weights; name one that has"),
 }
 
 
 @pytest.mark.parametrize("name", list(FAULTS))
-def test_a_fault_of_ones_own_file_is_told_in_one_line(name: str, tmp_path: Path) -> None:
+def test_a_fault_of_ones_own_file_is_told_in_one_line(name: str, tmp_path: Path, discover: Discover) -> None:
     file, text, expected = FAULTS[name]
-    (tmp_path / file).parent.mkdir()
-    (tmp_path / file).write_text(text, encoding="utf-8")
-    done = command(tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: NMT_MECHANISMS: ")
-    assert expected in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_folder_without_mechanisms_is_told(tmp_path: Path) -> None:
-    done = command(tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"error: NMT_MECHANISMS: {tmp_path}: has no folder scores and no folder weights; name one that has\n"
-    )
-
-
-def command(mechanisms: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nmt", "prepare", str(ROOT / "configs" / "de-en.yaml")],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NMT_MECHANISMS": str(mechanisms)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    write(tmp_path, file, text)
+    with pytest.raises(InputError) as refused:
+        discover(weights if file.startswith("weights") else scores)
+    assert str(refused.value).startswith(f"NMT_MECHANISMS: {tmp_path}")
+    assert expected in str(refused.value)
+    assert "\n" not in str(refused.value)

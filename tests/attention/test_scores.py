@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention, AttentionMemory
-from nmt.attention.mechanism import Parameter, Sizes
+from nmt.attention.mechanism import Sizes
 from nmt.attention.registry import SCORES
 from tests.attention.oracles import SCORE_ORACLES, attention_config
 
@@ -78,29 +78,9 @@ def expected(
     return torch.stack(weights).view(rows, time, -1), torch.stack(contexts).view(rows, time, -1)
 
 
-@pytest.mark.parametrize("name", list(SCORES))
-def test_every_score_has_an_oracle(name: str) -> None:
-    assert name in SCORE_ORACLES, f"write an oracle for {name} from its paper"
-
-
 @every_size
 @every_score
-def test_weights_and_context_equal_plain_loops(score: str, sizes: tuple[int, int, int]) -> None:
-    attention = make(score, sizes)
-    query_BTQ, keys_BSK, values_BSV = inputs(sizes)
-    weights_BTS, context_BTV = expected(attention, query_BTQ, keys_BSK, values_BSV)
-    attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    assert attended.weights_NHTS.shape == (B, 1, T, S)
-    assert attended.weights_NHTS.dtype == torch.float32
-    assert attended.sampled is None
-    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(attended.context_NTV, context_BTV, atol=1e-6, rtol=1e-5)
-    assert (attended.weights_NHTS[1, ..., 3:] == 0).all()
-
-
-@every_size
-@every_score
-def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int, int]) -> None:
+def test_weights_and_context_equal_plain_loops_with_their_gradients(score: str, sizes: tuple[int, int, int]) -> None:
     """Compares the gradients of queries, keys, values and every parameter."""
     attention = make(score, sizes)
     query_BTQ, keys_BSK, values_BSV = inputs(sizes)
@@ -110,9 +90,15 @@ def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int,
     def gradients(context_BTV: Tensor) -> list[Tensor | None]:
         return list(torch.autograd.grad((context_BTV * back_BTV).sum(), list(wanted.values()), allow_unused=True))
 
-    by_loops = gradients(expected(attention, query_BTQ, keys_BSK, values_BSV)[1])
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    ours = gradients(attention(query_BTQ, POSITION_BT, memory).context_NTV)
+    weights_BTS, context_BTV = expected(attention, query_BTQ, keys_BSK, values_BSV)
+    attended = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
+    assert attended.weights_NHTS.shape == (B, 1, T, S)
+    assert attended.weights_NHTS.dtype == torch.float32
+    assert attended.sampled is None
+    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), weights_BTS, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(attended.context_NTV, context_BTV, atol=1e-6, rtol=1e-5)
+    assert (attended.weights_NHTS[1, ..., 3:] == 0).all()
+    ours, by_loops = gradients(attended.context_NTV), gradients(context_BTV)
     for name, one, other in zip(wanted, ours, by_loops, strict=True):
         if other is None:
             assert name == "keys"
@@ -122,22 +108,6 @@ def test_gradients_equal_those_of_plain_loops(score: str, sizes: tuple[int, int,
         assert one is not None, name
         # weights pass through float32
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
-
-
-@every_score
-def test_beams_share_their_sentences_memory(score: str) -> None:
-    """Three rows of each sentence, side by side, against loops over sentences that are repeated."""
-    sizes = SIZES["different"]
-    attention = make(score, sizes)
-    _, keys_BSK, values_BSV = inputs(sizes)
-    query_NTQ = torch.randn(B * 3, T, sizes[0], dtype=torch.float64)
-    memory = attention.memory(keys_BSK, values_BSV, IS_PAD_BS)
-    attended = attention(query_NTQ, torch.arange(T).expand(B * 3, T), memory)
-    weights_NTS, context_NTV = expected(
-        attention, query_NTQ, *(each.repeat_interleave(3, dim=0) for each in (keys_BSK, values_BSV, IS_PAD_BS))
-    )
-    torch.testing.assert_close(attended.weights_NHTS[:, 0].double(), weights_NTS, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(attended.context_NTV, context_NTV, atol=1e-6, rtol=1e-5)
 
 
 def parameters_of(attention: Attention) -> dict[str, Tensor]:
@@ -222,6 +192,7 @@ def test_one_layer_has_the_parameters_of_before(kind: str) -> None:
         parameters = SCORES[kind](size=5, layers=layers).parameters(Sizes(4, 6))  # type: ignore[call-arg]
         assert {name: each.shape for name, each in parameters.items()} == shapes | upper
         assert {each.init for each in parameters.values()} == {"xavier"}
+    assert SCORES[kind]().parameters(Sizes(4, 6))["v_A"].shape == (4,)
 
 
 def test_cosine_does_not_see_how_long_a_vector_is() -> None:
@@ -260,16 +231,6 @@ def test_cosine_starts_as_sharp_as_configured() -> None:
     assert attention.score(same_11TQ, keys_11TQ, parameters).item() == pytest.approx(4.0)
 
 
-def test_location_reads_no_key_and_looks_no_further_than_its_positions() -> None:
-    attention = make("{kind: location, positions: 3}")
-    query_BTQ, keys_BSK, values_BSV = inputs(SIZES["different"])
-    one = attention(query_BTQ, POSITION_BT, attention.memory(keys_BSK, values_BSV, IS_PAD_BS))
-    other = attention(query_BTQ, POSITION_BT, attention.memory(torch.rand_like(keys_BSK), values_BSV, IS_PAD_BS))
-    assert torch.equal(one.weights_NHTS, other.weights_NHTS)
-    assert (one.weights_NHTS[..., 3:] == 0).all()
-    assert (one.weights_NHTS[..., :3] > 0).all()
-
-
 def test_concat_starts_as_one_matrix_and_additive_as_two() -> None:
     """Glorot's bound is sqrt(6 / (inputs + outputs)) of the whole matrix."""
     query, key, size = 40, 60, 50
@@ -284,20 +245,6 @@ def test_concat_starts_as_one_matrix_and_additive_as_two() -> None:
         for weight, bound in ((attention.query_weight_AQ, query_bound), (attention.key_weight_AK, key_bound)):
             assert weight is not None
             assert 0.98 * bound < weight.abs().max().item() <= bound
-
-
-def test_a_width_inside_a_score_is_configurable() -> None:
-    for kind in ("additive", "concat"):
-        attention = make(f"{{kind: {kind}, size: 9}}")
-        assert attention.score_parameters["v_A"].shape == (9,)
-        assert make(kind).score_parameters["v_A"].shape == (SIZES["different"][0],)
-
-
-@pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine", "gaussian"])
-def test_nothing_is_projected_that_needs_no_projection(name: str) -> None:
-    rule = SCORES[name]()
-    assert "key_weight_AK" not in rule.parameters(Sizes(query=4, key=4))
-    assert rule.parameters(Sizes(query=4, key=6))["key_weight_AK"] == Parameter((4, 6))
 
 
 # ---- the Gaussian score is kernel regression

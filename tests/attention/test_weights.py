@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.mechanism import AttentionContext, AttentionWeights, Mechanism, Parameter, Sizes, Weighting
-from nmt.attention.registry import SCORES, WEIGHTS
+from nmt.attention.mechanism import AttentionContext, AttentionWeights, Parameter, Sizes, Weighting
+from nmt.attention.registry import WEIGHTS
 from nmt.models.position_losses import reinforce_loss
 from tests.attention.oracles import (
     WEIGHT_ORACLES,
@@ -66,13 +66,6 @@ def test_every_normalizer_has_an_oracle(name: str) -> None:
     assert any(normalizer(text).kind == name for text in WEIGHTINGS), f"try {name}"
 
 
-@pytest.mark.parametrize("mechanism", [*SCORES.values(), *WEIGHTS.values()])
-def test_every_mechanism_names_its_formula_and_source(mechanism: type[Mechanism]) -> None:
-    assert mechanism.formula
-    assert mechanism.source
-    assert mechanism.__doc__
-
-
 @every_normalizer
 @pytest.mark.parametrize("spread", [0.3, 2.0, 8.0])
 def test_weights_in_decoding_equal_plain_loops(text: str, spread: float) -> None:
@@ -104,16 +97,6 @@ def test_padding_gets_exactly_nothing_and_the_rest_sums_to_one(text: str, traini
         assert (weights_BHTS[is_pad_BS[:, None, None].expand_as(weights_BHTS)] == 0).all()
         assert (weights_BHTS >= 0).all()
         torch.testing.assert_close(weights_BHTS.sum(-1), torch.ones(weights_BHTS.shape[:-1]))
-
-
-@every_normalizer
-def test_steps_one_by_one_weigh_as_steps_at_once(text: str) -> None:
-    scores_BHTS, context = batch()
-    at_once = weigh(text, scores_BHTS, context).weights_BHTS
-    for t in range(T):
-        part = slice(t, t + 1)
-        step = AttentionContext(context.query_BTQ[:, part], context.position_BT[:, part], False, 0)
-        torch.testing.assert_close(weigh(text, scores_BHTS[:, :, part], step).weights_BHTS, at_once[:, :, part])
 
 
 @every_normalizer

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import nmt as package
-from nmt.models.names import part_of
 from nmt.workflows.info import inspect, text
 from tests.workflows.runs import measured, train_here
 
@@ -95,21 +94,6 @@ def test_figures_that_are_shown_stand_in_their_columns(run: Path) -> None:
     ends = [head.index(name) + len(name) for name in FIGURES]
     for row in rows:
         assert all(row[end - 1].isdigit() and row[end : end + 1] in ("", " ") for end in ends)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "part"),
-    [
-        ("encoder.embedding.table.weight", "embedding"),
-        ("encoder.layers.0.attention.key_weight_QK", "encoder"),
-        ("decoder.layers.0.attention.key_weight_QK", "attention"),
-        ("decoder.layers.0.self_attention.key_weight_QK", "decoder"),
-        ("decoder.attention.score_parameters.v_A", "attention"),
-        ("output.bias_V", "output"),
-    ],
-)
-def test_parameters_belong_to_parts(parameter: str, part: str) -> None:
-    assert part_of(parameter) == part
 
 
 def test_a_run_without_its_corpus_still_tells_of_itself(run: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from nmt.models.feed import Feed, FreeRunning, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.scheduled_sampling import ScheduledSampling
-from nmt.models.seq2seq import Decoded, Seq2Seq
+from nmt.models.seq2seq import Decoded, Seq2Seq, Step
 from nmt.search.scoring import Ranking
 from nmt.training import checkpoint
 from nmt.training.objective import training_criterion
@@ -36,6 +36,16 @@ def logits(model: Seq2Seq[Any, Any], decoded: Decoded) -> torch.Tensor:
     return decoded.copies.mixed(logits_BTV.flatten(0, 1)).log().view_as(logits_BTV)
 
 
+def steps(model: Seq2Seq[Any, Any]) -> Iterator[Step[Any]]:
+    """One step after the other, each reading the gold token before it."""
+    memory = model.encode(SOURCE_BS)
+    state, token_B = model.start(memory), model.first_token(3, SOURCE_BS.device)
+    for gold_B in TARGET_BT.T:
+        step = model.step(token_B, memory, state)
+        state, token_B = step.state, gold_B
+        yield step
+
+
 @torch.no_grad()
 def log_probs(
     model: Seq2Seq[Any, Any], source_S: torch.Tensor, hypotheses: Iterable[tuple[int, ...]]
@@ -56,15 +66,10 @@ def log_probs(
 @torch.no_grad()
 def test_forced_equals_stepwise(config: dict[str, Any]) -> None:
     model = make(config)
-    memory = model.encode(SOURCE_BS)
-    decoded = model.teacher_forced(TARGET_BT, memory)
-    state, token = model.start(memory), model.first_token(3, SOURCE_BS.device)
-    for time in range(TARGET_BT.shape[1]):
-        step = model.step(token, memory, state)
-        state = step.state
+    decoded = model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS))
+    for time, step in enumerate(steps(model)):
         torch.testing.assert_close(step.logits_NV, logits(model, decoded)[:, time], atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(step.weights_NHS, decoded.weights_BHTS[:, :, time], atol=1e-6, rtol=1e-4)
-        token = TARGET_BT[:, time]
 
 
 @every_model
@@ -127,6 +132,24 @@ def test_free_running_reads_its_own_guesses(config: dict[str, Any]) -> None:
     torch.testing.assert_close(
         decoded.readout_BTR, model.teacher_forced(guesses, memory).readout_BTR, atol=1e-5, rtol=1e-4
     )
+
+
+@torch.no_grad()
+def test_suppressed_tokens_are_no_guess_and_impossible_in_a_frozen_model() -> None:
+    model = make(tree())
+    memory = model.encode(SOURCE_BS)
+    suppressed = [int(model.output(model.decode(TARGET_BT, memory, FreeRunning()).readout_BTR).argmax(-1)[0, 0]), 2]
+    model.output.suppressed = suppressed
+    decoded = model.decode(TARGET_BT, memory, FreeRunning())
+    logits_BTV = model.output(decoded.readout_BTR)
+    assert logits_BTV.isfinite().all()
+    logits_BTV[:, :, suppressed] = -torch.inf
+    expected_BTR = model.teacher_forced(logits_BTV.argmax(-1), memory).readout_BTR
+    torch.testing.assert_close(decoded.readout_BTR, expected_BTR, atol=1e-5, rtol=1e-4)
+    frozen = model.train().frozen()
+    assert [token for token, bias in enumerate(frozen.output.bias_V) if bias == -torch.inf] == sorted(suppressed)
+    assert not frozen.training
+    assert not any(parameter.requires_grad for parameter in frozen.parameters())
 
 
 @every_model
@@ -245,28 +268,7 @@ def test_gradients_are_those_of_unrolled_steps(config: dict[str, Any]) -> None:
         return tuple(torch.zeros(1) if each is None else each for each in found)
 
     at_once = gradients(logits(model, model.teacher_forced(TARGET_BT, model.encode(SOURCE_BS))))
-    memory = model.encode(SOURCE_BS)
-    state, token, steps = model.start(memory), model.first_token(3, SOURCE_BS.device), []
-    for time in range(TARGET_BT.shape[1]):
-        step = model.step(token, memory, state)
-        state, token = step.state, TARGET_BT[:, time]
-        steps.append(step.logits_NV)
-    stepwise = gradients(torch.stack(steps, dim=1))
+    stepwise = gradients(torch.stack([step.logits_NV for step in steps(model)], dim=1))
     for (name, _), one, other in zip(model.named_parameters(), at_once, stepwise, strict=True):
         # attention weights pass through float32
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
-
-
-def test_tying_shares_one_tensor() -> None:
-    assert sum(p.numel() for p in make(tree(tie="all")).parameters()) < sum(
-        p.numel() for p in make(tree(tie="output")).parameters()
-    )
-    model = make(tree(tie="all"))
-    assert model.output.weight_VD is model.encoder.embedding.weight_VD is model.decoder.embedding.weight_VD
-
-
-def test_tied_widths_must_agree() -> None:
-    from nmt.models.config import ModelConfig
-
-    with pytest.raises(ValueError, match=r"readout_size \(7\) to equal embedding.size \(8\)"):
-        ModelConfig.model_validate(tree(tie="output", decoder={"readout_size": 7}))

@@ -11,7 +11,7 @@ import torch
 from nmt.models.config import ModelConfig
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.plain_decoder import SOURCES, TARGETS, decode, padded
+from tests.models.plain_decoder import SOURCES, TARGETS, assert_decodes_as_plain_loop, padded
 from tests.models.variants import make, tree
 
 KINDS = ("every_step", "first_step", "initial_state", "projected_initial_state")
@@ -37,32 +37,21 @@ def shorthand(kind: str, **decoder: Any) -> dict[str, Any]:
 def combinations() -> list[Any]:
     """Every start with every context, with attention by each query and without."""
     return [
-        pytest.param(tree(score=score, decoder={"size": 10, "start": start, "context": CONTEXTS[context], **wiring}),
-                     id=f"{score}{''.join(wiring.values())}-{start}-{context}")
+        pytest.param(
+            tree(score=score, decoder={"size": 10, "start": start, "context": CONTEXTS[context], **wiring}),
+            id=f"{score}{''.join(wiring.values())}-{start}-{context}",
+        )
         for start, context in itertools.product(STARTS, CONTEXTS)
         for score, wiring in (("none", {}), ("additive", {"query": "current"}), ("additive", {"query": "previous"}))
         if (score, start, context) != ("none", "zeros", "nothing")
-    ]  # fmt: skip
+    ]
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings["cell"])
 @pytest.mark.parametrize("config", combinations())
 def test_every_combination_equals_a_plain_loop(config: dict[str, Any], settings: dict[str, Any]) -> None:
-    """In a batch of sentences of different lengths."""
-    model = make({**config, "decoder": {**config["decoder"], **settings}}, scale=1.5).double()
-    source_BS, target_BT = padded(SOURCES), padded(TARGETS)
-    decoded = model.teacher_forced(target_BT, model.encode(source_BS))
-    heads = config["attention"]["score"] != "none"
-    assert decoded.weights_BHTS.shape == (3, heads, target_BT.shape[1], source_BS.shape[1])
-    assert decoded.sampled == ()
-    assert decoded.marginal is None
-    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        expected = decode(model, source, target)
-        # attention weights pass through float32
-        atol, rtol = (2e-5, 1e-4) if heads else (1e-7, 1e-7)
-        torch.testing.assert_close(decoded.readout_BTR[row, : len(target)], expected.readout_TR, atol=atol, rtol=rtol)
-        assert len(expected.weights_HTS) == heads
+    exact = {"atol": 1e-7, "rtol": 1e-7} if config["attention"]["score"] == "none" else {}
+    assert_decodes_as_plain_loop({**config, "decoder": {**config["decoder"], **settings}}, **exact)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from nmt.attention.registry import SCORES
 from nmt.config.structure import parse_document
 from nmt.models.rnn.decoder import RNNDecoder
 from tests.attention.oracles import WEIGHTINGS
-from tests.models.plain_decoder import SOURCES, TARGETS, decode, padded
+from tests.models.plain_decoder import SOURCES, assert_decodes_as_plain_loop, padded
 from tests.models.variants import WIRINGS, make, tree
 
 BOTH = {"query": "previous", "input_feeding": True}
@@ -24,27 +24,14 @@ EVERY_WIRING = {
 }
 
 
-@torch.no_grad()
-def check(config: dict[str, Any]) -> None:
-    model = make(config, scale=1.5).double()
-    source_BS, target_BT = padded(SOURCES), padded(TARGETS)
-    memory = model.encode(source_BS)
-    decoded = model.teacher_forced(target_BT, memory)
-    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        expected = decode(model, source, target)
-        # weights pass through float32
-        torch.testing.assert_close(decoded.readout_BTR[row, : len(target)], expected.readout_TR, atol=2e-5, rtol=1e-4)
-        weights_HTS = torch.tensor(expected.weights_HTS)
-        ours = decoded.weights_BHTS[row, :, : len(target)]
-        torch.testing.assert_close(ours[..., : len(source)], weights_HTS, atol=2e-5, rtol=1e-4)
-        assert (ours[..., len(source) :] == 0).all()
+every_wiring = pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@every_wiring
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
 def test_every_cell_in_every_wiring(cell: str, layers: int, wiring: dict[str, Any]) -> None:
-    check(tree(decoder={"cell": cell, "layers": layers, **wiring}))
+    assert_decodes_as_plain_loop(tree(decoder={"cell": cell, "layers": layers, **wiring}))
 
 
 @pytest.mark.parametrize("wiring", [*WIRINGS.values(), BOTH], ids=[*WIRINGS, "previous and feeding"])
@@ -52,7 +39,7 @@ def test_every_cell_in_every_wiring(cell: str, layers: int, wiring: dict[str, An
 def test_residual_layers(cell: str, wiring: dict[str, Any]) -> None:
     """Attention asks, and the readout reads, with what the top layer gives out."""
     residual = {"layers": 3, "residual": True, "cell": cell}
-    check(tree(encoder=residual, decoder={**residual, **wiring}))
+    assert_decodes_as_plain_loop(tree(encoder=residual, decoder={**residual, **wiring}))
 
 
 def combinations() -> Iterator[Any]:
@@ -66,55 +53,57 @@ def combinations() -> Iterator[Any]:
 @pytest.mark.parametrize("config", list(combinations()))
 def test_every_weighting_in_every_wiring(config: dict[str, Any]) -> None:
     """Their positions are the decoder's steps."""
-    check(config)
+    assert_decodes_as_plain_loop(config)
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@every_wiring
 def test_a_readout_that_sees_the_word(wiring: dict[str, Any]) -> None:
-    check(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
+    assert_decodes_as_plain_loop(tree(decoder={"readout_embedding": True, "readout_size": 4, **wiring}))
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@every_wiring
 @pytest.mark.parametrize(
     ("score", "weights"), [("additive", "softmax"), ("dot", "local_p"), ("coverage", "softmax"), ("general", "shift")]
 )
 def test_several_heads(score: str, weights: str, wiring: dict[str, Any]) -> None:
-    check(tree(score=score, weights=weights, heads=5, decoder=wiring))
+    assert_decodes_as_plain_loop(tree(score=score, weights=weights, heads=5, decoder=wiring))
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@every_wiring
 @pytest.mark.parametrize("score", ["dot", "additive", "location"])
 def test_attention_to_its_own_states(score: str, wiring: dict[str, Any]) -> None:
-    check(tree(decoder={**wiring, "self_attention": score, "readout_embedding": True}))
+    assert_decodes_as_plain_loop(tree(decoder={**wiring, "self_attention": score, "readout_embedding": True}))
 
 
 @pytest.mark.parametrize("options", [{}, {"residual": True, "layers": 3}, {"query_embedding": True}], ids=str)
 @pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
 def test_attention_from_the_bottom_layer(cell: str, options: dict[str, Any]) -> None:
-    check(tree(decoder={"query": "bottom", "layers": 2, "cell": cell, **options}))
+    assert_decodes_as_plain_loop(tree(decoder={"query": "bottom", "layers": 2, "cell": cell, **options}))
 
 
 @pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
 @pytest.mark.parametrize("options", [{}, {"readout_embedding": True, "self_attention": "dot"}], ids=["", "all parts"])
 def test_a_gate_of_the_context(options: dict[str, Any], wiring: dict[str, Any]) -> None:
-    check(tree(decoder={**wiring, **options, "context_gate": True}))
+    assert_decodes_as_plain_loop(tree(decoder={**wiring, **options, "context_gate": True}))
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_network_of_several_layers_between_encoder_and_decoder(layers: int) -> None:
-    check(tree(decoder={"layers": layers, "start_layers": 3}))
+    assert_decodes_as_plain_loop(tree(decoder={"layers": layers, "start_layers": 3}))
 
 
 @pytest.mark.parametrize("feeding", [True, False], ids=["feeding", ""])
 def test_a_readout_that_does_not_see_the_context(feeding: bool) -> None:
-    check(tree(decoder={"query": "previous", "readout_context": False, "input_feeding": feeding}))
+    assert_decodes_as_plain_loop(
+        tree(decoder={"query": "previous", "readout_context": False, "input_feeding": feeding})
+    )
 
 
-@pytest.mark.parametrize("wiring", EVERY_WIRING.values(), ids=EVERY_WIRING)
+@every_wiring
 @pytest.mark.parametrize("score", SCORES)
 def test_a_query_that_holds_the_word(score: str, wiring: dict[str, Any]) -> None:
     """The scores are those that project the key to the query's width and those that project both."""
-    check(tree(score=score, decoder={"query_embedding": True, "layers": 2, **wiring}))
+    assert_decodes_as_plain_loop(tree(score=score, decoder={"query_embedding": True, "layers": 2, **wiring}))
 
 
 @torch.no_grad()
