@@ -16,7 +16,8 @@ def build(config: ModelConfig, *, source_tokens: int, target_tokens: int, pad: i
     """Builds a freshly initialised model, with draws from torch's generator. With ``tie: all``, or copies, both sides
     share one vocabulary."""
     width = config.embedding.size
-    assert config.embedding.tie != "all" or source_tokens == target_tokens, "tie: all needs one vocabulary"
+    needs_one_vocabulary = config.embedding.tie == "all" or config.copying is not None
+    assert not needs_one_vocabulary or source_tokens == target_tokens, "tie: all and copying need one vocabulary"
     target = Embedding(target_tokens, width, pad=pad)
     source = target if config.embedding.tie == "all" else Embedding(source_tokens, width, pad=pad)
     pretrained = config.embedding.pretrained

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from nmt.attention.config import AttentionConfig
 from nmt.attention.registry import SCORES, WEIGHTS
-from nmt.config.structure import dump, parse_document, validate
-from nmt.core.errors import InputError
+from nmt.config.structure import dump
+from tests.models import configs
 
-
-def read(text: str) -> AttentionConfig:
-    return validate(AttentionConfig, parse_document(text, "config.yaml"))
-
-
-def fault(text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        read(text)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+read = partial(configs.read, section=AttentionConfig)
+fault = partial(configs.fault, section=AttentionConfig)
 
 
 @pytest.mark.parametrize("score", list(SCORES))

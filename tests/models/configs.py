@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,14 @@ from nmt.core.errors import InputError
 from nmt.models.config import ModelConfig
 
 
-def read(text: str) -> ModelConfig:
-    return validate(ModelConfig, parse_document(text, "config.yaml"))
+def read(text: str, section: type[Any] = ModelConfig) -> Any:
+    return validate(section, parse_document(text, "config.yaml"))
 
 
-def fault(text: str) -> str:
+def fault(text: str, section: type[Any] = ModelConfig) -> str:
     """The one line that refuses a section."""
     with pytest.raises(InputError) as caught:
-        read(text)
+        read(text, section)
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith("config.yaml")

@@ -328,7 +328,9 @@ def _by_length(runs: Sequence[Run]) -> str:
 
 def _attention(runs: Sequence[Run]) -> str:
     charts = _grid(runs, look_charts(runs))
-    return charts and charts + (
+    if not charts:
+        return ""
+    return charts + (
         '<p class="small">Of the model\'s own translations of the validation set, between subwords. Entropy: 0 bits '
         "where one source subword has all the attention. Coverage: what a source subword gets of all steps together; "
         f"below {LITTLE:g} it counts as left out, above {MUCH:g} as attended to twice.</p>\n"
