@@ -106,14 +106,18 @@ class RecurrentStack(nn.Module):
             self.cell.module(size + shared_size if layer else input_size, size, batch_first=True)
             for layer in range(layers)
         )
-        for name, parameter in self.rnns.named_parameters():
+        self._initialize(self.rnns)
+
+    def _initialize(self, cells: nn.Module) -> None:
+        """Draws the parameters of cells; see the class."""
+        for name, parameter in cells.named_parameters():
             if "weight" in name:
                 for gate in parameter.data.chunk(self.cell.gates):
                     (nn.init.orthogonal_ if "weight_hh" in name else nn.init.xavier_uniform_)(gate)
             else:
                 parameter.data.zero_()
-                if cell == "lstm" and "bias_ih" in name:
-                    parameter.data[size : 2 * size] = 1.0
+                if self.kind == "lstm" and "bias_ih" in name:
+                    parameter.data[self.size : 2 * self.size] = 1.0
 
     def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
         """Computes the outputs of the top layer (B, T, D) over a whole sequence by torch's fused kernels.
@@ -203,6 +207,12 @@ class RecurrentStack(nn.Module):
         weight_GE, weight_GD, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
         input_BG = F.linear(input_BE, weight_GE, input_bias_G)
         recurrent_BG = F.linear(state.hidden_BD, weight_GD, recurrent_bias_G)
+        return self.cell_step(layer, input_BG, recurrent_BG, state)
+
+    def cell_step(
+        self, layer: int, input_BG: Tensor, recurrent_BG: Tensor, state: CellState, index: int = 0
+    ) -> CellState:
+        """Computes a cell of a layer from W x + b and W h + b; ``index`` is its number where a layer has several."""
         return self.cell.step(input_BG, recurrent_BG, state)
 
 

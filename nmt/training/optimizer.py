@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.core.device import Compute
 from nmt.training.config import OptimizerConfig
 
-_LAYER = re.compile(r"(encoder|decoder)\.(?:layers|forwards|backwards|stack\.rnns|handover\.layers)\.(\d+)\.")
+_LAYER = re.compile(r"(encoder|decoder)\.(?:layers|forwards|backwards|stack\.\w+|handover\.layers)\.(\d+)\.")
 _ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
 
 

@@ -138,6 +138,11 @@ def variants() -> Iterator[Any]:
         tree(encoder={**residual, "bidirectional": False, "cell": "gru"}, decoder={**residual, "cell": "gru"}),
         id="residual-gru-one direction",
     )
+    for (name, wiring), cell in zip(WIRINGS.items(), ("gru", "elman", "lstm"), strict=True):
+        deep = {"cell": cell, "layer_norm": name != "parallel", "transitions": int(name != "feeding"), "layers": 2}
+        yield pytest.param(tree(encoder=deep, decoder={**deep, **wiring}), id=f"normalised or deep {cell}, {name}")
+    deep = {"cell": "gru", "layer_norm": True, "transitions": 2}
+    yield pytest.param(tree(encoder=deep, decoder={**deep, "query": "between"}), id="deep transitions, between")
     yield pytest.param(tree(encoder={"bidirectional": False, "layers": 2}), id="one direction")
     yield pytest.param(tree(tie="output"), id="tied output")
     yield pytest.param(tree(tie="all"), id="tied all")

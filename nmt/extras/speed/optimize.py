@@ -86,14 +86,19 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
             stack = module.stack
             embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
             parts = [part for part in (embedded, stack.input_size - embedded) if part]
-            module.stack = Int8RecurrentStack(stack, parts, dtype)
+            module.stack = _quantized(stack, parts, dtype)
             if module.transition is not None:
-                module.transition = Int8RecurrentStack(module.transition, [module.transition.input_size], dtype)
+                module.transition = _quantized(module.transition, [module.transition.input_size], dtype)
         elif isinstance(module, RNNEncoder):
             for stacks in filter(None, (module.forwards, module.backwards)):
                 for layer, of_layer in enumerate(stacks):
                     assert isinstance(of_layer, RecurrentStack)
-                    stacks[layer] = Int8RecurrentStack(of_layer, [of_layer.input_size], dtype)
+                    stacks[layer] = _quantized(of_layer, [of_layer.input_size], dtype)
+
+
+def _quantized(stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> RecurrentStack:
+    # layer normalisation and deep transitions are computed in floating point
+    return Int8RecurrentStack(stack, parts, dtype) if type(stack) is RecurrentStack else stack
 
 
 def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:

@@ -57,4 +57,4 @@ class Int8RecurrentStack(RecurrentStack):
         for part, weight_GE in zip(inputs, self._input_weights[layer], strict=True):
             input_BG = input_BG + F.linear(part, weight_GE)
         recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], recurrent_bias_G)
-        return self.cell.step(input_BG, recurrent_BG, state)
+        return self.cell_step(layer, input_BG, recurrent_BG, state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from nmt.attention.registry import AnyScoreOrNone, NoScore
 from nmt.config.kinds import BareName
@@ -12,6 +12,7 @@ from nmt.config.structure import Structure
 from nmt.nn.config import Layers, Size
 
 Cell = Literal["elman", "gru", "lstm"]
+Transitions = Annotated[int, Field(ge=0, le=16)]
 AnyRNN = TypeVar("AnyRNN", "RNNEncoderConfig", "RNNDecoderConfig")
 
 
@@ -37,6 +38,11 @@ class RNNEncoderConfig(Structure):
     """Add a second stack that reads the sentence from its end (Schuster & Paliwal 1997)."""
     residual: bool = False
     """Add the input of each layer above the bottom one to its output (Wu et al. 2016, section 3.1)."""
+    layer_norm: bool = False
+    """Normalise each gate of a cell over its units (Ba et al. 2016). Training then runs step by step."""
+    transitions: Transitions = 0
+    """Further cells in each step of a layer, which read only the state (deep transitions, Miceli Barone et al. 2017).
+    Training then runs step by step."""
     _residual_has_layers = model_validator(mode="after")(_check_residual)
 
     @property
@@ -48,7 +54,7 @@ class RNNEncoderConfig(Structure):
     def words(self) -> str:
         """A description for people."""
         both = " in each direction" if self.bidirectional else ""
-        return f"{_stack(self.cell, self.layers, self.size, self.residual)}{both}"
+        return f"{_stack(self)}{both}"
 
 
 class DecoderContextConfig(Structure):
@@ -80,6 +86,11 @@ class RNNDecoderConfig(Structure):
     residual: bool = False
     """Add the input of each layer above the bottom one to its output. The query and the readout use the output of the
     top layer."""
+    layer_norm: bool = False
+    """Normalise each gate of a cell over its units (Ba et al. 2016). Training then runs step by step."""
+    transitions: Transitions = 0
+    """Further cells in each step of a layer, which read only the state (deep transitions, Miceli Barone et al. 2017).
+    With query: between, they follow the second cell, as in Nematus. Training then runs step by step."""
     query: Literal["previous", "current", "between", "bottom"] = "current"
     """State that is the query: the state of this step (current, Luong) or of the step before (previous, Bahdanau). With
     previous, the context vector is an input of the cell. With between, a step has two cells: the first reads the word,
@@ -139,7 +150,7 @@ class RNNDecoderConfig(Structure):
     @property
     def words(self) -> str:
         """A description for people."""
-        parts = [_stack(self.cell, self.layers, self.size, self.residual)]
+        parts = [_stack(self)]
         parts += [f"query {self.query}{' with the last word' * self.query_embedding}"]
         parts += ["input feeding"] * self.input_feeding + [f"start {self.start}"] * (self.start != "projected")
         return ", ".join(parts + [f"context {self.context.enters}"] * (self.context.enters != "nothing"))
@@ -187,6 +198,8 @@ _SHORTHANDS: dict[str, tuple[str, Literal["nothing", "every_step", "first_step"]
 }
 
 
-def _stack(cell: str, layers: int, size: int, residual: bool) -> str:
-    name = cell.upper() if cell != "elman" else "Elman"
-    return f"{name}, {layers} layer{'s' if layers > 1 else ''} of {size}{', residual' if residual else ''}"
+def _stack(config: RNNEncoderConfig | RNNDecoderConfig) -> str:
+    name = config.cell.upper() if config.cell != "elman" else "Elman"
+    parts = [f"{name}, {config.layers} layer{'s' if config.layers > 1 else ''} of {config.size}"]
+    parts += ["residual"] * config.residual + ["normalised"] * config.layer_norm
+    return ", ".join(parts + [f"{config.transitions} transitions"] * (config.transitions > 0))

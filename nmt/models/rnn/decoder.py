@@ -20,6 +20,7 @@ from nmt.attention.reinforce import SampledPositions
 from nmt.core.record import BatchRecord
 from nmt.models.rnn.config import RNNDecoderConfig
 from nmt.models.rnn.context import ContextInjection
+from nmt.models.rnn.stack import recurrent_stack
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, MarginalReadouts, NextToken, mean_state
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
@@ -143,21 +144,23 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
         self.is_sequential = config.query != "current" or config.input_feeding or self.attention.is_stateful
         """True if a step reads a result of the preceding step other than the state of the cell, so that steps are
         computed one by one."""
-        self.stack = RecurrentStack(
-            config.cell,
+        has_second_cell = config.query == "between"
+        self.stack = recurrent_stack(
+            config,
             input_size=width
             + self.handover.input_size
             + context_size * attends_first
             + readout_size * config.input_feeding,
-            size=config.size,
             layers=config.layers,
             residual=config.residual,
             shared_size=context_size * (config.query == "bottom"),
+            # the chain of cells ends a step, as in Nematus
+            transitions=config.transitions * (not has_second_cell),
         )
         self.transition: RecurrentStack | None = None
         """The second cell, on the state of the top layer."""
-        if config.query == "between":
-            self.transition = RecurrentStack(config.cell, input_size=context_size, size=config.size, layers=1)
+        if has_second_cell:
+            self.transition = recurrent_stack(config, input_size=context_size, transitions=config.transitions)
         self.self_attention: Attention | None = None
         if not isinstance(config.self_attention, NoScore):
             self.self_attention = Attention(

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.rnn.config import RNNEncoderConfig
+from nmt.models.rnn.stack import recurrent_stack
 from nmt.models.seq2seq import Encoded, Encoder
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.embedding import Embedding
-from nmt.nn.recurrent import RecurrentStack
 
 
 class RNNEncoder(Encoder):
@@ -32,7 +32,7 @@ class RNNEncoder(Encoder):
 
         def stacks() -> nn.ModuleList:
             return nn.ModuleList(
-                RecurrentStack(config.cell, input_size=self.size if layer else width, size=config.size, layers=1)
+                recurrent_stack(config, input_size=self.size if layer else width, transitions=config.transitions)
                 for layer in range(config.layers)
             )
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from nmt.attention.attention import AttentionMemory, AttentionOutput, NoAttention
 from nmt.models.rnn.config import RNNDecoderConfig
+from nmt.models.rnn.stack import recurrent_stack
 from nmt.nn.config import DropoutConfig
 from nmt.nn.dropout import Dropout
-from nmt.nn.recurrent import RecurrentStack
 
 
 class SourceReader(NoAttention):
@@ -26,8 +26,13 @@ class SourceReader(NoAttention):
         super().__init__()
         self.context_size = config.size
         self.dropout = Dropout(dropout.layers, variational=dropout.variational)
-        sizes = {"input_size": memory_size, "size": config.size, "layers": config.layers}
-        self.stack = RecurrentStack(config.cell, **sizes, residual=config.residual)
+        self.stack = recurrent_stack(
+            config,
+            input_size=memory_size,
+            layers=config.layers,
+            residual=config.residual,
+            transitions=config.transitions,
+        )
 
     def forward(
         self, query_NTQ: Tensor, position_NT: Tensor, memory: AttentionMemory, state: None = None

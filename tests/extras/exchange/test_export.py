@@ -217,11 +217,23 @@ def test_recurrent_models_are_refused(trained: Path) -> None:
     assert error(nmt("export", "run", "--to", "hf", folder=trained)).endswith("; use --to onnx")
 
 
-@pytest.mark.parametrize("kind", ["reencoding", "glimpses"])
+KIND = "model.decoder.kind: {} cannot be exported; rnn and transformer can"
+DEEP = "model.encoder: layer_norm and transitions cannot be exported, in the decoder alone they can"
+
+
+@pytest.mark.parametrize(
+    ("model", "refusal"),
+    [
+        *(({"decoder": {"kind": kind}}, KIND.format(kind)) for kind in ("reencoding", "glimpses")),
+        *(({"encoder": deep}, DEEP) for deep in ({"layer_norm": True}, {"transitions": 1})),
+    ],
+)
 @pytest.mark.parametrize("to", ["onnx", "ctranslate2"])
-def test_decoders_with_a_reader_are_refused(kind: str, to: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = ModelConfig.model_validate({"decoder": {"kind": kind}})
+def test_what_no_engine_computes_is_refused(
+    model: dict[str, Any], refusal: str, to: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = ModelConfig.model_validate(model)
     trained = SimpleNamespace(experiment=SimpleNamespace(model=config))
     monkeypatch.setattr(export_model, "load_trained", lambda *_, **__: trained)
-    with pytest.raises(InputError, match=f"^model.decoder.kind: {kind} cannot be exported; rnn and transformer can$"):
+    with pytest.raises(InputError, match=f"^{refusal}$"):
         export_model.export("run", [], to=to, output=None)

@@ -90,6 +90,26 @@ def test_states_of_a_decoder_are_the_models_own_and_follow_from_the_gates(wiring
     assert model.decoder.stack.cell is cell
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+@torch.no_grad()
+def test_of_several_cells_in_a_step_the_last_one_is_shown(side: Any) -> None:
+    deep = {"cell": "gru", "layers": 2, "transitions": 2, "layer_norm": True}
+    model = make(tree(encoder=deep, decoder={**deep, **WIRINGS["parallel"]}))
+    stack, index = chosen_layer(model, side, 2, "forward")  # type: ignore[misc]
+    steps = _steps(model, stack, index, SOURCE, TARGET if side == "decoder" else None)
+    hidden_SD = torch.cat([step[HIDDEN] for step in steps])
+    if side == "encoder":
+        expected_SD = model.encode(SOURCE).attention.values_BSV[0].chunk(2, dim=1)[0]
+    else:
+        state = model.start(memory := model.encode(SOURCE))
+        expected = []
+        for token in [model.first_token(1, SOURCE.device), *TARGET.unbind(dim=1)][:-1]:
+            state = model.step(token, memory, state).state
+            expected.append(state.stack.hidden[index][0])
+        expected_SD = torch.stack(expected)
+    torch.testing.assert_close(hidden_SD, expected_SD)
+
+
 def test_layers_and_directions_that_are_not_there() -> None:
     model = make(tree(encoder={"bidirectional": False}))
     for arguments, message in (

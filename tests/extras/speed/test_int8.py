@@ -78,6 +78,7 @@ def test_what_else_is_done_with_a_weight_is_refused() -> None:
         ("rnn", "reencoding", "none"),
         ("rnn", "glimpses", "all"),
         ("rnn", "bottom", "all"),
+        ("rnn", "deep", "none"),
     ],
 )
 def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None:
@@ -90,6 +91,7 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
         "reencoding": {"kind": "reencoding"},
         "glimpses": {"kind": "glimpses"},
         "bottom": {"query": "bottom", "layers": 2, "context_gate": True},
+        "deep": {"query": "between", "transitions": 1},
     }
     score = "none" if decoder in ("reencoding", "glimpses") else "additive"
     sides = {"encoder": {"kind": encoder, **sizes}, "decoder": options[decoder]}

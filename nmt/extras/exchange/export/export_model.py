@@ -25,6 +25,7 @@ from nmt.experiment import Experiment
 from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
 from nmt.extras.exchange.export.engine import CTranslate2Engine
 from nmt.extras.exchange.export.session import OnnxSession
+from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ContextSourceConfig
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
@@ -165,9 +166,12 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     # transformers gets weights that it can train further; tokens that are never chosen are in its own configuration
     prepare = (lambda trained, _: trained.requires_grad_(False).eval()) if to == "hf" else for_inference.body
     trained = load_trained(model, overrides, device="cpu", precision="float32", prepare=prepare)
-    decoder = trained.experiment.model.decoder
+    encoder, decoder = trained.experiment.model.encoder, trained.experiment.model.decoder
     if isinstance(decoder, ContextSourceConfig) and chosen.greedy is not None:
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
+    is_deep = isinstance(encoder, RNNEncoderConfig) and (encoder.layer_norm or encoder.transitions > 0)
+    if is_deep and chosen.greedy is not None:
+        raise InputError("model.encoder: layer_norm and transitions cannot be exported, in the decoder alone they can")
     chosen.check(trained.experiment)
     folder = output or export_folder(trained, to)
     save(trained, folder, to)

@@ -109,20 +109,23 @@ def _steps(
     model: Seq2Seq[Any, Any], stack: RecurrentStack, layer: int, source_1S: Tensor, target_1T: Tensor | None
 ) -> list[dict[str, Tensor]]:
     """Computes gates and states of a layer at each of its steps, (1, D) each; without a target those of an encoder."""
-    cell, steps = stack.cell, list[dict[str, Tensor]]()
+    cell, cell_step, steps = stack.cell, stack.cell_step, list[dict[str, Tensor]]()
 
-    def recording(input_1G: Tensor, recurrent_1G: Tensor, state: CellState) -> CellState:
-        after = cell.step(input_1G, recurrent_1G, state)
-        gates = zip(GATES[stack.kind], (input_1G + recurrent_1G).sigmoid().chunk(cell.gates, dim=1), strict=False)
-        cells = {} if after.cell_BD is None else {CELL: after.cell_BD}
-        steps.append({**{name: gate_1D for name, gate_1D in gates if name}, **cells, HIDDEN: after.hidden_BD})
+    def recording(of: int, input_1G: Tensor, recurrent_1G: Tensor, state: CellState, index: int = 0) -> CellState:
+        after = cell_step(of, input_1G, recurrent_1G, state, index)
+        if of == layer:
+            gates = zip(GATES[stack.kind], (input_1G + recurrent_1G).sigmoid().chunk(cell.gates, dim=1), strict=False)
+            cells = {} if after.cell_BD is None else {CELL: after.cell_BD}
+            del steps[len(steps) - (index > 0) :]  # of a chain of cells the last one is shown
+            steps.append({**{name: gate_1D for name, gate_1D in gates if name}, **cells, HIDDEN: after.hidden_BD})
         return after
 
     inputs: list[Tensor] = []
     hook = stack.register_forward_pre_hook(lambda _, given: inputs.extend(given[0].unbind(dim=1)))
-    stack.cell = cell._replace(step=recording)
+    stack.cell_step = recording  # type: ignore[method-assign,assignment]
     try:
         memory = model.encode(source_1S)
+        steps.clear()
         if target_1T is None:  # an encoder runs all steps at once, without access to the gates
             reading = stack.start([inputs[0].new_zeros(1, stack.size)])
             for input_1E in inputs:
@@ -132,9 +135,9 @@ def _steps(
             for gold_1 in target_1T.unbind(dim=1):
                 state, token_1 = model.step(token_1, memory, state).state, gold_1
     finally:
-        stack.cell = cell
+        del stack.cell_step
         hook.remove()
-    return steps[layer :: stack.layers]
+    return steps
 
 
 def components(traces: Iterable[Trace]) -> tuple[list[NDArray[np.float64]], list[float]]:

@@ -92,6 +92,11 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {**RNN, "cell": "gru", "query": "between", "self_attention": "dot"},
         "attention": {"score": "additive"},
     },
+    "LSTM decoder of two normalised cells": {
+        "encoder": RNN,
+        "decoder": {**RNN, "layer_norm": True, "transitions": 1},
+        "attention": {"score": "dot"},
+    },
     "LSTM, two heads of coverage, copies": {
         "encoder": RNN,
         "decoder": RNN,
