@@ -76,15 +76,14 @@ class DeepStack(RecurrentStack):
         """Computes LN(W x) + b, for one step or for all."""
         rnn: Any = self.rnns[layer]
         gates = F.linear(input, rnn.weight_ih_l0)
-        return self._normalized(layer, 0, "input_gain_G", gates) + rnn.bias_ih_l0
+        bias_G: Tensor = rnn.bias_ih_l0
+        return self._normalized(layer, 0, "input_gain_G", gates) + bias_G
 
     def _advance(self, layer: int, input_BG: Tensor, state: CellState) -> CellState:
         """Computes the chain of cells of a step, from LN(W x) + b of the first one."""
         rnn: Any = self.rnns[layer]
-        cells: Any = [
-            (None, rnn.weight_hh_l0, rnn.bias_hh_l0),
-            *(each.parameters() for each in self.transitions[layer]),
-        ]
+        above: Any = self.transitions[layer]
+        cells: Any = [(None, rnn.weight_hh_l0, rnn.bias_hh_l0), *(each.parameters() for each in above)]
         for index, (bias_G, weight_GD, recurrent_bias_G) in enumerate(cells):
             # the cells above the first read no input: b_k in place of LN(W x) + b
             input_BG = input_BG if bias_G is None else bias_G.expand_as(input_BG)
