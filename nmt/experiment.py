@@ -89,6 +89,8 @@ class Experiment(Structure):
                 "with training: marginal has one for each position; use training.feed: teacher_forcing"
             )
         self._check_taught_attention()
+        if self.training.wait is not None:
+            self._check_wait()
         if self.training.snapshots and not (self.data.valid_corpora and self.model.head_names):
             lacking = (
                 "there is no data.valid" if not self.data.valid_corpora else "model.attention.score: none has none"
@@ -113,6 +115,26 @@ class Experiment(Structure):
                 raise ValueError(
                     f"training.{key} learns from the output layer alone, which model.copying mixes with copies; leave "
                     "one of them out"
+                )
+
+    def _check_wait(self) -> None:
+        """Raise ValueError where a prediction can see source words that training hides."""
+        encoder, decoder = self.model.encoder, self.model.decoder
+        if self.model.attention.is_none:
+            raise ValueError("training.wait hides source words from attention, and the model has none; name a score")
+        needed = {
+            "encoder.bidirectional": (getattr(encoder, "bidirectional", False), "false"),
+            "encoder.causal": (not getattr(encoder, "causal", True), "true"),
+            "decoder.start": (getattr(decoder, "start", "zeros") != "zeros", "zeros"),
+            "decoder.context": (
+                getattr(getattr(decoder, "context", None), "enters", "nothing") != "nothing",
+                "nothing",
+            ),
+        }
+        for key, (sees_all, value) in needed.items():
+            if sees_all:
+                raise ValueError(
+                    f"training.wait hides later source words, which model.{key} would show; set it to {value}"
                 )
 
     @property

@@ -97,9 +97,9 @@ class Plugin:
             type: ``accelerate``, ``training_threads``, ``glossary``, ``wait`` (`nmt`), ``markup``
             (`nmt.translator.segmentation.Markup`), ``constrained_search`` (`nmt.search.engine.ConstrainedSearch`),
             ``save_model`` (`nmt.translator.translator`), ``plot_alignment`` (`nmt.alignment.formats`), ``align_pairs``
-            (`nmt.api`), ``write_links`` (`nmt.workflows.init_config`), ``minimum_risk`` (`nmt.training.objective`),
-            ``merged_adapters`` (`nmt.training.trainer`), ``adapters``, ``vocabulary_transfer``, ``word_vectors``
-            (`nmt.workflows.train`).
+            (`nmt.api`), ``write_links`` (`nmt.workflows.init_config`), ``minimum_risk``, ``wait_training``
+            (`nmt.training.objective`), ``merged_adapters`` (`nmt.training.trainer`), ``adapters``,
+            ``vocabulary_transfer``, ``word_vectors`` (`nmt.workflows.train`).
     """
 
     commands: Mapping[str, Command] = field(default_factory=dict)

@@ -139,7 +139,7 @@ class Training:
         seed_everything(experiment.seed)
         model = build_model(experiment.model, data.tokenizers).to(chosen.device).train()
         optimizer = NamedOptimizer(model, config.optimizer, chosen)
-        objective = Objective(model, config, optimizer, chosen, data.tokenizers.target.detokenize)
+        objective = Objective(model, config, optimizer, chosen, data.tokenizers)
         stream = Stream(data, config.batching, config.accumulate, experiment.seed, Processes(), chosen)
         first = list(itertools.islice(stream.after(Position()), updates))
         return Training(model, data, objective, optimizer, first, chosen)

@@ -34,6 +34,10 @@ OLD_DOMAIN = "data.old_domain={source: e, target: f}"
 NO_BLEU = "training.validation={bleu: false, metric: loss}"
 
 
+WAITS = ("training.wait={}", "model.encoder.bidirectional=false", "model.decoder.start=zeros")
+TRANSFORMERS = ("model.encoder={kind: transformer}", "model.decoder={kind: transformer}")
+
+
 # Those of guided attention are in tests/training/test_objective.py.
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -52,6 +56,13 @@ NO_BLEU = "training.validation={bleu: false, metric: loss}"
             ["model.attention.weights=hard", "training.risk={}"],
             "risk learns from what hypotheses earn, where model.att",
         ),
+        (["training.wait={}", NO_SCORE], "hides source words from attention, and the model has none"),
+        ([*WAITS, "model.encoder.bidirectional=true"], "model.encoder.bidirectional would show; set it to false"),
+        (["training.wait={}", *TRANSFORMERS], "model.encoder.causal would show; set it to true"),
+        ([*WAITS[:2]], "model.decoder.start would show; set it to zeros"),
+        ([*WAITS, "model.decoder.context=first_step"], "model.decoder.context would show; set it to nothing"),
+        ([*WAITS, "training.r_drop=1"], "r_drop compares translations of one source, where wait hides parts"),
+        (["training.wait={least: 3, most: 2}"], "most: 2 is below least: 3; exchange them"),
         (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
         (["training.snapshots=2", ALONE], "valid corpus, and there is no data.valid; leave it out"),
         (["training.snapshots=2", NO_SCORE], "model.attention.score: none has none; leave it out"),

@@ -29,6 +29,8 @@ class AttentionMemory(BatchRecord):
     is_pad_BS: Tensor
     keys_BHSA: Tensor
     values_BSV: Tensor
+    unread_BTS: Tensor | None = None
+    """True where a target position may not see a source position; None: each sees all. See ``training.wait``."""
 
     def extended(self, present: AttentionMemory) -> AttentionMemory:
         """Appends the keys and values of further positions."""
@@ -146,7 +148,7 @@ class Attention(nn.Module):
         else:
             scores_BHTS = recomputed(self.score)(*inputs)
         # -inf where a query may not look, so that the weight there is exactly 0
-        scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory.is_pad_BS), -torch.inf)
+        scores_BHTS = scores_BHTS.float().masked_fill(self._is_hidden(position_BT, memory), -torch.inf)
         # alpha = weighting(e), in float32 whatever the products run in: sums over long sentences need it
         context = AttentionContext(query_BTQ.float(), position_BT, self.training, self.update)
         if state is not None and state.weighting_NX is not None:
@@ -184,13 +186,15 @@ class Attention(nn.Module):
         others = {name: value.to(dtype) for name, value in self.score_parameters.items()}
         return {"query_weight_AQ": self.query_weight_AQ, "key_weight_AK": self.key_weight_AK, **others}
 
-    def _is_hidden(self, position_BT: Tensor, is_pad_BS: Tensor) -> Tensor:
+    def _is_hidden(self, position_BT: Tensor, memory: AttentionMemory) -> Tensor:
         """Returns the attention mask, True where a query may not attend to a key; broadcasts to (B, H, T, S)."""
-        is_hidden = is_pad_BS[:, None, None, :]
+        is_hidden = memory.is_pad_BS[:, None, None, :]
+        if memory.unread_BTS is not None:
+            is_hidden = is_hidden | unread(memory.unread_BTS, position_BT)
         if not self.causal:
             return is_hidden
         # a key is later than the query if its position is larger
-        source_S = torch.arange(is_pad_BS.shape[1], device=is_pad_BS.device)
+        source_S = torch.arange(is_hidden.shape[-1], device=is_hidden.device)
         return is_hidden | (source_S > position_BT[:, None, :, None])
 
     def _context(self, weights_BHTS: Tensor, values_BSV: Tensor) -> Tensor:
@@ -232,6 +236,11 @@ def _by_sentence(state_NX: Tensor | None, batch: int) -> Tensor:
     if state_NX.shape[0] == batch:  # for an export, which cannot tell that K is 1
         return state_NX.unsqueeze(1)
     return state_NX.view(batch, -1, *state_NX.shape[1:])
+
+
+def unread(unread_BTS: Tensor, position_BT: Tensor) -> Tensor:
+    """Selects the rows of a mask at target positions, (B, 1, T, S)."""
+    return unread_BTS.gather(1, position_BT[:, :, None].expand(-1, -1, unread_BTS.shape[2]))[:, None]
 
 
 def unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:

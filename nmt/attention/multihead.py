@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, matrix, unfold_beams
+from nmt.attention.attention import Attention, AttentionMemory, AttentionOutput, matrix, unfold_beams, unread
 from nmt.attention.config import AttentionConfig
 from nmt.attention.mechanism import Score
 from nmt.attention.reinforce import SampledPositions
@@ -50,6 +50,8 @@ class HeadsMemory(KeyValues):
 
     is_pad_BS: Tensor | None
     """Padding mask, True at padding; None if there is no padding."""
+    unread_BTS: Tensor | None = None
+    """See ``AttentionMemory``."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,8 @@ class DotProductHeads(nn.Module):
         # the beams of a sentence are treated as further target positions
         query_BHTA = query_NHTA.view(batch, beams, heads, time, width).transpose(1, 2).reshape(batch, heads, -1, width)
         is_hidden = self._is_hidden(time, positions, memory.is_pad_BS, query_NHTA.device)
+        if memory.unread_BTS is not None and is_hidden is not None:
+            is_hidden = is_hidden | unread(memory.unread_BTS, position_NT)
         dropout_mask = self.dropout.mask(
             (batch, heads, beams * time, positions), memory.values_BHSA.dtype, query_NHTA.device
         )

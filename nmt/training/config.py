@@ -102,6 +102,22 @@ class RiskConfig(Structure):
     alpha, so a larger weight dominates the risk."""
 
 
+class WaitConfig(Structure):
+    """Training for simultaneous translation (Elbayad et al. 2020): target word t is predicted from the first k + t - 1
+    source words, with another k for each sentence and update."""
+
+    least: Count = 1
+    """Smallest k."""
+    most: Count | None = None
+    """Largest k; null means the number of source words, with which the whole sentence is read first."""
+
+    @model_validator(mode="after")
+    def _most_is_more(self) -> WaitConfig:
+        if self.most is not None and self.most < self.least:
+            raise ValueError(f"most: {self.most} is below least: {self.least}; exchange them")
+        return self
+
+
 class GuidedAttentionConfig(Structure):
     """Attention that is also trained on given links (Garg et al. 2019). See ``nmt.models.guidance``."""
 
@@ -164,6 +180,8 @@ class TrainingConfig(Structure):
     coverage_loss: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of the penalty for attending twice to a source word (lambda of See et al. 2017, who use 1, for the last
     updates of training); 0: none. With guided_attention it is on the guided heads. See ``nmt.models.coverage_loss``."""
+    wait: WaitConfig | None = None
+    """Train for simultaneous translation; null means that each word is predicted from the whole source sentence."""
     risk: RiskConfig | None = None
     """Minimum risk training instead of the usual loss, for a trained model; null means the usual loss."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
@@ -215,6 +233,11 @@ class TrainingConfig(Structure):
             raise ValueError(
                 "coverage_loss reads attention to gold words, where risk learns from hypotheses; leave one of them out"
             )
+        for key, is_set in (("risk", self.risk is not None), ("r_drop", self.r_drop > 0.0)):
+            if self.wait is not None and is_set:
+                raise ValueError(
+                    f"{key} compares translations of one source, where wait hides parts of it; leave one of them out"
+                )
         if self.average is not None and self.keep < self.average:
             raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import add
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ from torch import Tensor
 from nmt import plugins
 from nmt.core.device import Compute
 from nmt.data.batching import Batch
+from nmt.data.tokenizer import TokenizerPair
 from nmt.models.loss import AllReduce, Criterion, CrossEntropy, token_loss
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
@@ -83,10 +84,11 @@ class Objective:
         config: TrainingConfig,
         optimizer: NamedOptimizer,
         compute: Compute,
-        text: Callable[[Sequence[int]], str],
+        tokenizers: TokenizerPair,
     ) -> None:
-        """``text`` detokenizes target tokens."""
-        self._model = model
+        self._model: Any = model
+        if config.wait is not None:
+            self._model = plugins.find("parts", "wait_training", "training.wait")(model, config.wait, tokenizers)
         self._config = config
         self._optimizer = optimizer
         self._compute = compute
@@ -94,7 +96,7 @@ class Objective:
         self._risk: Callable[[Tensor, Tensor], TokenLoss] | None = None
         if config.risk is not None:
             minimum_risk = plugins.find("parts", "minimum_risk", "training.risk")
-            self._risk = minimum_risk(model, config.risk, compute, text, config.label_smoothing)
+            self._risk = minimum_risk(model, config.risk, compute, tokenizers.target.detokenize, config.label_smoothing)
         self._criterion = training_criterion(model, config.label_smoothing)
         self._heads_G: Tensor | None = None
         if config.guided_attention is not None or config.coverage_loss > 0.0:

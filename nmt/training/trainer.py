@@ -102,7 +102,7 @@ class Trainer:
             self.ema = MovingAverage(self.model, config.ema)
         self.position, self.best_validation = Position(), BestValidation()
         self.interruption = Interruption()
-        self._objective = Objective(self.model, config, self.optimizer, compute, self.data.tokenizers.target.detokenize)
+        self._objective = Objective(self.model, config, self.optimizer, compute, self.data.tokenizers)
         self._memory = OutOfMemoryRetry(self.model, compute.device, lambda batch: self._lines([batch.pairs_B]))
         self._stream = Stream(self.data, config.batching, config.accumulate, self.seed, self.processes, compute)
         self._metrics: MetricsWriter | None = None

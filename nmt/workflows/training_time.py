@@ -67,7 +67,7 @@ def measure_training(
         model = build(experiment.model, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
         model = model.to(chosen.device).train()
         optimizer = NamedOptimizer(model, config.optimizer, chosen)
-        objective = Objective(model, config, optimizer, chosen, tokenizers.target.detokenize)
+        objective = Objective(model, config, optimizer, chosen, tokenizers)
         stream = Stream(data, config.batching, config.accumulate, experiment.seed, Processes(), chosen)
         try:
             with prefetched(stream.after(Position())) as updates:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,7 +209,9 @@ def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monk
         torch.manual_seed(1)
         settings = TrainingConfig.model_validate(OBJECTIVES[kind])
         optimizer = NamedOptimizer(model, settings.optimizer, compute)
-        objective = Objective(model, settings, optimizer, compute, lambda tokens: " ".join(map(str, tokens)))
+        detokenize = lambda tokens: " ".join(map(str, tokens))  # noqa: E731
+        tokenizers: Any = SimpleNamespace(target=SimpleNamespace(detokenize=detokenize))
+        objective = Objective(model, settings, optimizer, compute, tokenizers)
         objective.backward(batch_of(), TOTALS, update=1)
         return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
 

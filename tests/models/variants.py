@@ -256,6 +256,9 @@ def transformers() -> Iterator[Any]:
     yield both("transformer-one head, one layer", heads=1, layers=1)
     yield both("transformer-tied, narrow embeddings", tie="all", size=12, heads=3)
     yield both("transformer-tied output", tie="output")
+    causal = {**TRANSFORMER, "causal": True}
+    yield pytest.param(tree(score="scaled_dot", encoder=causal, decoder=TRANSFORMER), id="transformer-causal encoder")
+    yield pytest.param(tree(encoder={**causal, "score": "dot"}, decoder={}), id="causal encoder to rnn")
     yield both("transformer-temperature", weights={"kind": "softmax", "temperature": 0.5})
     for score in [name for name, each in SCORES.items() if not each.is_stateful]:
         sides = {**TRANSFORMER, "score": score}

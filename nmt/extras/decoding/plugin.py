@@ -12,5 +12,6 @@ PLUGIN = Plugin(
     parts={
         "constrained_search": "nmt.extras.decoding.constrained_search:constrained_search",
         "wait": "nmt.extras.decoding.wait_k:waiting",
+        "wait_training": "nmt.extras.decoding.wait_training:WaitKTraining",
     },
 )

@@ -1,9 +1,13 @@
-"""Wait-k translation by a model that was trained on whole sentences (Ma et al. 2019, "STACL", test-time wait-k).
+"""Wait-k translation (Ma et al. 2019, "STACL").
 
 Word t of a translation is chosen greedily from the words before it and the first g(t) = min(k + t - 1, |x|) of the |x|
-words of the source: the prefix is encoded anew, and the decoder reads the translation so far anew. A prefix has
-end-of-sentence only if it is the whole source; end-of-sentence of the translation counts as a word. The previous
-sentences that a model with context reads are known from the beginning, and do not belong to the |x| words.
+words of the source. A prefix has end-of-sentence only if it is the whole source; end-of-sentence of the translation
+counts as a word. The previous sentences that a model with context reads are known from the beginning, and do not belong
+to the |x| words.
+
+A model that was trained on whole sentences encodes each prefix anew, and its decoder reads the translation so far anew
+(test-time wait-k). A model that was trained with ``training.wait`` goes on from its state, as in its training: no
+encoder state depends on later words, and each word of the translation has seen its own prefix.
 
 All subwords of a word, and the decision that the next word begins, depend on the same source words. The first subword
 of the next word, among those with which words begin, depends on one more source word, and its probability is the one
@@ -25,7 +29,7 @@ from torch import Tensor
 from nmt.core.errors import InputError
 from nmt.core.record import BatchRecord
 from nmt.data.context import BREAK
-from nmt.data.tokenizer import MARK, Tokenizer
+from nmt.data.tokenizer import MARK, Tokenizer, TokenizerPair
 from nmt.data.vocabulary import EOS, PAD
 from nmt.evaluation.latency import WaitScore, average_lagging
 from nmt.models.seq2seq import Step
@@ -37,6 +41,41 @@ from nmt.translator.translator import Translator
 
 REFUSED = "n_best groups sampling consensus coverage_penalty replace_unknown markup document"
 """Settings of a search that are not compatible with it."""
+
+
+@dataclass(frozen=True)
+class WordStarts:
+    """The tokens with which words begin."""
+
+    begins_source_V: Tensor
+    """Mask of the source tokens with which a word begins; False for end-of-sentence and padding."""
+    begins_target_V: Tensor
+    """Mask of the target tokens with which a word begins; True for end-of-sentence."""
+    ends_prefix_V: Tensor
+    """Mask of the tokens of target languages and ends of previous sentences, which are read with the first word."""
+
+    @staticmethod
+    def of(tokenizers: TokenizerPair, device: torch.device) -> WordStarts:
+        """Finds them in the vocabularies."""
+        pair = (tokenizers.source, tokenizers.target)
+        source_V, target_V = (torch.tensor(list(word_starts(each).values()), device=device) for each in pair)
+        ends_prefix_V = torch.zeros_like(source_V)
+        ends_prefix_V[[*pair[0].languages.values(), *filter(None, [pair[0].control(BREAK)])]] = True
+        source_V[[PAD, EOS]], target_V[EOS] = False, True
+        return WordStarts(source_V, target_V, ends_prefix_V)
+
+    def of_source(self, source_BS: Tensor) -> Tensor:
+        """Numbers the words of sources from 1, (B, S); end-of-sentence belongs to the last word."""
+        place_S = torch.arange(source_BS.shape[1], device=source_BS.device)
+        first_B1 = (self.ends_prefix_V[source_BS] * (place_S + 1)).amax(dim=1, keepdim=True)
+        begins_BS = self.begins_source_V[source_BS] & (place_S > first_B1) | (place_S == first_B1)
+        return begins_BS.cumsum(dim=1).clamp(min=1)
+
+    def of_target(self, target_BT: Tensor) -> Tensor:
+        """Numbers the words of targets from 1, (B, T); end-of-sentence is a word."""
+        begins_BT = self.begins_target_V[target_BT]
+        begins_BT[:, 0] = True
+        return begins_BT.cumsum(dim=1)
 
 
 @dataclass(frozen=True)
@@ -68,21 +107,15 @@ class WaitKModel:
     model: StepModel[Any, Any]
     wait: int
     """k, the number of source words that are read before the first target word."""
-    begins_source_V: Tensor
-    """Mask of the source tokens with which a word begins; False for end-of-sentence and padding."""
-    begins_target_V: Tensor
-    """Mask of the target tokens with which a word begins; True for end-of-sentence."""
-    ends_prefix_V: Tensor
-    """Mask of the tokens of target languages and ends of previous sentences, which are read with the first word."""
+    words: WordStarts
+    rereads: bool = True
+    """Read the translation so far anew with each source word."""
     pad: int = PAD
     training: bool = False
 
     def encode(self, source_BS: Tensor) -> Source:
         """See ``StepModel``."""
-        place_S = torch.arange(source_BS.shape[1], device=source_BS.device)
-        first_B1 = (self.ends_prefix_V[source_BS] * (place_S + 1)).amax(dim=1, keepdim=True)
-        begins_BS = self.begins_source_V[source_BS] & (place_S > first_B1) | (place_S == first_B1)
-        return Source(source_BS, begins_BS.cumsum(dim=1).clamp(min=1))
+        return Source(source_BS, self.words.of_source(source_BS))
 
     def start(self, memory: Source) -> Prefixes:
         """See ``StepModel``."""
@@ -97,16 +130,16 @@ class WaitKModel:
         # rows that have source words to read, and begin a word after the first one
         is_next_N = (state.read_N < memory.word_BS[:, -1]) & (tokens_NT.shape[1] > 1)
         if is_next_N.any():
-            is_next_N = is_next_N & self.begins_target_V[step.top_tokens(1, False).token_NK[:, 0]]
+            is_next_N = is_next_N & self.words.begins_target_V[step.top_tokens(1, False).token_NK[:, 0]]
         if not is_next_N.any():
             return replace(step, state=replace(state, tokens_NT=tokens_NT, state=step.state))
         read_N = state.read_N + is_next_N
         prefix = self._encode(memory, read_N)
-        inner = self.model.start(prefix)
-        for each_N in tokens_NT.unbind(dim=1):
+        inner = self.model.start(prefix) if self.rereads else state.state
+        for each_N in tokens_NT.unbind(dim=1) if self.rereads else [token_N]:
             step = self.model.step(each_N, prefix, inner)
             inner = step.state
-        whole, is_ruled_out_NV = step.logits, is_next_N[:, None] & ~self.begins_target_V
+        whole, is_ruled_out_NV = step.logits, is_next_N[:, None] & ~self.words.begins_target_V
 
         def logits(rows: slice) -> Tensor:
             return whole(rows).masked_fill(is_ruled_out_NV[rows], -torch.inf)
@@ -141,15 +174,10 @@ def waiting(translator: Translator, wait: int) -> Translator:
         raise InputError("--wait: cannot be had together with --glossary; leave one of them out")
     if not isinstance(engine, TorchEngine) or wait < 1:
         raise InputError("--wait: needs a number of at least 1, and --engine nmt")
-    source_V, target_V = (
-        torch.tensor(list(word_starts(each).values()), device=trained.compute.device)
-        for each in (trained.tokenizers.source, trained.tokenizers.target)
-    )
-    ends_prefix_V, tokenizer = torch.zeros_like(source_V), trained.tokenizers.source
-    ends_prefix_V[[*tokenizer.languages.values(), *filter(None, [tokenizer.control(BREAK)])]] = True
-    source_V[[PAD, EOS]], target_V[EOS] = False, True
     greedy = search.model_copy(update={"beam": 1, "split_longer_than": None})
-    waits = replace(engine, model=WaitKModel(engine.model, wait, source_V, target_V, ends_prefix_V))
+    words = WordStarts.of(trained.tokenizers, trained.compute.device)
+    model = WaitKModel(engine.model, wait, words, rereads=trained.experiment.training.wait is None)
+    waits = replace(engine, model=model)
     return replace(translator, search=greedy, engine=waits)
 
 

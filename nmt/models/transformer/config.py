@@ -86,6 +86,8 @@ class TransformerEncoderConfig(TransformerConfig):
     """An encoder of self-attention and feed-forward blocks."""
 
     kind: Literal["transformer"] = "transformer"
+    causal: bool = False
+    """Let each state depend only on the source words up to its own, as training.wait needs it."""
 
     @property
     def memory_size(self) -> int:

@@ -18,7 +18,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerEncoderConfig, dropout: DropoutConfig) -> None:
         super().__init__()
-        self.attention = self_attention(config, dropout, causal=False)
+        self.attention = self_attention(config, dropout, causal=config.causal)
         self.attention_residual = Residual(config, dropout)
         self.feed_forward = feed_forward(config, dropout)
         self.feed_forward_residual = Residual(config, dropout)

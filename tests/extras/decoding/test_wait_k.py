@@ -17,7 +17,7 @@ from nmt.core.errors import InputError
 from nmt.data.config import SubwordsConfig
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import BOS, EOS, PAD
-from nmt.extras.decoding.wait_k import WaitKModel, wait_scores, waiting, word_starts
+from nmt.extras.decoding.wait_k import WaitKModel, WordStarts, wait_scores, waiting, word_starts
 from nmt.models.ensemble import Ensemble
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.step_model import StepModel
@@ -35,6 +35,7 @@ STARTS = [1, 4, 6, 8, 10, 12]
 
 BEGINS_V = torch.tensor([token in STARTS for token in range(VOCABULARY)])
 NO_PREFIX_V = torch.zeros_like(BEGINS_V)
+WORDS = WordStarts(BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), NO_PREFIX_V)
 
 DRAW = random.Random(1)
 
@@ -100,7 +101,7 @@ def wait_k(
     limit_B: torch.Tensor,
     ends_prefix_V: torch.Tensor = NO_PREFIX_V,
 ) -> list[list[int]]:
-    waits = WaitKModel(model, k, BEGINS_V, BEGINS_V | (torch.arange(VOCABULARY) == EOS), ends_prefix_V)
+    waits = WaitKModel(model, k, replace(WORDS, ends_prefix_V=ends_prefix_V))
     found = greedy_search(EOS, Ranking())(waits, padded(sources), LogitsProcessors(limit_B, eos=EOS))
     return [list(hypothesis.tokens) for (hypothesis,) in found]
 
@@ -150,7 +151,7 @@ def test_words_that_have_not_been_read_change_nothing() -> None:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_who_waits_for_the_whole_sentence_is_greedy(name: str) -> None:
     model = a_model(MODELS[name])
-    waits = WaitKModel(model, 10, BEGINS_V, BEGINS_V, NO_PREFIX_V)
+    waits = WaitKModel(model, 10, WORDS)
     greedy, waited = (
         greedy_search(EOS, Ranking())(each, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
         for each in (model, waits)
@@ -168,8 +169,8 @@ def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
     pair = train_tokenizers([("der hund", "the dog")], SubwordsConfig(kind="word"))
     of_words = replace(translator, trained=replace(translator.trained, tokenizers=pair))
     model = cast(WaitKModel, cast(TorchEngine, waiting(of_words, 1).engine).model)
-    assert model.begins_source_V.tolist() == [False, True, True, False, True, True, True, True]
-    assert model.begins_target_V.tolist() == [True] * 8
+    assert model.words.begins_source_V.tolist() == [False, True, True, False, True, True, True, True]
+    assert model.words.begins_target_V.tolist() == [True] * 8
 
 
 def test_blank_lines_do_not_lag(trained: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -315,7 +316,8 @@ def test_batches_of_an_update_are_one_batch(normalization: str, monkeypatch: pyt
     model = make(MODELS["rnn"]).train()
     settings = {"normalization": normalization, "risk": {"alpha": 0.5, "cross_entropy": 0.2}}
     config = TrainingConfig.model_validate(settings)
-    objective = Objective(model, config, NamedOptimizer(model, OptimizerConfig(), FLOAT32), FLOAT32, text)
+    tokenizers: Any = SimpleNamespace(target=SimpleNamespace(detokenize=text))
+    objective = Objective(model, config, NamedOptimizer(model, OptimizerConfig(), FLOAT32), FLOAT32, tokenizers)
     batch = replace(batch_of(), links=None)
     tokens = sum(map(len, TARGETS))
     gradients, losses = [], []

@@ -37,6 +37,7 @@ def check(config: ModelConfig) -> None:
         _require_score(side.score, name)
         _require(side.positions != "rotary", f"{name}.positions", "has no rotary ones for translation")
         _require(width == side.size, f"{name}.size", f"wants that of the embedding, {width}")
+    _require(encoder == encoder.model_copy(update={"causal": False}), "encoder.causal", "reads whole sentences")
     _require(config.copying is None, "copying", "copies no source tokens")
     _require_score(attention.score, "attention")
     kind = attention.weights.kind

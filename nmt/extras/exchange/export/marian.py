@@ -39,6 +39,7 @@ def check(experiment: Experiment) -> None:
         _check_keys(name, side, expected)
         if side.activation not in marian.ACTIVATIONS:
             raise _unfit(f"{name}.activation", side.activation, "relu, gelu or silu")
+    _check_keys("encoder", model.encoder, {"causal": False})
     for key in ("activation", "scale_embedding"):
         found, same = (getattr(side, key) for side in (model.encoder, model.decoder))
         if found != same:

@@ -150,6 +150,7 @@ def test_lengths_and_prefixes_are_kept(given: list[list[int]], shipped: CTransla
     ("options", "key"),
     [
         ({"both": {"positions": "rotary"}}, "model.encoder.positions"),
+        ({"encoder": {"causal": True}}, "model.encoder.causal"),
         ({"score": "general"}, "model.attention.score"),
         ({"weights": "sparsemax"}, "model.attention.weights"),
         ({"decoder": {"score": "additive"}}, "model.decoder.score"),
