@@ -1,7 +1,7 @@
 """Word alignments from attention weights: words, links, symmetrization, files and error rate.
 
-Soft alignments by attention (`forced`, `permuted`) and gradients (`gradient`) use PyTorch. All other modules are plain
-functions of numpy arrays and records, and import no torch. Conventions:
+Soft alignments by attention (`forced`, `permuted`, `effective`) and gradients (`gradient`) use PyTorch. All other
+modules are plain functions of numpy arrays and records, and import no torch. Conventions:
 
 - A soft alignment is a matrix `weights_TS`, one row per target token, one column per source token; each row is a
   distribution over the source and sums to 1, unless two directions are joined (see `nmt.alignment.directions`) or

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import combinations
 from operator import itemgetter
-from statistics import median
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -277,6 +277,8 @@ class Comparison:
     """Effect of leaving out source words, by the weights of each method."""
     distances: Sequence[float] | None
     """Distance of the output distribution with permuted attention for each target subword; None without attention."""
+    shares: Sequence[float]
+    """Share of the weights that the output depends on, for each target subword with attention."""
 
     def lines(self) -> list[str]:
         """Formats one or two tables, with error rates in per cent."""
@@ -301,11 +303,18 @@ class Comparison:
         if self.distances is not None:
             lines += ["", f"{'permuted':{width}}  median distance  target subwords"]
             lines.append(f"{'attention':{width}}  {_figure(self._distance):>15}  {len(self.distances):15}")
+            lines += ["", f"{'effective':{width}}  mean share  lowest  target subwords"]
+            shares = f"{_figure(self._share):>10}  {_figure(min(self.shares, default=None)):>6}"
+            lines.append(f"{'attention':{width}}  {shares}  {len(self.shares):15}")
         return lines
 
     @property
     def _distance(self) -> float | None:
         return median(self.distances) if self.distances else None
+
+    @property
+    def _share(self) -> float | None:
+        return mean(self.shares) if self.shares else None
 
     def tree(self) -> dict[str, Any]:
         """Returns a tree for JSON, not rounded, with stable keys; an unknown figure is null."""
@@ -320,17 +329,27 @@ class Comparison:
             "permuted": None
             if self.distances is None
             else {"median_distance": self._distance, "target_subwords": len(self.distances)},
+            "effective": None
+            if self.distances is None
+            else {
+                "mean_share": self._share,
+                "lowest_share": min(self.shares, default=None),
+                "target_subwords": len(self.shares),
+            },
         }
 
 
 def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
     model supports. Prints the agreement of the methods' soft alignments, the effect of leaving out the source words
-    with the highest weights, the effect of permuted attention and, with gold links, the error rates of their links.
+    with the highest weights, the effect of permuted attention, the effective part of it and, with gold links, the error
+    rates of their links.
 
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
-    from nmt.alignment.permuted import permuted_distances  # imported late, because torch takes a second
+    # imported late, because torch takes a second
+    from nmt.alignment.effective import effective_shares
+    from nmt.alignment.permuted import permuted_distances
 
     check_readable(inputs.source, inputs.target, inputs.gold)
     translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
@@ -342,6 +361,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     sentences, random = 0, np.random.default_rng(1)
     erasures: dict[Method, list[tuple[float, float]]] = {method: [] for method in methods}
     distances: list[float] | None = [] if "attention" in methods else None
+    shares: list[float] = []
     with closing(windows(translator, inputs.source, inputs.target)) as all_windows:
         for first, sources, targets in all_windows:
             requests = [AlignmentRequest(method) for method in methods]
@@ -364,8 +384,10 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
                 source_ids = trained.prefixed((source.ids for source, _ in both), (source.text for source, _ in both))
                 ids = source_ids, [target.ids for _, target in both]
                 distances += permuted_distances(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
+                shares += effective_shares(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
     by_method = {method: Erasure.of(each) for method, each in erasures.items()}
-    comparison = Comparison(sentences, methods, None if gold is None else scores, agreements, by_method, distances)
+    by_links = None if gold is None else scores
+    comparison = Comparison(sentences, methods, by_links, agreements, by_method, distances, shares)
     print(json_format.dumps(comparison.tree(), indent=1) if json else "\n".join(comparison.lines()))
     return comparison
 

@@ -232,9 +232,14 @@ def test_the_comparison_is_that_of_the_single_methods(
         assert -1 <= each["kendall"] <= 1
     lines = align(*arguments, "--compare").stdout.splitlines()
     first_columns = ["links", *methods, "", "rank correlation", *(" - ".join(pair) for pair in pairs)]
-    first_columns += ["", "fall without a source word", *methods, *(["", "permuted", "attention"] if attention else [])]
+    first_columns += [
+        "",
+        "fall without a source word",
+        *methods,
+        *(["", "permuted", "attention", "", "effective", "attention"] if attention else []),
+    ]
     assert [line.split("  ")[0] for line in lines] == first_columns
-    assert (report["permuted"] is not None) == attention
+    assert (report["permuted"] is not None) == (report["effective"] is not None) == attention
     last = report["agreement"][-1]
     assert lines[first_columns.index(" - ".join(last["methods"]))].split()[-3:] == [
         f"{last['spearman']:.3f}",
@@ -295,6 +300,9 @@ def test_erasure_is_the_score_of_the_pair_without_the_word(trained: Path, align:
         assert found["other"] == pytest.approx(np.median(other), abs=1e-6)
         assert found["larger"] == pytest.approx(np.mean(np.array(highest) > other))
     assert 0 < report["permuted"]["median_distance"] < 1
+    assert report["effective"]["lowest_share"] == pytest.approx(
+        1.0
+    )  # two words have fewer subwords than a value numbers
 
 
 def test_a_model_without_attention_names_the_methods_it_has(without_attention: Path, align: Command) -> None:
