@@ -12,6 +12,7 @@ import benchmark_glossary
 import benchmark_prepare
 import benchmark_sentences
 import benchmark_suspects
+import dropped_words
 import forgetting
 import numpy as np
 import pytest
@@ -243,3 +244,32 @@ def test_the_factor_is_that_of_a_power_law() -> None:
     found = [forgetting.Spread(step, 0, 3 * 0.8**step, 1, 50) for step in range(-3, 9)]
     assert forgetting.factor(found) == pytest.approx(0.8)
     assert np.isnan(forgetting.factor(found[:4]))
+
+
+def test_words_that_are_dropped_or_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first word of a translation is left out, or its last one is said twice more."""
+    pairs = [[*map(str.strip, (DATA / f"train.{side}").open(encoding="utf-8"))][:600] for side in ("de", "en")]
+    files = [tmp_path / "de", tmp_path / "en"]
+    for file, lines in zip(files, pairs, strict=True):
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    texts = [dropped_words.words(line) for line in pairs[1]]
+    changed = {
+        "none": [" ".join(line) for line in texts],
+        "first": [" ".join(line[1:]) for line in texts],
+        "last": [" ".join([*line, line[-1], line[-1]]) for line in texts],
+    }
+    for name, lines in changed.items():
+        (tmp_path / name / "seed-1" / "test").mkdir(parents=True)
+        (tmp_path / name / "seed-1" / "test" / "t").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = ["--train", *files, "--source", files[0], "--reference", files[1]]
+    paths = [tmp_path / name / "seed-1" / "test" / "t" for name in changed]
+    monkeypatch.setattr("sys.argv", ["dropped_words.py", *map(str, [*arguments, *paths])])
+    dropped_words.main()
+    none, first, last = ([float(each) for each in row.split()[:2]] for row in capsys.readouterr().out.splitlines()[1:])
+    assert none == [0.0, 0.0]
+    assert first[1] == 0.0
+    assert first[0] > 5
+    assert last[1] == pytest.approx(100 * 2 * len(texts) / (sum(map(len, texts)) + 2 * len(texts)), abs=0.006)
+    assert last[0] < 1
