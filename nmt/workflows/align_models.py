@@ -45,6 +45,7 @@ from nmt.workflows.align import (
 )
 
 if TYPE_CHECKING:
+    from nmt.translator.loading import TrainedModel
     from nmt.translator.translator import Loader, Translator
 
 Criterion: TypeAlias = Literal["entropy", "gold"]
@@ -375,7 +376,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
                 for alignment, another in zip(found[one], found[other], strict=True):
                     agreements[one, other] += agreement(alignment.weights_TS, another.weights_TS)
             pairs = trained.encode_pairs(sources, targets, first + 1, text=inputs.text)
-            drops_of = word_probability_drops(translator, pairs)
+            drops_of = word_probability_drops(translator.trained, pairs, text=inputs.text)
             for method in methods:
                 for alignment, drop_IJ in zip(found[method], drops_of, strict=True):
                     erasures[method] += probability_drops(alignment.weights_TS, drop_IJ, random)
@@ -393,20 +394,26 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
 
 
 def word_probability_drops(
-    translator: Translator, pairs: Sequence[tuple[EncodedWords, EncodedWords]]
+    trained: TrainedModel, pairs: Sequence[tuple[EncodedWords, EncodedWords]], *, text: bool
 ) -> list[NDArray[np.float64]]:
     """Computes the fall of each target word's probability, under teacher forcing, without each source word, (I, J) for
-    each pair. The probability of a word is that of its subwords."""
+    each pair, whose lines are ordinary or tokenised ``text``. The probability of a word is that of its subwords."""
+    from nmt.evaluation.perplexity import token_log_probs
+
     versions = []
     for source, _ in pairs:
         line = source.text
         shorter = (" ".join((line[:begin] + line[end:]).split()) for begin, end in source.word_spans)
         versions.append([line, *(with_context_of(line, text) for text in shorter)])
-    targets = [target.text for (_, target), lines in zip(pairs, versions, strict=True) for _ in lines]
-    scores = iter(translator.score([line for lines in versions for line in lines], targets))
+    lines = [line for of_pair in versions for line in of_pair]
+    targets = [target.text for (_, target), of_pair in zip(pairs, versions, strict=True) for _ in of_pair]
+    encoded = trained.encode_pairs(lines, targets, 1, text=text)
+    sources = trained.prefixed((source.ids for source, _ in encoded), lines)
+    batch_tokens, ids = trained.experiment.search.batch_tokens, [target.ids for _, target in encoded]
+    log_probs = iter(token_log_probs(trained.model, sources, ids, trained.compute, batch_tokens=batch_tokens))
     found = []
-    for (_, target), lines in zip(pairs, versions, strict=True):
-        log_p_KT = np.array([next(scores).token_log_probs[:-1] for _ in lines]).reshape(len(lines), -1)
+    for (_, target), of_pair in zip(pairs, versions, strict=True):
+        log_p_KT = np.array([next(log_probs)[:-1] for _ in of_pair], np.float64).reshape(len(of_pair), -1)
         belongs_TI = np.equal.outer(np.array(target.word_of_piece, np.int64), np.arange(len(target.words)))
         p_KI = np.exp(log_p_KT @ belongs_TI)
         found.append((p_KI[:1] - p_KI[1:]).T)

@@ -488,3 +488,15 @@ def test_both_models_choose_for_themselves(choose: Command, align: Command, trai
     assert (one, other) == (str(reverse), f"{trained}/run")
     alone = align(trained / "run", "-s", "t", "-t", "s", *EXACT, "--gold", "turned").stderr
     assert f"AER {rate} " in alone
+
+
+def test_the_words_of_tokenised_text_are_erased_as_they_are_aligned(
+    trained: Path, align: Command, tmp_path: Path
+) -> None:
+    """A mark that stands apart has no piece for the space before it, as it would have in ordinary text."""
+    write_pairs(["zwei Hund .", "eins ."], ["two dog .", "one ."])
+    report = align(trained / "run", *GIVEN, "--compare", "--json").tree
+    model = package.load(trained / "run", precision="float32").trained
+    target = model.tokenizers.target
+    assert len(target.encode_tokens("two dog .").ids) < len(target.encode("two dog ."))
+    assert report["erasure"]["attention"]["target_words"] == 5
