@@ -193,20 +193,21 @@ def _open(path: AnyPath) -> BinaryIO:
     return cast(BinaryIO, path.open("rb"))
 
 
-def _zstandard(path: AnyPath) -> Any:
+def zstandard(file: BinaryIO, mode: str) -> Any:
+    """Opens a file of Zstandard inside another one. Raises InputError if the package for it is missing."""
     try:
         zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
-        raise missing("backports.zstd, which reads .zst, is", "zstd") from None
+        raise missing("backports.zstd, which reads and writes .zst, is", "zstd") from None
     _DAMAGES.add(zstd.ZstdError)
-    return zstd.ZstdFile(_open(path))
+    return zstd.ZstdFile(file, mode)
 
 
 _UNPACKED: Mapping[bytes, Callable[[AnyPath], object]] = {
     b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=_open(path)),
     b"BZh": lambda path: bz2.BZ2File(_open(path)),
     b"\xfd7zXZ\x00": lambda path: io.BufferedReader(_Xz(path), _READ_BYTES),
-    b"\x28\xb5\x2f\xfd": _zstandard,
+    b"\x28\xb5\x2f\xfd": lambda path: zstandard(_open(path), "rb"),
 }
 
 
@@ -297,6 +298,8 @@ class _Xz(io.RawIOBase):
 
 
 PACKED = (".gz", ".xz", ".bz2", ".zst")
+"""Endings of compressed files."""
+
 _PAIRED = ("tmx", "xlf", "xliff", "tsv", "csv", "jsonl", "ndjson")
 _NO_TEXT = re.compile(r"(?:.*/)?(?:[._]|(?:readme|licen[cs]e|info)\b).*|.*\.(?:ids|scores|xml)", re.IGNORECASE)
 """Names of files without sentences in archives of OPUS or of macOS."""

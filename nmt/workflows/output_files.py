@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
+from nmt.data.corpus import PACKED, zstandard
 
 
 @contextmanager
 def output_file(path: Path | None) -> Iterator[BinaryIO]:
     """Opens a file beside ``path`` that gets its name at the end; devices and pipes, and stdout for None, are written
-    directly.
+    directly. A file whose name ends in .gz, .xz, .bz2 or .zst is compressed.
 
     After an error or Ctrl-C the old file is unchanged, and a warning says where the incomplete one is. Raises
     InputError if no file can be written."""
@@ -26,11 +30,29 @@ def output_file(path: Path | None) -> Iterator[BinaryIO]:
         return
     with ExitStack() as stack:
         try:
-            stream = stack.enter_context(stack.enter_context(whole_file(path, keep=True)).open("wb"))
+            file = stack.enter_context(stack.enter_context(whole_file(path, keep=True)).open("wb"))
+            stream = stack.enter_context(packed(file, path.suffix))
         except OSError as error:
             raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
         yield stream
         stream.flush()
+
+
+@contextmanager
+def packed(file: BinaryIO, ending: str) -> Iterator[BinaryIO]:
+    """Compresses what is written to a file as the ending of its name says; the same text gives the same bytes."""
+    ending = ending.lower()
+    if ending not in PACKED:
+        yield file
+        return
+    opened: Any = {
+        ".gz": lambda: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
+        ".xz": lambda: lzma.LZMAFile(file, "wb"),
+        ".bz2": lambda: bz2.BZ2File(file, "wb"),
+        ".zst": lambda: zstandard(file, "wb"),
+    }[ending]
+    with opened() as stream:
+        yield stream
 
 
 @contextmanager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import signal
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.core.files import partial_files
+from nmt.data.corpus import read_lines
 from nmt.workflows.output_files import output_file, text_file
 from tests.workflows.killing import fork
 from tests.workflows.runs import call, nmt
@@ -54,6 +59,21 @@ def test_an_output_keeps_its_link_and_its_mode(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "new\n"
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "unpack"), [(".gz", gzip.decompress), (".xz", lzma.decompress), (".BZ2", bz2.decompress), (".zst", None)]
+)
+def test_the_end_of_a_name_tells_the_compression(
+    ending: str, unpack: Callable[[bytes], bytes] | None, trained: Path, tmp_path: Path
+) -> None:
+    lines = b"eins zwei\n\ndrei\n"
+    plain = call(trained, "translate", "run", "--precision", "float32", stdin=lines).output
+    path = tmp_path / f"out{ending}"
+    assert call(trained, "translate", "run", "--precision", "float32", "-o", path, stdin=lines).output == ""
+    unpack = unpack or pytest.importorskip("backports.zstd").decompress
+    assert unpack(path.read_bytes()).decode() == plain
+    assert list(read_lines(path)) == plain.splitlines()
 
 
 def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:

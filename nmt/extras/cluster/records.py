@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from nmt.alignment.formats import json_line
 from nmt.core.errors import InputError
@@ -19,9 +16,11 @@ from nmt.core.files import whole_file
 from nmt.core.lines import Line, LineReader, windows
 from nmt.core.memory import malloc_trim
 from nmt.data.context import DocumentContext
+from nmt.data.corpus import open_bytes, unpacking
 from nmt.extras.cluster.shards import Kind, Shard
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window, json_results, warnings_and_subwords
+from nmt.workflows.output_files import packed
 from nmt.workflows.translate import LIMIT_BYTES, WINDOW_LINES, in_document
 
 OBJECT_BYTES = 64 << 20
@@ -213,24 +212,14 @@ def _kind_of(value: object) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    ending = path.suffix.lower()
-    opened: Any = gzip.open if ending == ".gz" else lzma.open if ending == ".xz" else open
     try:
-        with opened(path, "rb") as stream:
+        with open_bytes(path) as stream, unpacking(path):
             yield stream
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
-        raise InputError("the compressed file is damaged or cut short; fetch it again") from None
+    except InputError as error:  # who reads it knows the file
+        raise InputError(str(error).removeprefix(f"{path}: ")) from None
 
 
 @contextmanager
 def _writing(path: Path, ending: str) -> Iterator[BinaryIO]:
-    """Opens a new file, compressed according to the ending that it will have; the same text gives the same bytes."""
-    with path.open("wb") as file:
-        if ending.lower() == ".gz":
-            with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                yield cast(BinaryIO, packed)
-        elif ending.lower() == ".xz":
-            with lzma.open(file, "wb") as stream:
-                yield cast(BinaryIO, stream)
-        else:
-            yield file
+    with path.open("wb") as file, packed(file, ending) as stream:
+        yield stream

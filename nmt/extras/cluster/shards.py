@@ -11,16 +11,14 @@ from typing import Literal
 
 from nmt.core.errors import InputError
 from nmt.core.installation import missing
+from nmt.data.corpus import PACKED
 from nmt.translator.windows import OutputFormat
 
 Kind = Literal["text", "jsonl", "parquet"]
 
-COMPRESSED = (".gz", ".xz")
-"""Endings of compressed text that is read, and written in the same way."""
-
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
-_FOREIGN = (".bz2", ".zip", ".zst", ".7z")
+_FOREIGN = (".zip", ".7z")
 
 
 @dataclass(frozen=True)
@@ -100,12 +98,12 @@ def check_output(shards: Sequence[Shard], output: Path) -> None:
 
 def _plain(path: Path) -> Path:
     """Returns the name without the ending of a compressed file."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+    return path.with_suffix("") if path.suffix.lower() in PACKED else path
 
 
 def _refuse_foreign(path: Path) -> None:
     ending = path.suffix.lower()
     if ending in _FOREIGN:
-        raise InputError(f"--input {path}: {ending} is not read; unpack it, or use .gz or .xz")
-    if ending in COMPRESSED and _plain(path).suffix.lower() == ".parquet":
+        raise InputError(f"--input {path}: {ending} is not read; unpack it, or use {', '.join(PACKED)}")
+    if ending in PACKED and _plain(path).suffix.lower() == ".parquet":
         raise InputError(f"--input {path}: Parquet is compressed inside; unpack it")

@@ -71,9 +71,12 @@ TEXTS = [source for source, _ in sentences(5, seed=3)]
 def test_compressed_text_comes_back_compressed(tmp_path: Path, translator: Translator) -> None:
     text = "".join(f"{text}\r\n" for text in TEXTS).encode() + b"\n\xff"
     expected = "".join(f"{each.text}\n" for each in translator.translate([*TEXTS, "", "\ufffd"])).encode()
+    zstd = pytest.importorskip("backports.zstd")
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text))
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(text))
-    for name, unpack in (("a.txt.gz", gzip.decompress), ("b.txt.xz", lzma.decompress)):
+    (tmp_path / "c.txt.zst").write_bytes(zstd.compress(text))
+    unpacked = (("a.txt.gz", gzip.decompress), ("b.txt.xz", lzma.decompress), ("c.txt.zst", zstd.decompress))
+    for name, unpack in unpacked:
         tally = translated(translator, tmp_path / name, tmp_path / "out")
         assert unpack((tmp_path / "out").read_bytes()) == expected
         assert (tally.lines, tally.warnings) == (7, ["line 7: not UTF-8 (byte 0xff at position 1); replaced by U+FFFD"])

@@ -55,7 +55,10 @@ def test_what_cannot_be_shards_is_refused(tmp_path: Path) -> None:
     (other,) = write(tmp_path / "b", "x.txt")
     with pytest.raises(InputError, match=f"{one} and {other} have one name, and so would their translations"):
         find_shards(tmp_path / "*" / "*")
-    for name, message in (("x.zst", ".zst is not read; unpack it"), ("x.parquet.gz", "Parquet is compressed inside")):
+    for name, message in (
+        ("x.7z", ".7z is not read; unpack it, or use .gz, .xz"),
+        ("x.parquet.gz", "Parquet is compressed inside"),
+    ):
         (path,) = write(tmp_path, name)
         with pytest.raises(InputError, match=message):
             find_shards(path)
