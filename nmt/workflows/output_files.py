@@ -47,7 +47,7 @@ def packed(file: BinaryIO, ending: str) -> Iterator[BinaryIO]:
         return
     opened: Any = {
         ".gz": lambda: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
-        ".xz": lambda: lzma.LZMAFile(file, "wb"),
+        ".xz": lambda: lzma.LZMAFile(file, "wb"),  # noqa: SIM115 - is a context manager below
         ".bz2": lambda: bz2.BZ2File(file, "wb"),
         ".zst": lambda: zstandard(file, "wb"),
     }[ending]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import machine_option
+from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
     from nmt.cli.prepare import PrepareOptions
@@ -48,25 +49,33 @@ class TranslateOnCluster(TranslateOptions):
     """Has `nmt translate` translate many files on many machines."""
 
     ray: Ray = None
+    shard: Annotated[str | None, machine_option(metavar="I/N")] = None
+    """Translate the I-th of N parts of many files, for job arrays: the work of --ray in N processes. Done files are not
+    translated again."""
     field: Annotated[str | None, machine_option(metavar="NAME")] = None
-    """With --ray: field of records with the text. Default: text."""
+    """With --ray or --shard: field of records with the text. Default: text."""
     after: ClassVar[str] = "output"
     more_help: ClassVar[dict[str, str]] = {
-        "": " With --ray it translates many files on many machines (text, JSONL or Parquet) into files of the same "
-        "names.",
-        "input_": " With --ray a file, a folder, or a pattern in quotes.",
-        "output": " With --ray a folder.",
+        "": " With --ray or --shard it translates many files on many machines (text, JSONL or Parquet) into files of "
+        "the same names.",
+        "input_": " With --ray or --shard a file, a folder, or a pattern in quotes.",
+        "output": " With --ray or --shard a folder.",
     }
     conflicts: ClassVar = (
         Excludes("prefix constraints glossary workers", "ray",
             "{option}: cannot be had together with --ray; leave it out"),
         Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
         Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
-        Needs("field", "ray", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
+        Excludes("prefix constraints glossary ray", "shard",
+            "{option}: cannot be had together with --shard; leave it out"),
+        Needs("shard", "input_", "--shard: needs --input: files are read and written to a folder"),
+        Needs("shard", "output", "--shard: needs --output: files are read and written to a folder"),
     )  # fmt: skip
 
     def run(self, load: Loader) -> None:
-        if self.ray is None or self.input_ is None or self.output is None:
+        if (self.ray is None and self.shard is None) or self.input_ is None or self.output is None:
+            if self.field is not None:
+                raise InputError("--field: is for the JSONL and Parquet that --ray and --shard read; leave it out")
             super().run(load)
             return
         from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
@@ -74,5 +83,14 @@ class TranslateOnCluster(TranslateOptions):
 
         wanted = OutputOptions(self.format_, self.alignment)
         settings = self.field, self.engine, self.device, self.precision, self.context
-        job = ShardJob(self.output, tuple(self.changes), wanted, *settings)
+        part = None if self.shard is None else parse_part(self.shard)
+        job = ShardJob(self.output, tuple(self.changes), wanted, *settings, part=part)
         translate_shards(job, [self.model, *(self.ensemble or [])], self.input_, self.ray)
+
+
+def parse_part(text: str) -> tuple[int, int]:
+    """Reads I/N. Raises InputError."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise InputError(f"--shard {text}: expected I/N, such as 1/8 for the first of eight parts, up to 8/8")
+    return int(number), int(count)

@@ -1,13 +1,14 @@
-"""Translation of many files on many machines: Ray calls ``translate_one`` for each of them."""
+"""Translation of many files on many machines: ``translate_one`` translates one of them. Ray calls it for each, or each
+process of a job array does for its part of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -26,6 +27,9 @@ from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 FIELD = "text"
 """Default name of the field with a record's text."""
@@ -52,23 +56,57 @@ class ShardJob:
     """A hash of the weights of each checkpoint."""
     version: str = nmt.__version__
     """The version of nmt."""
+    part: tuple[int, int] | None = None
+    """I and N for the I-th, from 1, of N parts of the shards, which this process translates; None for Ray."""
 
 
-def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, ray: str) -> None:
+class ThisProcess:
+    """Calls what a ``Cluster`` calls in this process, one after the other."""
+
+    cores = 1
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of this machine."""
+        return torch.cuda.device_count()
+
+    def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
+        """See ``Cluster.call``."""
+        return function(argument)
+
+    def unordered(
+        self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
+    ) -> Generator[tuple[T, R | InputError], None, None]:
+        """See ``Cluster.unordered``."""
+        for argument in arguments:
+            try:
+                yield argument, function(argument)
+            except InputError as error:
+                yield argument, error
+
+
+def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, ray: str | None) -> None:
     """Writes for each shard that ``input`` stands for a file of the same name into the output folder: the lines that
     ``translate`` writes, or the records with the translation of their field in one more. The first model is that of the
     configuration, and the others are an ensemble with it. With ``context`` the lines or records of a shard are read
     with those before them, as ``translate`` does. ``ray`` is an address; see ``nmt.extras.cluster.cluster.connected``.
+    Without it this process translates its part of the shards, while others may translate theirs.
 
     A shard whose translation is there is not translated again; see ``nmt.extras.cluster.manifest``. One that cannot be
     translated does not keep others from it. Raises InputError for it at the end, and at once for a fault of a machine.
     """
-    check_installed()
     shards, output = find_shards(input), job.output
+    if ray is not None:
+        check_installed()
+    elif job.part is not None:
+        number, count = job.part
+        shards = shards[number - 1 :: count]
     check_wanted(shards, job.wanted.format, job.field)
     check_output(shards, output)
     if job.engine != "nmt" and job.precision == "auto":
-        raise InputError(f"--precision auto: with --ray and --engine {job.engine} name one, the same for all machines")
+        raise InputError(
+            f"--precision auto: with many machines and --engine {job.engine} name one, the same for all machines"
+        )
     checkpoints = [find_checkpoint(models[0], job.overrides), *(find_checkpoint(name) for name in models[1:])]
     experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, job.overrides)
     job.wanted.check(experiment.search.n_best)
@@ -78,9 +116,14 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
         checkpoints=tuple(checkpoint.resolve() for checkpoint in checkpoints),
     )  # fmt: skip
     make_folder(output)
-    with locked(job.output):
+    with ExitStack() as stack:
+        if job.part is not None:  # the same part again waits for the first one
+            stack.enter_context(locked(output / "part-{}-of-{}".format(*job.part)))
+        # the parts of a job array begin one after the other, and translate at the same time
+        lock = stack.enter_context(ExitStack())
+        lock.enter_context(locked(job.output))
         manifest = ShardManifest.load(output)
-        if manifest is None or not manifest.has_any(output):
+        if manifest is None or not (manifest.has_any(output) or job.part):
             manifest = ShardManifest()
         if job.precision == "auto":  # the precision with which the folder was started, on any machine
             job = replace(job, precision=manifest.made_with.get("--precision", "auto"))
@@ -90,20 +133,25 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
         remove_leftovers(output, shards)
         if there := len(shards) - len(remaining):
             log.info(f"{output}: {there} of {len(shards)} shards are translated already")
-        if remaining:
-            with connected(ray) as cluster:
-                job = _settled(cluster, job)
-                manifest.begin(_made_with(job, experiment), remaining).save(output)
-                failed = _share_out(cluster, job, remaining, total=len(shards))
-            remove_leftovers(output, shards)
-            if failed:
-                raise InputError(
-                    f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first; mend "
-                    "what the warnings say and run it again: what is done is not done again"
-                )
+        if not remaining:
+            return
+        cluster: Cluster | ThisProcess = ThisProcess()
+        if ray is not None:
+            cluster = stack.enter_context(connected(ray))
+        job = _settled(cluster, job)
+        manifest.begin(_made_with(job, experiment), remaining).save(output)
+        if ray is None:
+            lock.close()
+        failed = _share_out(cluster, job, remaining, total=len(shards))
+        remove_leftovers(output, shards)
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {len(shards)} shards could not be translated, {failed[0].path} the first; mend "
+            "what the warnings say and run it again: what is done is not done again"
+        )
 
 
-def _share_out(cluster: Cluster, job: ShardJob, shards: Sequence[Shard], *, total: int) -> list[Shard]:
+def _share_out(cluster: Cluster | ThisProcess, job: ShardJob, shards: Sequence[Shard], *, total: int) -> list[Shard]:
     """Has the shards translated and logs the progress. Returns the shards that could not be translated."""
     failed: list[Shard] = []
     lines = 0
@@ -158,7 +206,7 @@ def settle(job: ShardJob) -> str:
     return translator.trained.compute.precision
 
 
-_SHARED = "--ray needs a file system that all nodes share"
+_SHARED = "all nodes need a file system that they share"
 
 _here: tuple[ShardJob, str, Translator] | None = None
 """ShardJob, device and translator that this process has loaded, or None."""
@@ -171,8 +219,9 @@ def _translator(job: ShardJob) -> Translator:
     if _here is None or (_here[0], _here[1]) != (job, device):
         _here = None  # freed before another one is loaded
         _check_node(job)
-        log.set_verbosity(log.Verbosity.SILENT)
-        torch.set_num_threads(1)
+        if job.part is None:
+            log.set_verbosity(log.Verbosity.SILENT)
+            torch.set_num_threads(1)
         model, *others = map(str, job.checkpoints)
         translator = nmt.load_translator(
             model, device=device, precision=job.precision, overrides=job.overrides, ensemble=others, engine=job.engine
@@ -195,7 +244,7 @@ def _check_node(job: ShardJob) -> None:
             raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
 
 
-def _settled(cluster: Cluster, job: ShardJob) -> ShardJob:
+def _settled(cluster: Cluster | ThisProcess, job: ShardJob) -> ShardJob:
     """Returns the job with a device and a precision that are the same everywhere."""
     kind = job.device.partition(":")[0]
     if kind not in ("auto", "cpu", "cuda"):
@@ -212,8 +261,8 @@ def _settled(cluster: Cluster, job: ShardJob) -> ShardJob:
 
 
 def _device(job: ShardJob) -> str:
-    """Returns the name of the job's device for this process, which is the GPU that Ray has given this call."""
-    if job.device != "cuda":
+    """Returns the name of the job's device for this process, with Ray the GPU that it has given this call."""
+    if job.device != "cuda" or job.part is not None:
         return job.device
     import ray
 

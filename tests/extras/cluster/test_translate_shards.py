@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from nmt.core.errors import InputError
 from nmt.extras.cluster.manifest import FILE
+from nmt.extras.cluster.options import parse_part
 from nmt.extras.cluster.translate_shards import ShardJob, place_of, translate_shards
 from nmt.translator.windows import OutputFormat, OutputOptions
 from tests.extras.cluster.conftest import ROOT, wait_for
@@ -188,3 +190,40 @@ def test_ctrl_c_leaves_nothing_behind(trained: Path, shards: Path, tmp_path: Pat
 
 def test_the_gpu_that_is_given_is_one_of_those_in_sight() -> None:
     assert [place_of("1", None), place_of("5", "3,5"), place_of("GPU-b", "GPU-a,GPU-b")] == [1, 1, 1]
+
+
+def test_parts_of_a_job_array_make_what_one_process_makes(trained: Path, tmp_path: Path) -> None:
+    """Three parts at the same time, one of them twice; then again, after a file was lost."""
+    (tmp_path / "in").mkdir()
+    lines = [source for source, _ in sentences(35, seed=8)]
+    for number in range(7):
+        text = "".join(f"{line}\n" for line in lines[5 * number : 5 * number + 5])
+        (tmp_path / "in" / f"{number}.txt").write_text(text, encoding="utf-8")
+    whole = nmt(*OPTIONS, folder=trained, stdin="".join(f"{line}\n" for line in lines).encode())
+    expected, output = whole.stdout.decode().splitlines(), tmp_path / "out"
+
+    def run(part: str) -> subprocess.CompletedProcess[bytes]:
+        return nmt(*OPTIONS, "--shard", part, "--input", tmp_path / "in", "--output", output, folder=trained)
+
+    def found() -> list[str]:
+        paths = sorted(output.glob("[0-9]*"))
+        return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+
+    with ThreadPoolExecutor(4) as executor:
+        done = list(executor.map(run, ["1/3", "2/3", "2/3", "3/3"]))
+    assert [each.returncode for each in done] == [0] * 4, [each.stderr.decode() for each in done]
+    assert found() == expected
+    (output / "4.txt").unlink()
+    again = [run(f"{number}/3").stderr.decode() for number in (1, 2, 3)]
+    assert [re.findall(r"out: .*(?:translated already|translated, 5 lines)", each) for each in again] == [
+        ["out: 3 of 3 shards are translated already"],
+        ["out: 1 of 2 shards are translated already", "out: 1 shards translated, 5 lines"],
+        ["out: 2 of 2 shards are translated already"],
+    ]
+    assert found() == expected
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "1", "a/b", "1/3/5", "-1/3"])
+def test_a_part_that_is_none_is_refused(part: str) -> None:
+    with pytest.raises(InputError, match=f"--shard {part}: expected I/N, such as 1/8"):
+        parse_part(part)
