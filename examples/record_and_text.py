@@ -114,7 +114,9 @@ def plot(path: Path, model: Answerer, items: list[Item]) -> None:
     for axes, item in zip(figure.subplots(len(items), 1), items, strict=True):
         logits_1V, weights_1J = model([item])
         labels = [f"{field}\n{number}" for field, number in zip(FIELDS, item[0], strict=True)] + item[1]
-        axes.bar(range(len(labels)), weights_1J[0], color=["#2171b5"] * len(FIELDS) + ["#d9480f"] * len(item[1]))
+        axes.bar(
+            range(len(labels)), weights_1J[0].tolist(), color=["#2171b5"] * len(FIELDS) + ["#d9480f"] * len(item[1])
+        )
         axes.set(title=f"What is the {FIELDS[item[2]]}? {NUMBERS[logits_1V.argmax()]}", ylabel="weight", ylim=(0, 1))
         axes.set_xticks(range(len(labels)), labels, fontsize=8)
     figure.savefig(path, dpi=100, format="png")

@@ -96,7 +96,7 @@ def plot(path: Path, errors: dict[str, list[float]]) -> None:
     chosen_K = p_S.multinomial(200, replacement=True)
     figure = Figure(figsize=(14, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(4, 5, 4))
-    left.bar(positions, p_S, color="#d0d7de")
+    left.bar(positions, p_S.tolist(), color="#d0d7de")
     left.plot(chosen_K + 1 + 0.7 * (torch.rand(200) - 0.5), p_S[chosen_K] * torch.rand(200), ".", color="#2171b5", ms=3)
     for position, p, reward in zip(positions, p_S.tolist(), REWARD_S.tolist(), strict=True):
         left.text(position, p + 0.01, f"{reward:.1f}", ha="center")
