@@ -118,6 +118,9 @@ SHORTER = {
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
     "digit_reader.py": "digit_reader.py --updates 2",
     "one_file.py": "one_file.py --updates 2",
+    "record_and_text.py": "record_and_text.py --updates 2",
+    "score_function.py": "score_function.py --repeats 2",
+    "vanishing.py": "vanishing.py --size 8",
 }
 """Parts of commands that are run in another form than on the page: shorter, or on one machine; tests are collected, not
 run again."""
