@@ -3,8 +3,6 @@ what is kept must not depend on what it says."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,21 +12,17 @@ from typing import cast
 import pytest
 
 import nmt as package
-from nmt.data.config import SubwordsConfig
 from nmt.data.context import Sentence
 from nmt.data.segments import SourceLengths
 from nmt.data.sentences import sentence_spans
-from nmt.data.train_tokenizers import train_tokenizers
 from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
-from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
 from nmt.translator.aligner import Aligner
 from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
-from nmt.translator.source_language import write_counts
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
-from tests.workflows.runs import nmt, records, translated
+from tests.workflows.runs import loaded, nmt, records, translated
 
 MARKED = """\
 Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
@@ -37,13 +31,6 @@ Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
 <li>eins</li><li>zwei www.a.b</li>
 {x} 42
 """
-
-
-def loaded(folder: Path, *overrides: str, lengths: SourceLengths | None = None) -> Translator:
-    translator = package.load(folder / "run", device="cpu", precision="float32", overrides=overrides)
-    if lengths is not None:
-        translator = replace(translator, trained=replace(translator.trained, lengths=lengths))
-    return translator
 
 
 def text_of(translator: Translator, source: str) -> str:
@@ -249,35 +236,6 @@ def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expecte
     assert found.text == expected
 
 
-def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
-    report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
-    lengths = SourceLengths(report["99%"], report["most"], several=0.0, letterless=0.0)
-    assert read_lengths(trained / "run") == lengths
-    assert loaded(trained).trained.lengths == lengths
-    assert read_lengths(tmp_path) is None
-    for damaged in ("{}", '{"usual": 1, "longest": 2, "several": 1.5}', '{"usual": 1, "longest": 2, "letterless": ""}'):
-        (tmp_path / "lengths.json").write_text(damaged)
-        with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
-            read_lengths(tmp_path)
-    (tmp_path / "lengths.json").write_text('{"usual": 1, "longest": 2}')  # as earlier versions wrote it
-    assert read_lengths(tmp_path) == SourceLengths(1, 2)
-
-
-def forget_lengths(run: Path) -> None:
-    """Makes a run one of earlier versions, which kept no lengths, and no manifest that names them."""
-    (run / "lengths.json").unlink()
-    for checkpoint in {(run / link).resolve() for link in ("best", "latest")}:
-        state = json.loads((checkpoint / STATE).read_text())
-        (checkpoint / STATE).write_text(json.dumps({**state, "manifest": None}))
-        write_checksums(checkpoint, (MODEL, TRAINING, STATE))
-
-
-def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
-    shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
-    forget_lengths(tmp_path / "run")
-    assert loaded(tmp_path).trained.lengths == SourceLengths(200, 200)
-
-
 # -------------------------------------------------------------------------------------- several sentences in a line
 
 TWO = "eins zwei.  Hund und Katze."
@@ -351,23 +309,6 @@ def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
         "text": "42", "score": 0.0, "log_prob": 0.0, "tokens": [], "alignment": None
     }  # fmt: skip
     assert found["translations"][0]["alignment"]["links"] == []
-
-
-def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
-    """Such a model is recognised by the share of its training lines or, if an earlier version has not counted it, by
-    the tokens of its corpus or its vocabulary."""
-    lengths = SourceLengths(99, 99, several=0.0, letterless=0.3)
-    assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
-    numbers = train_tokenizers([("1 2 3 eins", "one")], SubwordsConfig(kind="word", joint=False))
-    run = tmp_path / "run"
-    run.mkdir()
-    model = replace(loaded(trained).trained, checkpoint=run / "checkpoints" / "any", tokenizers=numbers)
-    uncounted = replace(lengths, letterless=None)
-    assert not replace(model, lengths=uncounted).copies
-    is_letter = [any(map(str.isalpha, piece)) for piece in numbers.source.pieces(range(numbers.source.size))]
-    for often, copies in ((True, True), (False, False)):
-        write_counts(run, {"": [9 if each == often else 1 for each in is_letter]})
-        assert replace(model, lengths=uncounted).copies == copies
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pytest
 
@@ -20,6 +21,10 @@ from nmt import experiment as experiments
 from nmt.cli import app
 from nmt.training import metrics
 from tests.workflows.forking import Forks
+
+if TYPE_CHECKING:
+    from nmt.data.segments import SourceLengths
+    from nmt.translator.translator import Translator
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
 
@@ -258,6 +263,20 @@ def error(done: subprocess.CompletedProcess[bytes]) -> str:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a corpus, config.yaml and a run of two updates in run/. Read it only."""
     return train_in(tmp_path_factory.mktemp("trained"))
+
+
+def loaded(folder: Path, *overrides: str, lengths: SourceLengths | None = None) -> Translator:
+    """Loads the model of a folder, as if it was trained on sentences of these lengths."""
+    from nmt.api import load
+
+    translator = load(folder / "run", device="cpu", precision="float32", overrides=overrides)
+    return translator if lengths is None else replace(translator, trained=replace(translator.trained, lengths=lengths))
+
+
+@pytest.fixture(scope="session")
+def translator(trained: Path) -> Translator:
+    """The model of the shared run, which is changed by nobody."""
+    return loaded(trained)
 
 
 @pytest.fixture(scope="session")

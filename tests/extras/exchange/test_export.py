@@ -23,9 +23,9 @@ from nmt.data.atomic_folder import locked
 from nmt.extras.exchange.export import export_model
 from nmt.models.config import ModelConfig
 from tests.extras.exchange.shared import succeeding
+from tests.translator.test_windows import check, nasty_lines
 from tests.workflows.killing import Bomb, fork
 from tests.workflows.runs import CONFIG, error, nmt, sentences, write_corpus
-from tests.workflows.test_line_breaks import check, nasty_lines
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
