@@ -131,20 +131,19 @@ class Validation:
         search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
         translator = Translator(trained, search, TorchEngine(trained.model, self.compute))
 
-        def translate(
-            language: str | None, sources: Sequence[str], references: Sequence[str]
-        ) -> tuple[list[str], dict[str, float]]:
-            texts = [each.text for each in translator.to(target_language=language).translate(sources)]
-            found = scores(texts, references, metrics=names)
-            return texts, {name: score.value for name, score in zip(names, found, strict=True)}
+        def translate(language: str | None, sources: Sequence[str]) -> list[str]:
+            return [each.text for each in translator.to(target_language=language).translate(sources)]
+
+        def measure(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+            measured = scores(hypotheses, references, metrics=names)
+            return {name: score.value for name, score in zip(names, measured, strict=True)}
 
         hypotheses = [""] * len(sources)
         by_direction: dict[str, dict[str, float]] = {}
         for (direction, language), rows in self._rows_of_directions(range(len(sources))).items():
-            own = [sources[row] for row in rows], [references[row] for row in rows]
-            texts, by_direction[direction] = translate(language, *own)
-            for row, text in zip(rows, texts, strict=True):
+            for row, text in zip(rows, translate(language, [sources[row] for row in rows]), strict=True):
                 hypotheses[row] = text
+            by_direction[direction] = measure(*([texts[row] for row in rows] for texts in (hypotheses, references)))
         if self.table is not None:
             middle = sorted(range(len(sources)), key=lambda index: len(sources[index]))[len(sources) // 2]
             self.table.example = Example(sources[middle], references[middle], hypotheses[middle])
@@ -154,9 +153,10 @@ class Validation:
                 figures |= {f"{name} {direction}": value for name, value in each.items()}
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
-            old_sources = DocumentContext().sentences(line for block in blocks for line in block.sources)
-            old_references = [line for block in blocks for line in block.targets]
-            _, of_old = translate(old.target_language, old_sources, old_references)
+            lines = DocumentContext().sentences(line for block in blocks for line in block.sources)
+            of_old = measure(
+                translate(old.target_language, lines), [line for block in blocks for line in block.targets]
+            )
             figures |= {f"{name} old domain": value for name, value in of_old.items()}
         return figures
 
