@@ -19,10 +19,10 @@ from nmt.data.config import SubwordsConfig
 from nmt.data.segments import SourceLengths
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import PAD
-from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
+from nmt.training.run_directory import read_lengths
 from nmt.translator.source_language import write_counts
 from nmt.translator.translator import Translator
-from tests.workflows.runs import loaded
+from tests.workflows.runs import edit_state, loaded
 
 
 def test_a_checkpoint_keeps_the_bias_of_suppressed_tokens(translator: Translator) -> None:
@@ -49,10 +49,7 @@ def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_
     """Earlier versions kept no lengths, and no manifest that names them."""
     run = shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
     (run / "lengths.json").unlink()
-    checkpoint = run / "best"
-    state = json.loads((checkpoint / STATE).read_text())
-    (checkpoint / STATE).write_text(json.dumps({**state, "manifest": None}))
-    write_checksums(checkpoint, (MODEL, TRAINING, STATE))
+    edit_state(run / "best", manifest=None)
     assert loaded(tmp_path).trained.lengths == SourceLengths(200, 200)
 
 
@@ -62,15 +59,13 @@ def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> No
     lengths = SourceLengths(99, 99, several=0.0, letterless=0.3)
     assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
     numbers = train_tokenizers([("1 2 3 eins", "one")], SubwordsConfig(kind="word", joint=False))
-    run = tmp_path / "run"
-    run.mkdir()
-    model = replace(loaded(trained).trained, checkpoint=run / "checkpoints" / "any", tokenizers=numbers)
-    uncounted = replace(lengths, letterless=None)
-    assert not replace(model, lengths=uncounted).copies
+    uncounted = loaded(trained, lengths=replace(lengths, letterless=None)).trained
+    model = replace(uncounted, checkpoint=tmp_path / "checkpoints" / "any", tokenizers=numbers)
+    assert not model.copies
     is_letter = [any(map(str.isalpha, piece)) for piece in numbers.source.pieces(range(numbers.source.size))]
-    for often, copies in ((True, True), (False, False)):
-        write_counts(run, {"": [9 if each == often else 1 for each in is_letter]})
-        assert replace(model, lengths=uncounted).copies == copies
+    for often in (True, False):
+        write_counts(tmp_path, {"": [9 if each == often else 1 for each in is_letter]})
+        assert replace(model).copies == often
 
 
 def test_a_pair_that_is_too_long_is_left_blank(

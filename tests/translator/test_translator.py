@@ -19,6 +19,7 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from tests.translator.test_scorer import stepwise
+from tests.workflows.runs import searching
 
 
 def test_without_plug_ins_their_parts_are_refused_in_one_line(
@@ -26,17 +27,18 @@ def test_without_plug_ins_their_parts_are_refused_in_one_line(
 ) -> None:
     monkeypatch.setattr(plugins, "_index", lambda *_: {})
     with pytest.raises(InputError, match=r"^search.markup: needs a part of nmt that is not installed$"):
-        replace(translator, search=translator.search.model_copy(update={"markup": True}))
+        searching(translator, markup=True)
     with pytest.raises(InputError, match=r"^--method trained: use one of attention, .*, input-x-gradient$"):
         translator.aligner.check_method("trained")
     with pytest.raises(InputError, match=r"^engine='other': use one of nmt$"):
         package.load(trained / "run", engine="other")
 
 
+TEXTS = ["hund und katze", "", "eine katze"]
+
+
 def searched(translator: Translator, **search: Any) -> list[tuple[Translation, ...]]:
-    texts = ["hund und katze", "", "eine katze"]
-    changed = translator.search.model_copy(update={"max_length": 4, "length_penalty": 0.0, **search})
-    return replace(translator, search=changed).candidates(texts)
+    return searching(translator, max_length=4, length_penalty=0.0, **search).candidates(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_padding_and_the_like_are_impossible_in_every_search_and_score(
     assert {PAD, BOS} <= set(target.controls)
     assert not {UNK, EOS} & set(target.controls)
     never = set(target.pieces(target.controls))
-    for text, of_line in zip(["hund und katze", "", "eine katze"], searched(translator, **search), strict=True):
+    for text, of_line in zip(TEXTS, searched(translator, **search), strict=True):
         for found in of_line if text else ():
             assert not never & set(found.tokens)
             ids = [target._processor.piece_to_id(piece) for piece in found.tokens]
@@ -101,8 +103,8 @@ def test_texts_that_repeat_each_other_make_the_search_wider(translator: Translat
 
     def listed(count: int, n_best: int, **search: Any) -> tuple[list[tuple[str, float]], list[tuple[int, int, int]]]:
         engine = Scripted(found[:count])
-        changed = translator.search.model_copy(update={"beam": 5, "n_best": n_best, **search})
-        (ranked,) = replace(translator, engine=engine, search=changed).candidates(["hund"])
+        scripted = replace(searching(translator, beam=5, n_best=n_best, **search), engine=engine)
+        (ranked,) = scripted.candidates(["hund"])
         return [(each.text, each.score) for each in ranked], engine.asked
 
     assert listed(6, 1) == ([("the", 0)], [(1, 1, 5)])

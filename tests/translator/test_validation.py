@@ -16,11 +16,19 @@ from nmt.alignment.formats import read_jsonl
 from nmt.core.errors import InputError
 from nmt.data.atomic_folder import remove
 from nmt.extras.pages.report.build import _snapshots as snapshots_of
-from nmt.training import run_directory
 from nmt.training.run_directory import checkpoint_path, snapshot_path, snapshot_paths
 from nmt.training.validation import Validated, line
 from nmt.translator.validation import Example, Table
-from tests.workflows.runs import assert_same_bits, json_lines, lines_of, measured, place, train_here, write_lines
+from tests.workflows.runs import (
+    assert_same_bits,
+    edit_state,
+    json_lines,
+    lines_of,
+    measured,
+    place,
+    train_here,
+    write_lines,
+)
 from tests.workflows.test_terminal import ESCAPE
 
 SETTINGS = (
@@ -71,10 +79,7 @@ def test_going_on_drops_what_is_beyond_and_makes_the_same_again(whole: Path, tmp
     for update in (6, 8):
         remove(checkpoint_path(run, update))
     if owes:
-        state = checkpoint_path(run, 4) / run_directory.STATE
-        state.write_text(json.dumps(json.loads(state.read_text()) | {"owes_validation": True}))
-        files = (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE)
-        run_directory.write_checksums(checkpoint_path(run, 4), files)
+        edit_state(checkpoint_path(run, 4), owes_validation=True)
     for update in (4, 6, 8) if owes else (6, 8):
         snapshot_path(run, update).write_text("of a training that is not a more\n")
     snapshot_path(run, 11).write_text("as well\n")
