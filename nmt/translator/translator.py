@@ -307,7 +307,7 @@ class Translator:
         lists = self.with_texts(sentences, hypotheses)
         if n_best == 1 or search.sampling is not None or search.consensus is not None:  # consensus counts equal draws
             return lists
-        best = list(map(distinct, lists))
+        best = [distinct(ranked) for ranked in lists]
         # a list that is not full cannot be extended
         short = [row for row, ranked in enumerate(lists) if len(ranked) == search.n_best and len(best[row]) < n_best]
         if short and search.n_best < WIDEST * n_best:

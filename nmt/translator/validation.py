@@ -94,12 +94,11 @@ class Validation:
         from nmt.models.feed import TeacherForcing
         from nmt.translator.loading import TrainedModel, for_inference
 
-        if snapshot is not None and self.experiment.training.snapshots:
+        experiment = self.experiment
+        if snapshot is not None and experiment.training.snapshots:
             snapshot.parent.mkdir(exist_ok=True)  # now, before another run may take its place
         model = for_inference(model, self.compute)
-        trained = TrainedModel(
-            self.experiment.folder, self.experiment, self.tokenizers, model, self.compute, self.lengths
-        )
+        trained = TrainedModel(experiment.folder, experiment, self.tokenizers, model, self.compute, self.lengths)
         sources = self.valid.source_texts()
         references = [self.valid.text(index).target for index in range(len(self.valid))]
         rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))
@@ -109,12 +108,12 @@ class Validation:
             [self.tokenizers.target.encode(references[row]) for row in rows],
             TeacherForcing(),
             self.compute,
-            batch_tokens=self.experiment.search.batch_tokens,
+            batch_tokens=experiment.search.batch_tokens,
         )
         figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
-        if self.experiment.training.validation.bleu:
+        if experiment.training.validation.bleu:
             figures |= self._scores(trained, sources, references)
-        if snapshot is not None and self.experiment.training.snapshots:
+        if snapshot is not None and experiment.training.snapshots:
             self._write_snapshot(trained, snapshot, sources, references)
         return figures
 

@@ -76,9 +76,9 @@ class Workers:
             # whoever wrote less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self.count):
                 window, future = waiting.popleft()
-                yield window, partial(self._result, future)
+                yield window, self._reporting()(future.result)
         for window, future in waiting:
-            yield window, partial(self._result, future)
+            yield window, self._reporting()(future.result)
 
     def _start(self) -> Executor:
         if self.load is None:
@@ -86,10 +86,6 @@ class Workers:
         log.detail(f"{self.count} processes translate")
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.count, context, _initialize, (self.load, self.options))
-
-    def _result(self, future: Future[WindowTranslation]) -> WindowTranslation:
-        with self._reporting():
-            return future.result()
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import torch
 
 import nmt
 from nmt.translator.arguments import check_pairs
+from tests.test_api import PAIRS
 
 PAIR, ROWS = "expected a source and a target, found", "expected pairs of a source and a target, found"
 TEXT = "expected a text or several of them, found"
@@ -59,9 +60,6 @@ def test_errors_name_arguments_as_python_does(
         wrong(translator)
     assert str(caught.value).startswith(message)
     assert "--" not in str(caught.value)
-
-
-PAIRS = [("eins zwei drei", "one two three"), ("zwei eins", "two one"), ("drei eins", "three one")]
 
 
 @pytest.mark.parametrize(
