@@ -12,7 +12,6 @@ import numpy as np
 
 from nmt.core.device import Compute
 from nmt.core.files import naming, whole_file
-from nmt.core.terminal_width import cut
 from nmt.data.context import DocumentContext, rows_of_sentences
 from nmt.data.segments import SourceLengths
 from nmt.data.store import Store
@@ -57,6 +56,8 @@ class Table:
             lines.insert(0, f"{'update':>8} {'epoch':>6} {'min':>7}{names}")
             self._has_head = True
         if self.example is not None:
+            from nmt.core.terminal_width import cut  # loads Rich
+
             source, reference, translation = (cut(text, max(20, self._width - 16)) for text in self.example)
             # words of the translation that are in the reference, too, are green
             gold = set(self.example.reference.split())
