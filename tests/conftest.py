@@ -9,9 +9,9 @@ import pytest
 from hypothesis import settings
 
 from nmt.core import log
-from tests.workflows.runs import here, reverse, trained
+from tests.workflows.runs import here, reverse, trained, translator
 
-__all__ = ["here", "reverse", "trained"]
+__all__ = ["here", "reverse", "trained", "translator"]
 
 ROOT = Path(__file__).parent
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +18,6 @@ from nmt.training.trainer import Trainer
 from tests.workflows import runs
 
 TEXTS = ["Hund und Katze.", "eins zwei", "grün"]
-
-
-@pytest.fixture(scope="module")
-def translator(trained: Path) -> nmt.Translator:
-    return nmt.load(trained / "run", device="cpu", precision="float32")
 
 
 def texts(translations: Any) -> list[str]:
@@ -82,56 +76,6 @@ def test_options_of_the_search_are_those_of_the_configuration(trained: Path, tra
     assert texts(twice.translate(TEXTS)) == texts(translator.translate(TEXTS))
 
 
-PAIR, ROWS = "expected a source and a target, found", "expected pairs of a source and a target, found"
-TEXT = "expected a text or several of them, found"
-DEVICES = "is none of auto, cpu, cuda, cuda:N"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (lambda it: it.translate([None]), "texts[0]: expected text, found None"),
-        (lambda it: it.translate(["a", b"b"]), "texts[1]: expected text, found b'b'"),
-        (lambda it: it.translate(3), f"texts: {TEXT} 3"),
-        (lambda it: it.translate(b"a"), f"texts: {TEXT} b'a'"),
-        (lambda it: it.translate({"de": "a"}), f"texts: {TEXT} {{'de': 'a'}}"),
-        (lambda it: it.translate("a", num_beams=4), "num_beams: no such argument; use beam in translate"),
-        (lambda it: nmt.load(num_beams=4), "num_beams: no such argument; use beam in translate, or overrides=["),
-        (lambda it: it.translate("a", max_length=9), "max_length: no such argument; use max_length_ratio"),
-        (lambda it: it.translate("a", num_return_sequences=2), "num_return_sequences: no such argument; use n_best in"),
-        (lambda it: nmt.load("a", to="en"), "to: no such argument; use target_language"),
-        (lambda it: it.to("gpu"), f"device='gpu': {DEVICES}"),
-        (lambda it: it.to(torch.device("mps")), f"device='mps': {DEVICES}"),
-        (lambda it: it.align(["a"], ["b", "c"]), "1 sources but 2 targets: give one target for each source"),
-        (lambda it: nmt.align(["a", "b"]), f"pairs[0]: {PAIR} 'a'"),
-        (lambda it: nmt.align([("a", "b"), ("a", None)]), f"pairs[1]: {PAIR} ('a', None)"),
-        (lambda it: nmt.align({"train": []}), f"pairs: {ROWS} {{'train': []}}"),
-        (lambda it: nmt.evaluate(it, []), "pairs: there are none to evaluate"),
-        (lambda it: nmt.evaluate(it, [{"a": "x", "b": "y", "c": "z"}]), f"pairs[0]: {PAIR}"),
-        (lambda it: it.align("a b", "c").plot("dog.gif"), "dog.gif: end its name in .png or .svg"),
-        (lambda it: it.align("a", ["b"]), "sources and targets: one is a text and the other a list; give two texts"),
-        (lambda it: it.score(["a"], [3]), "targets[0]: expected text, found 3"),
-        (lambda it: it.translate("a", beam=5000), "beam=5000: expected at most 1000, found 5000"),
-        (lambda it: it.translate("a", beam="wide"), "beam='wide': expected a whole number, found text 'wide'"),
-        (lambda it: it.translate("a", n_best=30), "n_best=30: 30 translations need as many beams, not 5; add beam=30"),
-        (lambda it: nmt.load(it.trained.checkpoint, device="gpu"), f"device='gpu': {DEVICES}"),
-        (lambda it: nmt.load(it.trained.checkpoint, device="cpu", precision="float16"), "precision='float16': is for"),
-        (lambda it: nmt.load(it.trained.checkpoint, overrides=["seed=x"]), "overrides='seed=x': seed: expected"),
-        (lambda it: nmt.load("no/such"), "no/such: no such run directory, checkpoint or config"),
-        (lambda it: nmt.train("no/such.yaml"), "no/such.yaml: no such file"),
-        (lambda it: nmt.train({"rnu": "x", "data": {"train": {"pairs": "y"}}}), "config: rnu: unknown key; did you"),
-        (lambda it: nmt.train({"run": "x"}), "config: data: missing; add this key"),
-    ],
-)
-def test_errors_name_arguments_as_python_does(
-    translator: nmt.Translator, wrong: Callable[[Any], object], message: str
-) -> None:
-    with pytest.raises(nmt.InputError) as caught:
-        wrong(translator)
-    assert str(caught.value).startswith(message)
-    assert "--" not in str(caught.value)
-
-
 def test_a_dictionary_trains_as_its_file_does(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained)
     config = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
@@ -143,24 +87,7 @@ def test_a_dictionary_trains_as_its_file_does(trained: Path, tmp_path: Path, mon
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-PAIRS = [("eins zwei drei", "one two three"), ("zwei eins", "two one"), ("drei eins", "three one")] * 4
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        PAIRS,
-        [list(pair) for pair in PAIRS],
-        iter(PAIRS),
-        [{"id": 7, "de": source, "en": target} for source, target in PAIRS],
-        [{"target": target, "source": source, "note": "x"} for source, target in PAIRS],
-        [{"id": "7", "translation": {"de": source, "en": target}} for source, target in PAIRS],
-    ],
-    ids=["tuples", "lists", "iterator", "fields", "named", "data set"],
-)
-def test_pairs_may_be_any_rows(rows: Any) -> None:
-    expected = nmt.align(*(list(side) for side in zip(*PAIRS, strict=True)))
-    assert [each.links for each in nmt.align(rows)] == [each.links for each in expected]
+PAIRS = [("eins zwei drei", "one two three"), ("zwei eins", "two one"), ("drei eins", "three one")]
 
 
 def test_pairs_are_aligned_without_a_model_as_the_command_does(tmp_path: Path) -> None:
@@ -168,7 +95,8 @@ def test_pairs_are_aligned_without_a_model_as_the_command_does(tmp_path: Path) -
     for name, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     done = runs.nmt("align", "--learn", "--source", "source", "--target", "target", folder=tmp_path)
-    assert [pharaoh_line(each.links) for each in nmt.align(pairs)] == done.stdout.decode().splitlines()
+    for arguments in ([pairs], zip(*pairs, strict=True)):
+        assert [pharaoh_line(each.links) for each in nmt.align(*arguments)] == done.stdout.decode().splitlines()
 
 
 def test_a_model_is_evaluated_on_pairs_by_the_names_of_its_languages(translator: nmt.Translator) -> None:

@@ -7,7 +7,7 @@ pieces.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from nmt.alignment import Magnitude
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
+
+Float = TypeVar("Float", bound=np.floating)
 
 NO_WORD = -1
 """Word index of a piece that belongs to no word, such as end-of-sentence."""
@@ -62,7 +64,7 @@ def to_words(
     belongs_JS = _membership(source_word_of_piece_S, source_words)
     # a relative row is rescaled, so the mean over a target word's pieces needs no division of its own
     mass_IJ: NDArray[np.float64] = belongs_IT @ weights_TS @ belongs_JS.T
-    return _rescaled(mass_IJ) if magnitude == "relative" else mass_IJ
+    return normalize_rows(mass_IJ) if magnitude == "relative" else mass_IJ
 
 
 def word_indices(encoded: EncodedWords) -> list[int]:
@@ -119,7 +121,7 @@ def to_words_of_parts(
     mass_MN = weights_TS[np.ix_(target.piece_N, source.piece_N)] * np.maximum(ends_MN - begins_MN, 0)
     belongs_IM = _membership(target.word_N, target.words)
     mass_IJ: NDArray[np.float64] = belongs_IM @ mass_MN @ _membership(source.word_N, source.words).T
-    return _rescaled(mass_IJ) if magnitude == "relative" else mass_IJ
+    return normalize_rows(mass_IJ) if magnitude == "relative" else mass_IJ
 
 
 def _check(weights_TS: NDArray[np.float64], magnitude: Magnitude) -> None:
@@ -127,12 +129,12 @@ def _check(weights_TS: NDArray[np.float64], magnitude: Magnitude) -> None:
         raise ValueError("weights must be finite and, but for signed ones, not negative")
 
 
-def _rescaled(mass_IJ: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalize_rows(weights_TS: NDArray[Float]) -> NDArray[Float]:
     """Scales the rows of a matrix to sum to 1; a row of zeros becomes uniform."""
-    total_I1 = mass_IJ.sum(axis=1, keepdims=True)
-    words_IJ = np.full_like(mass_IJ, 1 / max(mass_IJ.shape[1], 1))
-    np.divide(mass_IJ, total_I1, out=words_IJ, where=total_I1 > 0)
-    return words_IJ
+    total_T1 = weights_TS.sum(axis=1, keepdims=True)
+    normalized_TS = np.full_like(weights_TS, 1 / max(weights_TS.shape[1], 1))
+    np.divide(weights_TS, total_T1, out=normalized_TS, where=total_T1 > 0)
+    return normalized_TS
 
 
 def _membership(word_of_piece: Sequence[int] | NDArray[np.int64], words: int) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args
 
@@ -13,12 +13,12 @@ from nmt import plugins
 from nmt.alignment import METHODS, GradientMethod, Links, Magnitude, Weights
 from nmt.alignment.extract import Extraction
 from nmt.alignment.request import BY_ATTENTION, AlignmentRequest
+from nmt.alignment.words import NO_WORD, normalize_rows, parts, to_words, to_words_of_parts, word_indices
 from nmt.core.errors import InputError
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.data.words import Span
 from nmt.plugins import AlignmentMethod
-from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 
 if TYPE_CHECKING:
@@ -63,14 +63,11 @@ class Aligner:
     def methods(self) -> tuple[str, ...]:
         """The methods of this model: none by attention where it has no attention, and those of plug-ins that have
         written into its run, as ``nmt aligner`` does."""
-        run = run_of(self.trained.checkpoint)
-        has_attention = bool(self.trained.experiment.model.head_names)
+        run = self.trained.run
+        by_attention = BY_ATTENTION if self.trained.experiment.model.head_names else ()
         learnt: Mapping[str, AlignmentMethod] = plugins.entries("methods")
-        return (
-            *(BY_ATTENTION if has_attention else ()),
-            *get_args(GradientMethod),
-            *(name for name, method in learnt.items() if all((run / file).exists() for file in method.files)),
-        )
+        of_run = (name for name, method in learnt.items() if all((run / file).exists() for file in method.files))
+        return (*by_attention, *get_args(GradientMethod), *of_run)
 
     def check_method(self, method: str) -> None:
         """Raises InputError for a method that the model or its precision does not admit."""
@@ -94,10 +91,10 @@ class Aligner:
         first_line: int = 1,
         text: bool = False,
     ) -> dict[AlignmentRequest, list[Alignment]]:
-        """Aligns each pair for each request. An alignment has links between white-space
-        words, and the soft matrix between words or, at level ``subword``, between pieces. A pair with a blank side has
-        no links and an empty matrix. With ``text`` the lines are ordinary text, which is divided into words; each
-        punctuation mark is a word of its own (see ``nmt.data.words``).
+        """Aligns each pair for each request. An alignment has links between white-space words, and the soft matrix
+        between words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty
+        matrix. With ``text`` the lines are ordinary text, which is divided into words; each punctuation mark is a word
+        of its own (see ``nmt.data.words``).
 
         A request for gradients may keep their magnitude; its links are those of the same method's relative weights.
         Gradients take far longer than attention; methods by gradients share the work, and so do heads. A pair that is
@@ -113,28 +110,27 @@ class Aligner:
             raise InputError(f"--level subword: --method {learnt[0]} aligns words; leave it out")
         pairs = self.trained.encode_pairs(sources, targets, first_line, text=text)
         rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
-        # a learnt aligner joins the attention between words to what it has learnt
-        needs_attention = bool(learnt) and "attention" in self.methods
-        attention = AlignmentRequest("attention")
         relative = {request: replace(request, magnitude="relative") for request in requests}  # for the links
-        needed = dict.fromkeys([*requests, *relative.values(), *[attention] * needs_attention])
+        attention = AlignmentRequest("attention")  # which a learnt aligner joins to what it has learnt
+        needed = [*requests, *relative.values(), *[attention] * bool(learnt and "attention" in self.methods)]
         source_ids, target_ids = ([pairs[row][side].ids for row in rows] for side in (0, 1))
-        matrices = self.matrices(list(needed), source_ids, target_ids, [sources[row] for row in rows])
+        matrices = self.matrices(dict.fromkeys(needed), source_ids, target_ids, [sources[row] for row in rows])
+        weights = {request: dict(zip(rows, of_pairs, strict=True)) for request, of_pairs in matrices.items()}
         alignments: dict[AlignmentRequest, list[Alignment]] = {}
         for request in requests:
             if request.method in learnt:
-                by_attention = zip(rows, matrices[attention], strict=True) if needs_attention else ()
+                by_attention = weights.get(attention, {})
                 alignments[request] = self._learnt_aligner(request.method).align(
                     [source for source, _ in pairs],
                     [target for _, target in pairs],
-                    {row: word_weights(weights_TS, *pairs[row], text=text) for row, weights_TS in by_attention},
+                    {row: word_weights(by_attention[row], *pairs[row], text=text) for row in by_attention},
                     share=self.extraction.aligner_share,
                     first_line=first_line,
                 )
             else:
-                weights = dict(zip(rows, zip(matrices[request], matrices[relative[request]], strict=True), strict=True))
+                own, for_links = weights[request], weights[relative[request]]
                 alignments[request] = [
-                    self._alignment(*pair, weights.get(row), level, request.magnitude, text=text)
+                    self._alignment(*pair, own.get(row), for_links.get(row), level, request.magnitude, text=text)
                     for row, pair in enumerate(pairs)
                 ]
         return alignments
@@ -145,9 +141,9 @@ class Aligner:
         limit, tokenizers = self.trained.experiment.search.max_source_tokens, self.trained.tokenizers
         source_pieces = [tokenizers.source.encode_spans(text) for text in sources]
         target_pieces = [tokenizers.target.encode_spans(text) for text in targets]
-        request = AlignmentRequest(self.methods[0])
         source_ids, target_ids = [ids[:limit] for ids, _ in source_pieces], [ids for ids, _ in target_pieces]
-        matrices = self.matrices([request], source_ids, target_ids, sources)[request]
+        request = AlignmentRequest(self.methods[0])
+        (matrices,) = self.matrices([request], source_ids, target_ids, sources).values()
         return [
             PieceWeights(weights_TS, tuple(target), tuple(source[:limit]))
             for weights_TS, (_, source), (_, target) in zip(matrices, source_pieces, target_pieces, strict=True)
@@ -155,7 +151,7 @@ class Aligner:
 
     def matrices(
         self,
-        requests: Sequence[AlignmentRequest],
+        requests: Collection[AlignmentRequest],
         source_ids: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
         texts: Sequence[str],
@@ -166,27 +162,26 @@ class Aligner:
         from nmt.alignment.forced import forced_weights
 
         sources = self.trained.prefixed(source_ids, texts)
-        model, compute = self.trained.model, self.trained.compute
+        given = (self.trained.model, sources, targets, self.trained.compute)
         batch_tokens = self.trained.experiment.search.batch_tokens
-        matrices: dict[AlignmentRequest, list[NDArray[np.float32]]] = {}
+        groups = []
         for method in BY_ATTENTION:
-            if chosen := [request for request in requests if request.method == method]:
-                heads, shifted = [each.heads or self.extraction.heads for each in chosen], method == "shifted-attention"
-                weights = forced_weights(
-                    model, sources, targets, compute, batch_tokens=batch_tokens, heads=heads, shifted=shifted
-                )
-                matrices |= {request: [of_pair[index] for of_pair in weights] for index, request in enumerate(chosen)}
-        if by_gradient := [request for request in requests if request.method in get_args(GradientMethod)]:
+            if group := [request for request in requests if request.method == method]:
+                heads, shifted = [request.heads or self.extraction.heads for request in group], method != "attention"
+                pairs = forced_weights(*given, batch_tokens=batch_tokens, heads=heads, shifted=shifted)
+                groups.append((group, pairs))
+        if group := [request for request in requests if request.method in get_args(GradientMethod)]:
             from nmt.alignment.gradient import gradient_weights
 
-            pairs = gradient_weights(model, sources, targets, compute, requests=by_gradient, batch_tokens=batch_tokens)
-            matrices |= {request: [of_pair[index] for of_pair in pairs] for index, request in enumerate(by_gradient)}
+            groups.append((group, gradient_weights(*given, requests=group, batch_tokens=batch_tokens)))
         prefixes = [len(source) - len(ids) for source, ids in zip(sources, source_ids, strict=True)]
         return {
             request: [
-                without_prefix(each_TS, prefix, request.magnitude) for each_TS, prefix in zip(of, prefixes, strict=True)
+                without_prefix(matrices[index], prefix, request.magnitude)
+                for matrices, prefix in zip(pairs, prefixes, strict=True)
             ]
-            for request, of in matrices.items()
+            for group, pairs in groups
+            for index, request in enumerate(group)
         }
 
     def _learnt_aligner(self, method: str) -> LearntAligner:
@@ -198,30 +193,30 @@ class Aligner:
         self,
         source: EncodedWords,
         target: EncodedWords,
-        weights: tuple[np.ndarray, np.ndarray] | None,
+        pieces_TS: NDArray[np.float32] | None,
+        relative_TS: NDArray[np.float32] | None,
         level: Level,
         magnitude: Magnitude,
         *,
         text: bool,
     ) -> Alignment:
-        """Builds an alignment from the weights between pieces, and from the relative weights, which give the links."""
+        """Builds an alignment from the weights between pieces and, for its links, the relative weights. Both are None
+        if one side has no subwords."""
         from nmt.alignment.formats import Alignment
 
-        tokenizers = self.trained.tokenizers
-        source_tokens = tuple(tokenizers.source.pieces([*source.ids, EOS]))
-        target_tokens = tuple(tokenizers.target.pieces([*target.ids, EOS]))
         links: Links = ()
-        if weights is None:  # one side has no subwords
-            share = float(magnitude == "relative")
+        weights_TS: Weights
+        if pieces_TS is None or relative_TS is None:
+            share, tokens = float(magnitude == "relative"), len(source.ids) + 1
             words_IJ = np.full((len(target.words), len(source.words)), share / max(len(source.words), 1))
-            pieces_TS = np.full((len(target_tokens), len(source_tokens)), share / len(source_tokens))
+            weights_TS = np.full((len(target.ids) + 1, tokens), share / tokens)
         else:
-            pieces_TS = weights[0].astype(np.float64)
-            words_IJ = relative_IJ = word_weights(pieces_TS, source, target, text=text, magnitude=magnitude)
+            weights_TS = pieces_TS.astype(np.float64)
+            words_IJ = relative_IJ = word_weights(weights_TS, source, target, text=text, magnitude=magnitude)
             if magnitude != "relative":
-                relative_IJ = word_weights(weights[1], source, target, text=text)
+                relative_IJ = word_weights(relative_TS, source, target, text=text)
             links = self.extraction.links(relative_IJ)
-        at_words = Alignment(
+        alignment = Alignment(
             source.words,
             target.words,
             links,
@@ -231,13 +226,13 @@ class Aligner:
             magnitude=magnitude,
         )
         if level == "word":
-            return at_words
+            return alignment
         return replace(
-            at_words,
-            weights_TS=pieces_TS,
-            level="subword",
-            source_tokens=source_tokens,
-            target_tokens=target_tokens,
+            alignment,
+            weights_TS=weights_TS,
+            level=level,
+            source_tokens=tuple(self.trained.tokenizers.source.pieces([*source.ids, EOS])),
+            target_tokens=tuple(self.trained.tokenizers.target.pieces([*target.ids, EOS])),
             scores=tuple(float(words_IJ[column, row]) for row, column in links),
         )
 
@@ -246,12 +241,7 @@ def without_prefix(weights_TS: NDArray[np.float32], prefix: int, magnitude: Magn
     """Removes the first ``prefix`` columns of weights. Relative rows are rescaled to sum to 1; a row with all its
     weight in these columns becomes uniform."""
     weights_TS = weights_TS[:, prefix:]
-    if magnitude != "relative" or prefix == 0:
-        return weights_TS
-    total_T1 = weights_TS.sum(axis=1, keepdims=True)
-    uniform_TS = np.full_like(weights_TS, 1 / weights_TS.shape[1])
-    rescaled_TS: NDArray[np.float32] = np.divide(weights_TS, total_T1, out=uniform_TS, where=total_T1 > 0)
-    return rescaled_TS
+    return normalize_rows(weights_TS) if prefix > 0 and magnitude == "relative" else weights_TS
 
 
 def word_weights(
@@ -259,8 +249,6 @@ def word_weights(
 ) -> NDArray[np.float64]:
     """Computes the weights between words, (I, J), from those between pieces; with ``text`` a piece may be part of
     several words."""
-    from nmt.alignment.words import NO_WORD, parts, to_words, to_words_of_parts, word_indices
-
     if text:
         return to_words_of_parts(weights_TS, parts(target), parts(source), magnitude=magnitude)
     indices = [*word_indices(target), NO_WORD], [*word_indices(source), NO_WORD]  # the last is end-of-sentence

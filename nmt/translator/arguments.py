@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from nmt.config.structure import dump, validate
-from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
-from nmt.search.config import SearchConfig
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,19 +52,6 @@ def library(function: Callable[P, R]) -> Callable[P, R]:
 def _argument(match: re.Match[str]) -> str:
     name = {"set": "overrides", "to": "target_language"}.get(match[1], match[1].replace("-", "_"))
     return f"{name}={match[2]!r}"
-
-
-def search_overrides(
-    search: SearchConfig,
-    beam: int | None,
-    n_best: int | None,
-    length_penalty: float | None,
-    max_length_ratio: float | None,
-) -> SearchConfig:
-    """Returns the search with the options that are not None. Raises InputError in terms of the arguments."""
-    options = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    changes = [Override(f"{key}={value}", f"{key}={value!r}") for key, value in options.items() if value is not None]
-    return validate(SearchConfig, parse_document(dump(search), "search", changes))
 
 
 def check_texts(values: Iterable[str], name: str) -> list[str]:

@@ -18,7 +18,6 @@ from nmt.alignment import Method
 from nmt.alignment.directions import Join
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
-from nmt.translator.find_run import run_of
 from nmt.translator.translation import Results
 from nmt.translator.translator import Translator
 
@@ -33,11 +32,10 @@ class BothDirections:
     join: Join
 
     def __post_init__(self) -> None:
-        forward, backward = self.forward.trained.checkpoint, self.backward.trained.checkpoint
-        into = [model.trained.source_prefix for model in (self.forward, self.backward)]
-        if run_of(forward) == run_of(backward) and into[0] == into[1]:
+        one, other = self.forward.trained, self.backward.trained
+        if one.source_prefix == other.source_prefix and one.run == other.run:
             raise InputError(
-                f"{backward}: is of the same run as the forward model; "
+                f"{other.checkpoint}: is of the same run as the forward model; "
                 "name one that translates the target to the source"
             )
 

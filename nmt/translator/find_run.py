@@ -1,15 +1,20 @@
-"""Finds the run or checkpoint that a user names. This module does not import torch, so that a wrong name is reported at
-once."""
+"""Finds the run or checkpoint that a user names, also in an archive that `nmt export --to nmt` has written. This module
+does not import torch, so that a wrong name is reported at once."""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.core.files import replace_file
+from nmt.core.files import content_hash, replace_file
+from nmt.data.atomic_folder import locked, replace_folder
 from nmt.experiment import Experiment
 from nmt.training import run_directory
 
@@ -24,6 +29,15 @@ EXPORTED = "exported"
 
 ORDER = ".order"
 """File with a number; a run that was trained later than another one beside it has a larger number."""
+
+PACKED = re.compile(
+    r"[^/]+/([^/]+\.(yaml|json|model|safetensors|md)|checkpoints/[^/]+/(.+\.(safetensors|json)|SHA256SUMS))"
+)
+"""Files of a run directory that are read from an archive; the weights, its largest part, are hardly compressible."""
+
+MOST_PACKED = 20
+"""Maximum size of the files, as a multiple of the size of the archive, so that a malicious archive cannot fill the
+disk."""
 
 
 def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
@@ -49,41 +63,47 @@ def find_checkpoint(model: str | Path | None, overrides: Sequence[str] = ()) -> 
 def find(model: str | Path | None, overrides: Sequence[str] = ()) -> Path:
     """Finds the run directory or checkpoint folder that a user names. Raises InputError if it does not exist, or if a
     newer release has written it."""
-    path = _find(model, overrides)
+    path = _last_run() if model is None else Path(model).expanduser()
+    if path.is_dir():
+        if not is_checkpoint(path) and not (path / experiments.FILE).exists():
+            raise InputError(f"{path}: is neither a run directory (it has no {experiments.FILE}) nor a checkpoint")
+        if is_checkpoint(path) and not (run_of(path) / experiments.FILE).exists():
+            raise InputError(f"{path}: is a checkpoint outside its run directory, whose {experiments.FILE} it needs")
+    elif not path.is_file():
+        raise InputError(f"{path}: no such run directory, checkpoint or config")
+    elif path.suffix == ".zip":
+        path = unpack(path)
+    elif path.suffix in (".yaml", ".yml"):
+        config, path = path, experiments.load(path, overrides).folder
+        if not (path / experiments.FILE).exists():
+            raise InputError(f"{config}: its run {path} has not been trained yet; nmt train {config}")
+    else:
+        raise InputError(f"{path}: name a run directory, a checkpoint folder, a config (.yaml) or an archive (.zip)")
     checkpoint = path if is_checkpoint(path) else newest(path)
     if checkpoint is not None:
         run_directory.refuse_newer(checkpoint)
     return path
 
 
-def _find(model: str | Path | None, overrides: Sequence[str]) -> Path:
-    if model is None:
-        return _last_run()
-    path = Path(model).expanduser()
-    if path.is_dir():
-        if is_checkpoint(path):
-            if not (run_of(path) / experiments.FILE).exists():
-                raise InputError(
-                    f"{path}: is a checkpoint outside its run directory, whose {experiments.FILE} it needs"
-                )
-            return path
-        if (path / experiments.FILE).exists():
-            return path
-        raise InputError(f"{path}: is neither a run directory (it has no {experiments.FILE}) nor a checkpoint")
-    if path.is_file():
-        if path.suffix == ".zip":
-            from nmt.translator.archive import unpacked
-
-            return unpacked(path)
-        if path.suffix not in (".yaml", ".yml"):
-            raise InputError(
-                f"{path}: name a run directory, a checkpoint folder, a config (.yaml) or an archive (.zip)"
-            )
-        run = experiments.load(path, overrides).folder
-        if not (run / experiments.FILE).exists():
-            raise InputError(f"{path}: its run {run} has not been trained yet; nmt train {path}")
-        return run
-    raise InputError(f"{path}: no such run directory, checkpoint or config")
+def unpack(archive: Path) -> Path:
+    """Returns the run directory of an archive that `nmt export --to nmt` has written. It is unpacked once, into the
+    user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nmt"
+    folder = cache / content_hash(archive).hex()[:16]
+    with locked(folder):
+        try:
+            if not folder.exists():
+                with zipfile.ZipFile(archive) as file, replace_folder(folder) as unfinished:
+                    entries = [entry for entry in file.infolist() if PACKED.fullmatch(entry.filename)]
+                    if sum(entry.file_size for entry in entries) > MOST_PACKED * archive.stat().st_size:
+                        raise zipfile.BadZipFile("it is far larger unpacked")
+                    file.extractall(unfinished, entries)  # which lets no name lead out of the folder
+        except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(f"{archive}: cannot be unpacked: {error}") from None
+    found = sorted(folder.glob(f"*/{experiments.FILE}"))
+    if len(found) != 1:
+        raise InputError(f"{archive}: holds no model; make one with nmt export --to nmt --output {archive}")
+    return found[0].parent
 
 
 def newest(run: Path) -> Path | None:

@@ -19,7 +19,7 @@ from nmt.core.meta_init import on_meta_device, without_init
 from nmt.core.operation import Operation
 from nmt.data.context import BREAK, context_tokens
 from nmt.data.segments import SourceLengths, left_blank
-from nmt.data.tokenizer import EncodedWords, TokenizerPair
+from nmt.data.tokenizer import EncodedWords, Tokenizer, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
 from nmt.models.build import build
@@ -52,6 +52,11 @@ class TrainedModel:
     compute: Compute
     lengths: SourceLengths
     """Lengths of the sentences that the model was trained on."""
+
+    @property
+    def run(self) -> Path:
+        """The run directory of the checkpoint."""
+        return run_of(self.checkpoint)
 
     @property
     def reads_single_sentences(self) -> bool:
@@ -93,9 +98,7 @@ class TrainedModel:
         if language is None:
             return ()
         if (token := self.tokenizers.source.languages.get(language)) is None:
-            raise InputError(
-                f"{run_of(self.checkpoint)}: its vocabulary has no token <2{language}>; restore its config"
-            )
+            raise InputError(f"{self.run}: its vocabulary has no token <2{language}>; restore its config")
         return (token,)
 
     def prefixed(self, sources: Iterable[Sequence[int]], texts: Iterable[str] | None = None) -> list[list[int]]:
@@ -105,7 +108,7 @@ class TrainedModel:
         languages = frozenset(tokenizer.languages.values())  # the text of an imported model may begin with such a token
         end, limit = tokenizer.control(BREAK), min(data.filters.max_length, self.experiment.search.max_source_tokens)
         if data.context and end is None:
-            raise InputError(f"{run_of(self.checkpoint)}: its vocabulary has no token {BREAK}; restore its config")
+            raise InputError(f"{self.run}: its vocabulary has no token {BREAK}; restore its config")
         return [
             [
                 *(() if source and source[0] in languages else self.source_prefix),
@@ -120,9 +123,9 @@ class TrainedModel:
         model does not have the language."""
         if language is None:
             return self
-        turned = replace(self, experiment=self.experiment.to(language))
-        _ = turned.source_prefix
-        return turned
+        translated = replace(self, experiment=self.experiment.to(language))
+        _ = translated.source_prefix  # raises for a language that it does not have
+        return translated
 
     def encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | None = None
@@ -136,22 +139,18 @@ class TrainedModel:
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         from nmt.data.words import text_words
 
-        sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
-        encoded = [
-            [
-                tokenizer.encode_tokens(line)
-                if text is False
-                else tokenizer.encode_words(line, text_words(line) if text else None)
-                for line in lines
-            ]
-            for tokenizer, lines in sides
-        ]
-        pairs = list(zip(*encoded, strict=True))
+        def encode(tokenizer: Tokenizer, line: str) -> EncodedWords:
+            if text is False:
+                return tokenizer.encode_tokens(line)
+            return tokenizer.encode_words(line, text_words(line) if text else None)
+
+        source, target = self.tokenizers.source, self.tokenizers.target
+        pairs = [(encode(source, one), encode(target, other)) for one, other in zip(sources, targets, strict=True)]
         limit = self.experiment.search.max_source_tokens
         long = [row for row, pair in enumerate(pairs) if max(len(side.ids) for side in pair) > limit]
-        most = f"search.max_source_tokens ({limit}); split it, or raise the limit with --set"
-        left_blank(tuple(first_line + row for row in long), f"more subwords on a side than {most}")
-        return [TOO_LONG if row in long else (source, target) for row, (source, target) in enumerate(pairs)]
+        advice = f"search.max_source_tokens ({limit}); split it, or raise the limit with --set"
+        left_blank(tuple(first_line + row for row in long), f"more subwords on a side than {advice}")
+        return [TOO_LONG if row in long else pair for row, pair in enumerate(pairs)]
 
 
 def load_trained(
@@ -186,9 +185,9 @@ def load_trained(
     with without_init():
         built = build_model(experiment.model, tokenizers)
     checkpoints.load_weights(folder, built)
-    most = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     ready = (prepare or for_inference)(built.to(chosen.device), chosen)
-    lengths = lengths or SourceLengths(usual=most, longest=most)
+    limit = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
+    lengths = lengths or SourceLengths(usual=limit, longest=limit)
     trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
     if experiment.search.to is not None:
         _ = trained.source_prefix  # raises for a language that it does not have

@@ -46,18 +46,18 @@ def checked_state(checkpoint: Path, experiment: Experiment, lengths: SourceLengt
     """Reads the state of a checkpoint, whose checksums the caller verifies. Raises InputError if the configuration or
     lengths differ from those of its training. Older checkpoints without a manifest are accepted."""
     state = run_directory.read_state(checkpoint)
-    if state.get("manifest") is not None:
-        trained = validate(
-            CheckpointManifest, Document(state["manifest"], {(): str(checkpoint / run_directory.STATE)})
-        ).values
-        now = CheckpointManifest.of(experiment, lengths).values
-        for key, value in trained.items():
-            is_uncounted = value is None and key.startswith("lengths")  # by an older version that prepared it
-            if now.get(key) != value and decides(key) and not is_uncounted:
-                file = checkpoint.resolve().parents[1] / (run_directory.LENGTHS if key.startswith("lengths") else FILE)
-                found = f"is {json.dumps(now[key])}" if key in now else "is missing"
-                raise InputError(
-                    f"{file}: {key} {found}, but {checkpoint.resolve().name} was trained with {json.dumps(value)}; "
-                    "restore it, or train another model"
-                )
+    if state.get("manifest") is None:
+        return state
+    document = Document(state["manifest"], {(): str(checkpoint / run_directory.STATE)})
+    now = CheckpointManifest.of(experiment, lengths).values
+    for key, value in validate(CheckpointManifest, document).values.items():
+        is_length = key.startswith("lengths")
+        is_uncounted = is_length and value is None  # by an older version that prepared it
+        if now.get(key) != value and decides(key) and not is_uncounted:
+            file = checkpoint.resolve().parents[1] / (run_directory.LENGTHS if is_length else FILE)
+            found = f"is {json.dumps(now[key])}" if key in now else "is missing"
+            raise InputError(
+                f"{file}: {key} {found}, but {checkpoint.resolve().name} was trained with {json.dumps(value)}; "
+                "restore it, or train another model"
+            )
     return state

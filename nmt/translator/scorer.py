@@ -39,13 +39,8 @@ class PairScore:
 
         shares = [1 - math.exp(log_prob) for log_prob in self.token_log_probs]
         notes = [f"log-probability {notebook.figure(log_prob)}" for log_prob in self.token_log_probs]
-        return notebook.table(
-            [
-                ("score", notebook.figure(self.score)),
-                ("log-probability", notebook.figure(self.log_prob)),
-                ("subwords", notebook.tinted(self.tokens, shares, notes)),
-            ]
-        )
+        figures = [("score", notebook.figure(self.score)), ("log-probability", notebook.figure(self.log_prob))]
+        return notebook.table([*figures, ("subwords", notebook.tinted(self.tokens, shares, notes))])
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from nmt.alignment.extract import Extraction
 from nmt.data.context import Sentence
@@ -50,8 +50,9 @@ class SegmentTranslation:
     weights: PieceWeights | None
 
 
-class MarkedLine(Protocol):
-    """A line without its markup, which can put the markup into a translation.
+@dataclass(frozen=True)
+class MarkedLine:
+    """A line without its markup, which can put the markup into a translation; here a line that has none.
 
     Attributes:
         text: The text for the model.
@@ -60,35 +61,19 @@ class MarkedLine(Protocol):
         has_markup: True if markup was removed or is kept.
     """
 
-    @property
-    def text(self) -> str: ...
-    @property
-    def kept(self) -> Sequence[Span]: ...
-    @property
-    def borders(self) -> Sequence[int]: ...
-    @property
-    def has_markup(self) -> bool: ...
+    text: str
+    kept: Sequence[Span] = ()
+    borders: Sequence[int] = ()
+    has_markup: bool = False
 
     def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
-        """Puts the markup into the translation of the whole text, which consists of ``segments``."""
+        """Puts the markup into the translation of the whole text, which consists of ``segments``; ``extraction`` finds
+        the links between words."""
+        return translation
 
 
 Markup: TypeAlias = Callable[[str, str | None], MarkedLine]
 """Removes the markup of a line; the second argument is ``search.stand_in``."""
-
-
-@dataclass(frozen=True)
-class PlainLine:
-    """A line that is not searched for markup."""
-
-    text: str
-    kept: tuple[Span, ...] = ()
-    borders: tuple[int, ...] = ()
-    has_markup: bool = False
-
-    def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
-        """Returns the translation itself."""
-        return translation
 
 
 @dataclass(frozen=True)
@@ -131,6 +116,7 @@ class Segmentation:
         """``count`` returns the number of subwords of a text. A line that should be translated as a ``whole`` has one
         segment and keeps its case."""
         self._search = search
+        self._is_plain = not (search.markup or search.document)
         self._trained = trained
         self._count = count
         self._markup = markup
@@ -155,28 +141,30 @@ class Segmentation:
         segment with the most; a segment with fewer repeats its last one. ``aligner`` returns the aligner that finds the
         positions of markup."""
         remaining = iter(translations)
-        joined: list[list[list[Translation]]] = []
+        joined: list[list[list[tuple[Segment, Translation]]]] = []
         for line in self._lines:
-            of_segments = [
-                next(remaining) if segment.is_translated else (Translation(segment.text, 0.0, 0.0),)
+            lists = [
+                (segment, next(remaining) if segment.is_translated else (Translation(segment.text, 0.0, 0.0),))
                 for segment in line.segments
             ]
-            ranks = max(map(len, of_segments), default=1)
-            joined.append([[ranked[min(rank, len(ranked) - 1)] for ranked in of_segments] for rank in range(ranks)])
-        pairs = [
+            ranks = range(max((len(ranked) for _, ranked in lists), default=1))
+            joined.append(
+                [[(segment, ranked[min(rank, len(ranked) - 1)]) for segment, ranked in lists] for rank in ranks]
+            )
+        to_align = [
             (segment, translation.text)
-            for line, ranks in zip(self._lines, joined, strict=True)
+            for line, ranked in zip(self._lines, joined, strict=True)
             if line.marked.has_markup
-            for of_segments in ranks
-            for segment, translation in zip(line.segments, of_segments, strict=True)
+            for pairs in ranked
+            for segment, translation in pairs
             if segment.is_translated and segment.text.strip() and translation.text
         ]
-        sources, targets = [segment.text for segment, _ in pairs], [target for _, target in pairs]
-        found = aligner().piece_weights(sources, targets) if pairs else []
-        weights = {(id(segment), target): each for (segment, target), each in zip(pairs, found, strict=True)}
+        sources, targets = [segment.text for segment, _ in to_align], [target for _, target in to_align]
+        aligned = aligner().piece_weights(sources, targets) if to_align else []
+        weights = dict(zip([(id(segment), target) for segment, target in to_align], aligned, strict=True))
         return [
-            tuple(self._line(line, of_segments, weights, aligner) for of_segments in ranks)
-            for line, ranks in zip(self._lines, joined, strict=True)
+            tuple(self._line(line, pairs, weights, aligner) for pairs in ranked)
+            for line, ranked in zip(self._lines, joined, strict=True)
         ]
 
     def _segmented(self, line: str, is_whole: bool) -> SegmentedLine:
@@ -194,10 +182,10 @@ class Segmentation:
         return SegmentedLine(segmented.marked, tuple(segments))
 
     def _cut(self, line: str, is_whole: bool) -> SegmentedLine:
-        marked = PlainLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
-        text, is_plain = marked.text, not (self._search.markup or self._search.document)
+        marked = MarkedLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
+        text = marked.text
         if is_whole:
-            spans = [(0, len(text))] if is_plain else split_long(text, self._count, None)
+            spans = [(0, len(text))] if self._is_plain else split_long(text, self._count, None)
             return SegmentedLine(marked, tuple(Segment(span, text[slice(*span)]) for span in spans))
         line_feeds = [match.start() for match in re.finditer("\n", text)]
         borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # sentences do not cross them
@@ -206,7 +194,7 @@ class Segmentation:
             for begin, end in pairwise(borders)
             for first, last in self._spans(text[begin:end])
         ]
-        if is_plain and len(spans) <= 1:
+        if self._is_plain and len(spans) <= 1:
             spans = [(0, len(text))]  # with the white space around it
         return SegmentedLine(marked, tuple(self._segment(marked, span) for span in _unbroken(spans, marked.kept)))
 
@@ -214,9 +202,11 @@ class Segmentation:
         begin, end = span
         text = marked.text[begin:end]
         kept = [(first - begin, last - begin) for first, last in marked.kept if begin <= first and last <= end]
+        borders = [0, *chain(*kept), len(text)]
+        changing = "".join(text[first:last] for first, last in zip(borders[::2], borders[1::2], strict=True))
         # str.isalpha is true for Unicode's categories L: marks do not count, but they are always on letters, in
         # Devanagari too
-        if not any(map(str.isalpha, _without(text, kept))) and (kept or (text.strip() and self._trained.copies)):
+        if not any(map(str.isalpha, changing)) and (kept or (text.strip() and self._trained.copies)):
             return Segment(span, text, is_translated=False)
         if not self._search.markup:
             return Segment(span, text)
@@ -229,38 +219,36 @@ class Segmentation:
     def _line(
         self,
         line: SegmentedLine,
-        translations: Sequence[Translation],
+        pairs: Sequence[tuple[Segment, Translation]],
         weights: Mapping[tuple[int, str], PieceWeights],
         aligner: Callable[[], Aligner],
     ) -> Translation:
         """Joins one translation of a line, with the sum of its segments' log-probabilities and the mean of their
         scores. LF and CR LF in the text of a record are kept; other characters that some programs take for a line end
         become spaces."""
-        is_plain = not (self._search.markup or self._search.document)
-        if is_plain and len(translations) == 1 and line.segments[0].is_translated:
-            return translations[0]
+        if self._is_plain and len(pairs) == 1 and pairs[0][0].is_translated:
+            return pairs[0][1]
         from nmt.data.casing import put_back
         from nmt.data.sentences import LINE_ENDS
 
-        pairs = list(zip(line.segments, translations, strict=True))
-        text, begins = self._together(line, [put_back(each.text, segment.case) for segment, each in pairs])
-        found = [weights.get((id(segment), translation.text)) for segment, translation in pairs]
-        segments = [
-            SegmentTranslation(segment.span, begin, translation.text, segment.is_translated, weights_TS)
-            for (segment, translation), begin, weights_TS in zip(pairs, begins, found, strict=True)
-        ]
+        texts = [put_back(translation.text, segment.case) for segment, translation in pairs]
+        text, begins = self._concatenate(line, texts)
+        segments = []
+        for (segment, translation), begin in zip(pairs, begins, strict=True):
+            own_weights, is_translated = weights.get((id(segment), translation.text)), segment.is_translated
+            segments.append(SegmentTranslation(segment.span, begin, translation.text, is_translated, own_weights))
         translated = [(segment, translation) for segment, translation in pairs if segment.is_translated]
         return Translation(
-            re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, segments, aligner().extraction)),
-            sum(translation.score for _, translation in translated) / max(len(translated), 1),
-            sum(translation.log_prob for _, translation in translated),
-            sum(translation.cut for _, translation in translated),
-            tuple(token for _, translation in translated for token in translation.tokens),
-            tuple((segment.text, translation.text) for segment, translation in translated),
-            max((len(translation.tokens) for _, translation in translated), default=0),
+            text=re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, segments, aligner().extraction)),
+            score=sum(translation.score for _, translation in translated) / max(len(translated), 1),
+            log_prob=sum(translation.log_prob for _, translation in translated),
+            cut=sum(translation.cut for _, translation in translated),
+            tokens=tuple(token for _, translation in translated for token in translation.tokens),
+            parts=tuple((segment.text, translation.text) for segment, translation in translated),
+            longest=max((len(translation.tokens) for _, translation in translated), default=0),
         )
 
-    def _together(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
+    def _concatenate(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
         """Joins translations of segments with the white space between the segments in the source, and returns the
         offset of each. Between sentences without white space, as in Chinese, it puts a space if the language of the
         translation uses spaces; it puts none between the segments of a word that was too long, such as an address."""
@@ -290,8 +278,3 @@ def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
         else:
             whole.append((begin, end))
     return whole
-
-
-def _without(text: str, kept: Sequence[Span]) -> str:
-    borders = [0, *(border for span in kept for border in span), len(text)]
-    return "".join(text[begin:end] for begin, end in zip(borders[::2], borders[1::2], strict=True))

@@ -21,7 +21,6 @@ from nmt.core.files import read_json, replace_file
 from nmt.data.config import DataConfig
 from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
-from nmt.translator.find_run import run_of
 
 if TYPE_CHECKING:
     from nmt.translator.loading import TrainedModel
@@ -50,10 +49,8 @@ def count_sources(store: Store, data: DataConfig, tokens: int) -> dict[str, list
     ends = np.searchsorted(store.corpus, range(len(store.corpora)), side="right").tolist()  # corpora are contiguous
     for corpus, begin, end in zip(data.train_corpora, [0, *ends[:-1]], ends, strict=True):
         name = corpus.languages[0] if corpus.languages else ""
-        count_V = store.token_counts("source", tokens, begin, min(end, begin + MOST_PAIRS)) + np.array(
-            counts.get(name, 0)
-        )
-        counts[name] = count_V.tolist()
+        count_V = store.token_counts("source", tokens, begin, min(end, begin + MOST_PAIRS))
+        counts[name] = (count_V + np.array(counts.get(name, 0))).tolist()
     return counts
 
 
@@ -69,7 +66,7 @@ class SourceLanguageCheck:
     def of(cls, trained: TrainedModel) -> SourceLanguageCheck:
         """Creates the check for a model, by the counts in its run or, in an older run, by its prepared corpus. If it
         has neither, or the counts are of other subwords, nothing is checked."""
-        run, data, tokenizer = run_of(trained.checkpoint), trained.experiment.data, trained.tokenizers.source
+        run, data, tokenizer = trained.run, trained.experiment.data, trained.tokenizers.source
         targets = data.target_languages
         to = trained.experiment.search.to or (targets[0] if len(targets) == 1 else None)
         try:
@@ -114,14 +111,12 @@ class SourceLanguageCheck:
                 self._subwords += len(tokens)
                 self._cost += min(float(bits_V[tokens].sum()) for bits_V in self._relative_bits)
                 self._characters += sum(map(len, self._tokenizer.pieces(tokens)))
-        if self._subwords < LEAST:
+        least = SUSPICIOUS if self._subwords >= ENOUGH else CERTAIN
+        is_unlike = self._subwords >= LEAST and self.relative_cost >= least
+        self.is_over = is_unlike or self._subwords >= MOST
+        if not is_unlike:
             return None
-        relative = self.relative_cost
-        if relative < (SUSPICIOUS if self._subwords >= ENOUGH else CERTAIN):
-            self.is_over = self._subwords >= MOST
-            return None
-        self.is_over = True
         return (
-            f"this text is unlike the source side of the training corpus (its subwords take {relative:.1f} times as "
-            "many bits per character): is it in another language, or of another kind?"
+            f"this text is unlike the source side of the training corpus (its subwords take {self.relative_cost:.1f} "
+            "times as many bits per character): is it in another language, or of another kind?"
         )

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from nmt import plugins
 from nmt.alignment import Method
+from nmt.config.structure import dump, validate
+from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import UNK
 from nmt.models.feed import Feed
@@ -33,8 +34,7 @@ from nmt.models.step_model import StepModel
 from nmt.search.config import SearchConfig
 from nmt.search.engine import Engine, TorchEngine, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
-from nmt.translator.arguments import check_pairs, check_texts, library, search_overrides
-from nmt.translator.find_run import run_of
+from nmt.translator.arguments import check_pairs, check_texts, library
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.segmentation import Markup, Segmentation
 from nmt.translator.translation import Results, Translation
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from nmt.translator.aligner import Aligner
     from nmt.translator.scorer import PairScore
 
-T = TypeVar("T")
-
 WIDEST = 4
 """Maximum factor by which the numbers of hypotheses and beams are increased if texts of an n-best list repeat each
 other."""
@@ -59,13 +57,20 @@ USUAL_CHARACTERS = 1000
 """Number of characters above which a line is not split into subwords together with its window, but only when it is
 known to be one piece, because the subwords of many such lines take much memory."""
 
-Candidate: TypeAlias = tuple[str, Hypothesis]
-"""A translation of a sentence: its text and its hypothesis."""
+
+class Candidate(NamedTuple):
+    """A translation of a sentence, with its hypothesis."""
+
+    text: str
+    hypothesis: Hypothesis
+
+
+Ranked = TypeVar("Ranked", Candidate, Translation)
 
 
 @dataclass(frozen=True)
 class EncodedSentences:
-    """EncodedSentences for a search, with the prefixes and constraints of their translations."""
+    """Sentences for a search, with the prefixes and constraints of their translations."""
 
     texts: Sequence[str]
     ids: Sequence[Sequence[int]]
@@ -107,13 +112,10 @@ class Translator:
         return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
 
     def __post_init__(self) -> None:
-        _ = self._markup
-        if not self.trained.experiment.model.head_names:
-            for key in ("coverage_penalty", "replace_unknown"):
-                if getattr(self.search, key):
-                    raise InputError(
-                        f"{self.trained.checkpoint}: has no attention, which search.{key} needs; leave it out"
-                    )
+        _ = self._markup  # raises if it is not installed
+        keys = [key for key in ("coverage_penalty", "replace_unknown") if getattr(self.search, key)]
+        if keys and not self.trained.experiment.model.head_names:
+            raise InputError(f"{self.trained.checkpoint}: has no attention, which search.{keys[0]} needs; leave it out")
 
     @cached_property
     def aligner(self) -> Aligner:
@@ -172,8 +174,7 @@ class Translator:
         from nmt.data.context import DocumentContext
 
         if self.trained.experiment.data.context == 0:
-            run = run_of(self.trained.checkpoint)
-            raise InputError(f"--context: {run} was trained without data.context; leave it out")
+            raise InputError(f"--context: {self.trained.run} was trained without data.context; leave it out")
         return DocumentContext()
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
@@ -212,10 +213,19 @@ class Translator:
         with ``n_best`` a translation has ``alternatives``. ``target_language`` is for a model of several. A translation
         begins with the text's prefix, unless that is blank, and contains its constraints; see ``candidates``. Raises
         InputError for invalid values, and for values that are not text."""
-        options = (beam, n_best, length_penalty, max_length_ratio)
+        options = {
+            "beam": beam,
+            "n_best": n_best,
+            "length_penalty": length_penalty,
+            "max_length_ratio": max_length_ratio,
+        }
+        changes = [
+            Override(f"{key}={value}", f"{key}={value!r}") for key, value in options.items() if value is not None
+        ]
         translator = self.to(target_language=target_language)
-        if any(option is not None for option in options):
-            translator = replace(translator, search=search_overrides(translator.search, *options))
+        if changes:
+            search = validate(SearchConfig, parse_document(dump(translator.search), "search", changes))
+            translator = replace(translator, search=search)
         sources = [texts] if isinstance(texts, str) else check_texts(texts, "texts")
         ranked = translator.candidates(sources, prefixes=prefixes, constraints=constraints)
         found = Results(replace(best, alternatives=tuple(others)) if others else best for best, *others in ranked)
@@ -243,9 +253,14 @@ class Translator:
         (``search.split_longer_than``), or that holds several sentences if the model was trained on single ones, is
         translated in pieces, unless it has a prefix or constraints. A piece without a letter is copied; see
         ``nmt.translator.segmentation``."""
-        phrases = None if constraints is None else self._phrases(constraints, first_line)
-        prefix_ids = [self._spelt(prefix, line) for line, prefix in enumerate(prefixes or (), first_line)]
-        whole = [bool((prefix_ids and prefix_ids[row]) or (phrases and phrases[row])) for row in range(len(texts))]
+        if constraints is not None and (key := constrains(self.search)) is not None:
+            raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
+        phrases: list[list[Constraint]] = [
+            [(tuple(tokens),) for phrase in of_line if (tokens := self._spell(phrase, line))]
+            for line, of_line in enumerate(constraints or [()] * len(texts), first_line)
+        ]
+        prefix_ids = [self._spell(text, line) for line, text in enumerate(prefixes or [""] * len(texts), first_line)]
+        whole = [bool(prefix or of_line) for prefix, of_line in zip(prefix_ids, phrases, strict=True)]
         encode, longest = self.trained.tokenizers.source.encode, self.trained.lengths.longest
         is_plain = not (self.search.markup or self.search.document)
         subwords = self._subwords([text for text in texts if is_plain and len(text) <= USUAL_CHARACTERS])
@@ -261,15 +276,14 @@ class Translator:
         sentences = segmentation.texts
         limit = self.search.max_source_tokens
         rows = [row for row, text in enumerate(sentences) if subwords[text] and not text.isspace()]
-        prefixes_of = segmentation.per_segment(prefix_ids) if prefix_ids else []
-        phrases_of = None if phrases is None else segmentation.per_segment(phrases)
+        prefixes_of, phrases_of = segmentation.per_segment(prefix_ids), segmentation.per_segment(phrases)
         searched = EncodedSentences(
             [sentences[row] for row in rows],
             self.trained.prefixed((subwords[sentences[row]][:limit] for row in rows), (sentences[row] for row in rows)),
             prefixes=[prefixes_of[row] for row in rows] if any(prefixes_of) else None,
-            constraints=None if phrases_of is None else [phrases_of[row] for row in rows],
+            constraints=None if constraints is None else [phrases_of[row] for row in rows],
         )
-        found = self._found(searched, self.search, scored or self.terminology is not None)
+        found = self._search(searched, self.search, scored or self.terminology is not None)
         if self.terminology is not None:
             found = self.terminology.revised(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
@@ -282,26 +296,25 @@ class Translator:
         if self.search.n_best == 1 or self.search.sampling is not None:
             return joined
         # capitals and tags that are put back may make texts equal
-        return [tuple(distinct(of_line, lambda one: one.text)) for of_line in joined]
+        return [tuple(distinct(of_line)) for of_line in joined]
 
-    def _found(self, sentences: EncodedSentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
+    def _search(self, sentences: EncodedSentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
         """Finds the translations of each sentence; see ``candidates``."""
-        most, prefixes, constraints = self.search.n_best, sentences.prefixes, sentences.constraints
+        n_best, prefixes, constraints = self.search.n_best, sentences.prefixes, sentences.constraints
         hypotheses = self.engine.translate_ids(
             sentences.ids, search, prefixes=prefixes, constraints=constraints, scored=scored
         )
-        found = self.with_texts(sentences, hypotheses)
-        if most == 1 or search.sampling is not None or search.consensus is not None:  # consensus counts equal draws
-            return found
-        best = [distinct(ranked, itemgetter(0)) for ranked in found]
+        lists = self.with_texts(sentences, hypotheses)
+        if n_best == 1 or search.sampling is not None or search.consensus is not None:  # consensus counts equal draws
+            return lists
+        best = [distinct(ranked) for ranked in lists]
         # a list that is not full cannot be extended
-        short = [row for row, ranked in enumerate(found) if len(ranked) == search.n_best and len(best[row]) < most]
-        if short and search.n_best < WIDEST * most:
+        short = [row for row, ranked in enumerate(lists) if len(ranked) == search.n_best and len(best[row]) < n_best]
+        if short and search.n_best < WIDEST * n_best:
             wider = search.model_copy(update={"n_best": 2 * search.n_best, "beam": 2 * search.beam})
-            for row, others in zip(short, self._found(sentences.only(short), wider, scored), strict=True):
-                both = sorted([*best[row], *others], key=lambda candidate: -candidate[1].score)
-                best[row] = distinct(both, itemgetter(0))
-        return [ranked[:most] for ranked in best]
+            for row, more in zip(short, self._search(sentences.only(short), wider, scored), strict=True):
+                best[row] = distinct(sorted([*best[row], *more], key=lambda candidate: -candidate.hypothesis.score))
+        return [ranked[:n_best] for ranked in best]
 
     def with_texts(
         self, sentences: EncodedSentences, hypotheses: Sequence[tuple[Hypothesis, ...]]
@@ -324,7 +337,7 @@ class Translator:
             for index, words, tokens, weights_TS in zip(unknown, encoded, targets, weights, strict=True):
                 texts[index] = with_copies(texts[index], copied(words, tokens, weights_TS, unknown=UNK))
         remaining = iter(texts)
-        return [[(next(remaining), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
+        return [[Candidate(next(remaining), hypothesis) for hypothesis in ranked] for ranked in hypotheses]
 
     def translate_sentences(self, texts: Sequence[str]) -> list[tuple[Translation, ...]]:
         """Finds translations, like ``candidates``, of texts that are neither running text nor have markup."""
@@ -382,24 +395,21 @@ class Translator:
         several sentences that were translated as one because of a prefix, constraints or ``--wait``."""
         from nmt.data.sentences import sentence_spans
 
-        warnings, whole = [], []
-        if self.trained.reads_single_sentences and self.trained.experiment.search.split_longer_than is not None:
-            parts = [translation.parts[0][0] if len(translation.parts) == 1 else "" for translation in translations]
-            language = self.trained.experiment.data.source_language
-            whole = [number for number, part in enumerate(parts, first_line) if len(sentence_spans(part, language)) > 1]
-        if whole:
-            warnings.append(
-                f"line {whole[0]}{f' and {len(whole) - 1} others' if whole[1:] else ''}: translated as a whole though "
-                "the model was trained on single sentences, so that some may be lost; give each a line of its own"
-            )
+        trained, limit, warnings, whole = self.trained, self.search.max_source_tokens, list[str](), list[int]()
+        should_split = trained.reads_single_sentences and trained.experiment.search.split_longer_than is not None
+        language = trained.experiment.data.source_language
         for number, translation in enumerate(translations, first_line):
+            parts = translation.parts
+            if should_split and len(parts) == 1 and len(sentence_spans(parts[0][0], language)) > 1:
+                whole.append(number)
             if translation.cut:
-                is_one = len(translation.parts) <= 1
-                what = f"{'its last ' if is_one else ''}{translation.cut} subwords are left out"
-                warnings.append(
-                    f"line {number}: {what}: {'it' if is_one else 'a piece of it'} has more than "
-                    f"search.max_source_tokens ({self.search.max_source_tokens})"
-                )
+                last, it = ("its last ", "it") if len(parts) <= 1 else ("", "a piece of it")
+                what = f"line {number}: {last}{translation.cut} subwords are left out"
+                warnings.append(f"{what}: {it} has more than search.max_source_tokens ({limit})")
+        if whole:
+            others = f" and {len(whole) - 1} others" if whole[1:] else ""
+            first = f"line {whole[0]}{others}: translated as a whole though the model was trained on single sentences"
+            warnings.insert(0, f"{first}, so that some may be lost; give each a line of its own")
         return warnings
 
     def _subwords(self, texts: Sequence[str]) -> dict[str, list[int]]:
@@ -408,11 +418,11 @@ class Translator:
 
     def _translations(self, source: str, cut: int, ranked: Sequence[Candidate]) -> tuple[Translation, ...]:
         """Builds the translations of a sentence, of which ``cut`` subwords were left out, from texts and hypotheses."""
-        pieces = [tuple(self.trained.tokenizers.target.pieces(hypothesis.tokens)) for _, hypothesis in ranked]
-        candidates = [
-            Translation(text, one.score, one.log_prob, cut, tokens, ((source, text),), len(tokens))
-            for (text, one), tokens in zip(ranked, pieces, strict=True)
-        ]
+        candidates = []
+        for text, hypothesis in ranked:
+            tokens = tuple(self.trained.tokenizers.target.pieces(hypothesis.tokens))
+            parts, score, log_prob = ((source, text),), hypothesis.score, hypothesis.log_prob
+            candidates.append(Translation(text, score, log_prob, cut, tokens, parts, longest=len(tokens)))
         if self.search.consensus is not None:
             from nmt.evaluation.consensus import consensus
 
@@ -422,29 +432,20 @@ class Translator:
             candidates = [replace(best_of[candidates[rank].text], score=utility) for rank, utility in best]
         return tuple(candidates)
 
-    def _phrases(self, constraints: Sequence[Sequence[str]], first_line: int) -> list[list[Constraint]]:
-        """Encodes each phrase that is not blank."""
-        if (key := constrains(self.search)) is not None:
-            raise InputError(f"search.{key}: cannot be had together with constraints; leave it at its default")
-        return [
-            [(tuple(tokens),) for phrase in phrases if (tokens := self._spelt(phrase, number))]
-            for number, phrases in enumerate(constraints, first_line)
-        ]
-
-    def _spelt(self, given: str, line: int) -> list[int]:
+    def _spell(self, text: str, line: int) -> list[int]:
         """Encodes text that a translation must contain as target subwords. Raises InputError for text that the model
         cannot write."""
-        tokens = self.trained.tokenizers.target.encode(given)
+        tokens = self.trained.tokenizers.target.encode(text) if text else []
         if UNK in tokens:
-            raise InputError(f"line {line}: {given!r} cannot be spelt in the model's subwords; leave it out")
+            raise InputError(f"line {line}: {text!r} cannot be spelt in the model's subwords; leave it out")
         return tokens
 
 
-def distinct(ranked: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """Returns the entries without those whose text an earlier entry has."""
-    first: dict[str, T] = {}
-    for each in ranked:
-        first.setdefault(text(each), each)
+def distinct(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """Returns the translations without those whose text an earlier one has."""
+    first: dict[str, Ranked] = {}
+    for translation in ranked:
+        first.setdefault(translation.text, translation)
     return list(first.values())
 
 
@@ -458,7 +459,7 @@ def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> Torch
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
             raise InputError(
                 f"{other.checkpoint}: has another vocabulary than {trained.checkpoint}, and an ensemble needs models "
-                f"of one: train with data.subwords: {{model: {run_of(trained.checkpoint)}}}"
+                f"of one: train with data.subwords: {{model: {trained.run}}}"
             )
     searched: StepModel[Any, Any] = trained.model
     if others:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import chain
+from typing import Any, Literal
 
 from nmt.core.errors import InputError
 from nmt.core.lines import Line
 from nmt.core.memory import malloc_trim
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
-
-if TYPE_CHECKING:
-    from nmt.alignment.formats import Alignment
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
 
@@ -104,34 +102,23 @@ def json_results(
 ) -> list[dict[str, Any]]:
     """Builds the JSON object of each text, without its number: all translations and, with ``alignment``, the alignment
     of each, which is null if a side has too many subwords."""
-    from nmt.alignment.formats import json_tree
-
-    figures = ("score", "log_prob")
     objects: list[list[dict[str, Any]]] = [
         [
-            {"text": one.text, **{key: round(getattr(one, key), 6) for key in figures}, "tokens": one.tokens}
+            {"text": one.text, "score": round(one.score, 6), "log_prob": round(one.log_prob, 6), "tokens": one.tokens}
             for one in of_source
         ]
         for of_source in candidates
     ]
     if alignment:
-        for of_source, alignments in zip(objects, _aligned(translator, candidates), strict=True):
-            for one, aligned in zip(of_source, alignments, strict=True):
-                one["alignment"] = None if aligned is None else json_tree(aligned)
+        from nmt.alignment.formats import json_tree, side_by_side
+
+        limit = translator.search.max_source_tokens
+        both = list(zip(chain(*candidates), chain(*objects), strict=True))
+        short = [(one.parts, tree) for one, tree in both if not one.cut and one.longest <= limit]
+        pairs = [pair for parts, _ in short for pair in parts]
+        of_parts = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
+        for _, tree in both:
+            tree["alignment"] = None
+        for parts, tree in short:
+            tree["alignment"] = json_tree(side_by_side([next(of_parts) for _ in parts]))
     return [{"source": source, "translations": each} for source, each in zip(sources, objects, strict=True)]
-
-
-def _aligned(translator: Translator, candidates: Sequence[Sequence[Translation]]) -> list[list[Alignment | None]]:
-    """Aligns each translation of each line; None if a side has too many subwords for an alignment."""
-    from nmt.alignment.formats import side_by_side
-
-    limit = translator.search.max_source_tokens
-
-    def is_short(one: Translation) -> bool:
-        return not one.cut and one.longest <= limit
-
-    parts = [one.parts for of_line in candidates for one in of_line if is_short(one)]
-    pairs = [pair for of_translation in parts for pair in of_translation]
-    pieces = iter(translator.align([source for source, _ in pairs], [target for _, target in pairs]))
-    alignments = iter([side_by_side([next(pieces) for _ in of_translation]) for of_translation in parts])
-    return [[next(alignments) if is_short(one) else None for one in of_line] for of_line in candidates]

@@ -17,7 +17,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from types import TracebackType
 
 import torch
 
@@ -53,9 +52,7 @@ class Workers:
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
@@ -79,9 +76,9 @@ class Workers:
             # whoever wrote less than a window may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self.count):
                 window, future = waiting.popleft()
-                yield window, partial(self._result, future)
+                yield window, self._reporting()(future.result)
         for window, future in waiting:
-            yield window, partial(self._result, future)
+            yield window, self._reporting()(future.result)
 
     def _start(self) -> Executor:
         if self.load is None:
@@ -89,10 +86,6 @@ class Workers:
         log.detail(f"{self.count} processes translate")
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.count, context, _initialize, (self.load, self.options))
-
-    def _result(self, future: Future[WindowTranslation]) -> WindowTranslation:
-        with self._reporting():
-            return future.result()
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt import experiment as experiments
 from nmt import plugins
@@ -40,11 +40,8 @@ from nmt.translator.find_run import find_checkpoint, record_last_run, run_of
 from nmt.translator.loading import build_model
 from nmt.translator.manifest import CheckpointManifest, checked_state
 from nmt.translator.source_language import count_sources, write_counts
-from nmt.translator.validation import Validation
+from nmt.translator.validation import Table, Validation
 from nmt.workflows.prepare import prepare
-
-if TYPE_CHECKING:
-    from nmt.translator.validation_table import Table
 
 EVENTS = ("on_update", "on_validation", "on_checkpoint")
 """Methods of a callback, which observes a training and may stop it."""
@@ -155,10 +152,8 @@ def _trainer(
     _start(model, experiment, data, origin=origin, has_vectors=vectors is not None)
     percentiles = data.report.source.lengths
     lengths = SourceLengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
-    table: Table | None = None
+    table = None
     if log.is_watched():
-        from nmt.translator.validation_table import Table
-
         table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
     validate = None
     if data.valid is not None:

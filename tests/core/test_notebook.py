@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
-import nmt
 from nmt.alignment.formats import Alignment
 from nmt.core.notebook import background
 from nmt.translator.scorer import PairScore
-from nmt.translator.translation import MOST_SHOWN, Results, Translation
+from nmt.translator.translation import Results, Translation
 
 HARD = ["<script>alert(1)</script>", "\"'&amp;", "שלום", "</td>", "\ud800"]
 
@@ -44,12 +42,6 @@ def seen(words: list[str]) -> list[str]:
     return [word.replace("\ud800", "?") for word in words]
 
 
-def test_a_translation_shows_text_and_score() -> None:
-    for text in HARD:
-        page = page_of(Translation(text, -0.51234, -1.0))
-        assert [each for tag, _, each in page.cells if tag == "td"] == [*seen([text]), "-0.5123"]
-
-
 def test_a_score_shows_its_subwords() -> None:
     page = page_of(PairScore(-1.5, -3.0, ("▁<b>", "</s>"), (math.log(0.25), math.log(1.0))))
     assert [text for tag, _, text in page.cells if tag == "td"] == ["-1.5", "-3", "▁<b> </s>"]
@@ -61,22 +53,3 @@ def test_a_score_shows_its_subwords() -> None:
 def test_a_background_is_never_more_than_opaque_or_less_than_none() -> None:
     shares = [background("1, 2, 3", share) for share in (-0.5, 0.25, 1.5)]
     assert shares == [f"background: rgba(1, 2, 3, {share})" for share in ("0.00", "0.25", "1.00")]
-
-
-def test_a_list_shows_the_first_results() -> None:
-    page = page_of(Results(Translation(f"t{number}", 0.0, 0.0) for number in range(MOST_SHOWN + 2)))
-    assert [tag for tag, _ in page.tags].count("table") == MOST_SHOWN
-    assert "t19" in page.text
-    assert page.text.endswith("… and 2 more")
-    assert Results[Translation]()._repr_html_() == ""
-
-
-def test_results_of_a_model_are_lists_that_a_notebook_shows(trained: Path) -> None:
-    translator = nmt.load(trained / "run", precision="float32")
-    pairs = ["eins zwei.", "<i>Hund</i>"], ["one two.", "dog & cat"]
-    for results in (translator.translate(pairs[0]), translator.align(*pairs), translator.score(*pairs)):
-        assert isinstance(results, list)
-        assert results == list(results)
-        Page(results._repr_html_())
-    alignment = translator.align(*pairs)[1]
-    assert page_of(alignment).heads() == ["<i>Hund</i>", "dog", "&", "cat"]

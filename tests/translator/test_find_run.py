@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command, in_process, json_lines, write_lines
 
 TEXTS = ["Hund und Katze.", "eins zwei"]
 
@@ -24,27 +24,19 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
     return in_process(capsys)
 
 
-@pytest.fixture
-def translator(trained: Path) -> nmt.Translator:
-    return nmt.load(trained / "run", device="cpu", precision="float32")
-
-
 @pytest.mark.parametrize("name", ["handed", "handed.zip"])
 def test_every_command_takes_what_export_writes(
     name: str, command: Command, translator: nmt.Translator, trained: Path, tmp_path: Path
 ) -> None:
-    done = command("export", trained / "run", "--to", "nmt", "--output", name)
-    assert done.code == 0, done.stderr
-    assert f"wrote {name}" in done.stderr
+    assert f"wrote {name}" in command("export", trained / "run", "--to", "nmt", "--output", name).stderr
     for file in ("x.de", "x.en"):
-        Path(file).write_text("".join(f"{text}\n" for text in TEXTS))
+        write_lines(file, TEXTS)
     exact, both = ("--device", "cpu", "--precision", "float32"), ("--source", "x.de", "--target", "x.en")
-    done = command("translate", name, "--input", "x.de", *exact)
-    assert done.stdout.splitlines() == [each.text for each in translator.translate(TEXTS)]
-    done = command("score", name, *both, "--format", "jsonl", *exact)
-    assert [json.loads(line)["score"] for line in done.stdout.splitlines()] == pytest.approx(
-        [each.score for each in translator.score(TEXTS, TEXTS)], abs=1e-5
-    )
+    lines = command("translate", name, "--input", "x.de", *exact).output.splitlines()
+    assert lines == [each.text for each in translator.translate(TEXTS)]
+    lines = command("score", name, *both, "--format", "jsonl", *exact).output.splitlines()
+    scores = [each.score for each in translator.score(TEXTS, TEXTS)]
+    assert [json.loads(line)["score"] for line in lines] == pytest.approx(scores, abs=1e-5)
     for arguments in (
         ("evaluate", name, "--source", "x.de", "--reference", "x.en", *exact),
         ("align", name, *both, *exact),
@@ -65,8 +57,8 @@ def test_the_card_has_data_figures_and_licence_and_an_own_one_stays(
 ) -> None:
     translator.save(tmp_path / "one")
     card = (tmp_path / "one" / "README.md").read_text()
-    metrics = [json.loads(line) for line in (trained / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert f"- loss on the validation corpus: {metrics[-1]['loss']:.4g}\n" in card
+    loss = json_lines(trained / "run" / "metrics.jsonl")[-1]["loss"]
+    assert f"- loss on the validation corpus: {loss:.4g}\n" in card
     assert "- train.de + train.en\n- pairs that it was trained on: 60\n" in card
     assert "## Licence\n\nNot stated." in card
     (tmp_path / "one" / "README.md").write_text("CC0")
@@ -89,13 +81,11 @@ def test_a_run_that_lacks_what_training_needs_is_found(command: Command, trained
     Path("x.de").write_text("eins\n")
     assert command("translate", "--input", "x.de").code == 0
     assert command("info").code == 0
-    done = command("report", "--no-translations")
-    assert done.code == 0, done.stderr
-    assert "metrics.jsonl is missing, as of a model that was handed on" in done.stderr
+    assert "metrics.jsonl is missing, as of a model that was handed on" in command("report", "--no-translations").stderr
     for side in ("train.de", "train.en", "valid.de", "valid.en"):
         shutil.copy(trained / side, tmp_path)
-    found = command("train", trained / "config.yaml", "--set", f"run={run}", "--precision", "float32").error
-    assert found.endswith(
+    error = command("train", trained / "config.yaml", "--set", f"run={run}", "--precision", "float32").error
+    assert error.endswith(
         f"has no training.safetensors, to go on from; to fine-tune the model, nmt init NAME --from {run}"
     )
 

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt import experiment as experiments
 from nmt.core.errors import InputError
-from nmt.training.run_directory import CHECKSUMS, LENGTHS, MODEL, STATE, read_state, write_checksums
-from nmt.translator.loading import load_trained
+from nmt.training.run_directory import CHECKSUMS, LENGTHS, MODEL, STATE, read_state
+from nmt.translator.loading import TrainedModel, load_trained
 from nmt.workflows.average import average
-from nmt.workflows.train import train
-from tests.workflows.runs import CONFIG, write_corpus
+from tests.workflows.runs import TRANSFORMER, edit_state, place, train_here
 
-TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layers: 1, size: 16, heads: 2}").replace(
-    "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
-)
 ENDING = "restore it, or train another model"
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four updates, whose best checkpoint is one of them or their average."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_corpus(folder)
-    (folder / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        settings = ("training.stopping.updates=4", "training.average=2")
-        train(experiments.load(Path("config.yaml"), settings), device="cpu", precision="float32")
+    folder = place(tmp_path_factory.mktemp("trained"), TRANSFORMER)
+    with contextlib.chdir(folder):
+        train_here("training.stopping.updates=4", "training.average=2")
     return folder
 
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(trained, tmp_path / "copy", symlinks=True)
-    monkeypatch.chdir(tmp_path / "copy")
-    return tmp_path / "copy" / "run"
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "run"
+
+
+def load(model: Path) -> TrainedModel:
+    return load_trained(model, device="cpu", precision="float32")
 
 
 def edit(run: Path, old: str, new: str) -> None:
@@ -50,9 +48,9 @@ def edit(run: Path, old: str, new: str) -> None:
     (run / experiments.FILE).write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def refusal(run: Path) -> str:
+def refusal(use: Callable[..., object], *arguments: object) -> str:
     with pytest.raises(InputError) as refused:
-        load_trained(run, device="cpu", precision="float32")
+        use(*arguments)
     (message,) = refused.value.messages
     return message
 
@@ -74,12 +72,12 @@ def test_another_configuration_is_refused_by_its_key(run: Path, old: str, new: s
         edit(run, old, new)
     edit(run, old, new)
     checkpoint = (run / "best").resolve().name
-    assert refusal(run) == f"{run / experiments.FILE}: {found.format(checkpoint)}; {ENDING}"
+    assert refusal(load, run) == f"{run / experiments.FILE}: {found.format(checkpoint)}; {ENDING}"
 
 
 def test_what_may_be_edited(run: Path) -> None:
     """Search, names, places, and what training alone depends on."""
-    before = load_trained(run, device="cpu", precision="float32")
+    before = load(run)
     edits = {
         "run: run": "run: elsewhere",
         "beam: 5": "beam: 2",
@@ -90,7 +88,7 @@ def test_what_may_be_edited(run: Path) -> None:
     }
     for old, new in edits.items():
         edit(run, old, new)
-    after = load_trained(run, device="cpu", precision="float32")
+    after = load(run)
     assert after.experiment.search.beam == 2
     assert (after.checkpoint, after.lengths) == (before.checkpoint, before.lengths)
     assert experiments.decides("model.embedding.size")
@@ -103,9 +101,9 @@ def test_the_lengths_belong_to_the_weights(run: Path) -> None:
     usual = json.loads(lengths.read_text("utf-8"))["usual"]
     ending = f"but {(run / 'best').resolve().name} was trained with {usual}; {ENDING}"
     lengths.write_text('{"usual": 3, "longest": 99}', encoding="utf-8")
-    assert refusal(run) == f"{lengths}: lengths.usual is 3, {ending}"
+    assert refusal(load, run) == f"{lengths}: lengths.usual is 3, {ending}"
     lengths.unlink()
-    assert refusal(run) == f"{lengths}: lengths.usual is missing, {ending}"
+    assert refusal(load, run) == f"{lengths}: lengths.usual is missing, {ending}"
 
 
 @pytest.mark.parametrize("link", ["latest", "averaged"])
@@ -117,13 +115,13 @@ def test_without_checksums_nothing_is_taken_on_trust(run: Path, link: str) -> No
     for _ in range(20):  # in the numbers, which are behind the header
         data[draw.randrange(len(data) // 2, len(data))] ^= 1 << draw.randrange(8)
     weights.write_bytes(data)
-    assert "it is not what was written" in refusal(folder)
+    assert "it is not what was written" in refusal(load, folder)
     (folder / CHECKSUMS).unlink()
     message = "unreadable checkpoint, delete its folder or restore it: this checkpoint was written with one, and it is"
-    assert refusal(folder) == f"{folder / CHECKSUMS}: {message} missing"
+    assert refusal(load, folder) == f"{folder / CHECKSUMS}: {message} missing"
     old = {key: value for key, value in json.loads(state.read_text("utf-8")).items() if key not in ("format", "nmt")}
     state.write_text(json.dumps(old), encoding="utf-8")
-    load_trained(folder, device="cpu", precision="float32")
+    load(folder)
 
 
 def test_training_goes_on_with_its_own_configuration_only(run: Path) -> None:
@@ -133,14 +131,12 @@ def test_training_goes_on_with_its_own_configuration_only(run: Path) -> None:
     settings = ("training.stopping.updates=6", "training.average=2", "model.encoder.heads=4")
     other = ("run=other", "training.start_from=run", *settings)
     edit(run, "heads: 2", "heads: 4")
-    for overrides in (settings, other):
-        with pytest.raises(InputError, match=r"config.yaml: model.encoder.heads is 4, but .* was trained with 2; rest"):
-            train(experiments.load(Path("config.yaml"), overrides), device="cpu", precision="float32")
-    with pytest.raises(InputError, match=r"config.yaml: model.encoder.heads is 4, but .* was trained with 2; restore"):
-        average([run])
+    for refused in (refusal(train_here, *settings), refusal(train_here, *other), refusal(average, [run])):
+        assert "config.yaml: model.encoder.heads is 4, but " in refused
+        assert refused.endswith(f" was trained with 2; {ENDING}")
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == names
     edit(run, "heads: 4", "heads: 2")
-    train(experiments.load(Path("config.yaml"), settings[:2]), device="cpu", precision="float32")
+    train_here(*settings[:2])
     average([run])
     manifests = [read_state(run / name)["manifest"] for name in ("latest", "averaged", f"checkpoints/{names[0]}")]
     assert manifests[0] == manifests[1] == manifests[2]
@@ -149,24 +145,18 @@ def test_training_goes_on_with_its_own_configuration_only(run: Path) -> None:
 def test_damaged_weights_are_not_fine_tuned(run: Path) -> None:
     weights = run / "best" / MODEL
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(InputError, match="it is not what was written"):
-        train(experiments.load(Path("config.yaml"), ("run=other", "training.start_from=run")), device="cpu")
+    assert "it is not what was written" in refusal(train_here, "run=other", "training.start_from=run")
 
 
 def test_a_share_that_an_earlier_version_did_not_count_may_be_counted_since(run: Path) -> None:
-    folder = (run / "best").resolve()
-    state = read_state(folder)
-    state["manifest"]["lengths"]["several"] = None
-    (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
-    write_checksums(folder, (MODEL, STATE))
-    assert load_trained(run, device="cpu", precision="float32").lengths.several == 0.0
+    manifest = read_state(run / "best")["manifest"]
+    manifest["lengths"]["several"] = None
+    edit_state(run / "best", manifest=manifest)
+    assert load(run).lengths.several == 0.0
 
 
 @pytest.mark.parametrize("manifest", [[], {"model": 3}, {"model": {}, "data": {}, "lengths": None, "more": 1}])
 def test_a_manifest_that_is_none_is_refused_in_words(run: Path, manifest: object) -> None:
-    folder = (run / "best").resolve()
-    state = read_state(folder)
-    (folder / STATE).write_text(json.dumps({**state, "manifest": manifest}), encoding="utf-8")
-    write_checksums(folder, (MODEL, STATE))
+    edit_state(run / "best", manifest=manifest)
     with pytest.raises(InputError, match=str(run / "best" / STATE)):
-        load_trained(run, device="cpu", precision="float32")
+        load(run)

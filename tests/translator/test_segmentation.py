@@ -3,8 +3,6 @@ what is kept must not depend on what it says."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,21 +12,17 @@ from typing import cast
 import pytest
 
 import nmt as package
-from nmt.data.config import SubwordsConfig
 from nmt.data.context import Sentence
 from nmt.data.segments import SourceLengths
 from nmt.data.sentences import sentence_spans
-from nmt.data.train_tokenizers import train_tokenizers
 from nmt.extras.documents.markup import extract
 from nmt.search.config import SearchConfig
-from nmt.training.run_directory import MODEL, STATE, TRAINING, read_lengths, write_checksums
 from nmt.translator.aligner import Aligner
 from nmt.translator.loading import TrainedModel
 from nmt.translator.segmentation import Segmentation
-from nmt.translator.source_language import write_counts
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
-from tests.workflows.runs import nmt, records, translated
+from tests.workflows.runs import loaded, records, train_here, translated
 
 MARKED = """\
 Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
@@ -39,15 +33,13 @@ Ein <b>Hund</b>, <i>zwei Katzen</i> und {x} &amp; 3,50.
 """
 
 
-def loaded(folder: Path, *overrides: str, lengths: SourceLengths | None = None) -> Translator:
-    translator = package.load(folder / "run", device="cpu", precision="float32", overrides=overrides)
-    if lengths is not None:
-        translator = replace(translator, trained=replace(translator.trained, lengths=lengths))
-    return translator
+@pytest.fixture(scope="module")
+def marking(trained: Path) -> Translator:
+    return loaded(trained, "search.markup=true")
 
 
-def text_of(translator: Translator, source: str) -> str:
-    return translator.translate([source])[0].text
+def segments_of(translation: Translation) -> list[str]:
+    return [source for source, _ in translation.parts]
 
 
 # ----------------------------------------------------------------------------------------------------------- markup
@@ -55,48 +47,40 @@ def text_of(translator: Translator, source: str) -> str:
 
 def test_markup_comes_through_whatever_the_model_says(trained: Path) -> None:
     lines = translated(trained, "--markup", text=MARKED.encode()).decode().split("\n")[:-1]
-    sources = MARKED.split("\n")[:-1]
-    assert len(lines) == len(sources)
-    for source, line in zip(sources, lines, strict=True):
-        wanted = Counter(item.text for item in extract(source).items)
-        assert all(line.count(text) >= count for text, count in wanted.items())
+    for source, line in zip(MARKED.split("\n")[:-1], lines, strict=True):
+        items = Counter(item.text for item in extract(source).items)
+        assert all(line.count(text) >= count for text, count in items.items())
     assert lines[1].startswith("<p>")
     assert lines[1].endswith("</p><br/>")
     assert lines[2] == ""
     assert lines[4] == "{x} 42"  # nothing to translate
 
 
-def test_without_the_option_markup_is_text(trained: Path) -> None:
-    translator = loaded(trained)
+def test_without_the_option_markup_is_text(translator: Translator) -> None:
     assert translator.candidates(["<b>Hund</b> {x}"]) == [
-        tuple(replace(each, parts=(("<b>Hund</b> {x}", each.text),), longest=len(each.tokens)) for each in found)
-        for found in translator.translate_sentences(["<b>Hund</b> {x}"])
+        tuple(replace(each, parts=(("<b>Hund</b> {x}", each.text),), longest=len(each.tokens)) for each in ranked)
+        for ranked in translator.translate_sentences(["<b>Hund</b> {x}"])
     ]
 
 
-def test_a_line_without_markup_is_translated_as_ever(trained: Path) -> None:
-    sources = ["Hund und Katze.", "  eins zwei drei. ", ""]
-    assert [each.text for each in loaded(trained, "search.markup=true").translate(sources)] == [
-        each.text for each in loaded(trained).translate(sources)
-    ]
+def test_a_line_without_markup_is_translated_as_ever(translator: Translator, marking: Translator) -> None:
+    texts = ["Hund und Katze.", "  eins zwei drei. ", ""]
+    assert [each.text for each in marking.translate(texts)] == [each.text for each in translator.translate(texts)]
 
 
-def test_the_model_sees_plain_text_with_stand_ins(trained: Path) -> None:
-    (found,) = loaded(trained, "search.markup=true", "search.stand_in=Katze").translate(["<b>Hund</b> {x} und 7 1"])
-    assert [given for given, _ in found.parts] == ["Hund Katze und 2 1"]
-    (found,) = loaded(trained, "search.markup=true", "search.stand_in=null").translate(["<b>Hund</b> {x} und 7"])
-    assert [given for given, _ in found.parts] == ["Hund {x} und 7"]
+@pytest.mark.parametrize(("stand_in", "segment"), [("Katze", "Hund Katze und 2 1"), ("null", "Hund {x} und 7 1")])
+def test_the_model_sees_plain_text_with_stand_ins(stand_in: str, segment: str, trained: Path) -> None:
+    translator = loaded(trained, "search.markup=true", f"search.stand_in={stand_in}")
+    assert segments_of(translator.translate("<b>Hund</b> {x} und 7 1")) == [segment]
 
 
-def test_blocks_are_translated_apart(trained: Path) -> None:
-    translator = loaded(trained, "search.markup=true")
-    (found,) = translator.translate(["<li>eins</li><li>zwei</li>"])
-    assert found.text == f"<li>{text_of(translator, 'eins')}</li><li>{text_of(translator, 'zwei')}</li>"
+def test_blocks_are_translated_apart(marking: Translator) -> None:
+    one, other = marking.translate(["eins", "zwei"])
+    assert marking.translate("<li>eins</li><li>zwei</li>").text == f"<li>{one.text}</li><li>{other.text}</li>"
 
 
-def test_capitals_are_put_back(trained: Path) -> None:
-    translator = loaded(trained, "search.markup=true")
-    upper, title = translator.translate(["EINS UND ZWEI", "Eins Und Zwei"])
+def test_capitals_are_put_back(marking: Translator) -> None:
+    upper, title = marking.translate(["EINS UND ZWEI", "Eins Und Zwei"])
     assert upper.parts == title.parts  # the same in ordinary case
     assert upper.text == upper.parts[0][1].upper() != upper.parts[0][1]
     assert title.text.split() == [word[0].upper() + word[1:] for word in title.parts[0][1].split()]
@@ -104,24 +88,22 @@ def test_capitals_are_put_back(trained: Path) -> None:
 
 def test_lines_with_a_prefix_keep_their_case_and_are_whole(trained: Path) -> None:
     translator = loaded(trained, "search.markup=true", "search.document=true", lengths=SourceLengths(1, 30))
-    (found,) = translator.translate(["EINS <b>ZWEI</b>. DREI."], prefixes=["the"])
-    assert [given for given, _ in found.parts] == ["EINS ZWEI. DREI."]
-    assert found.parts[0][1].startswith("the")
-    ((found,),) = translator.candidates(["EINS. ZWEI."], constraints=[["one"]])
-    assert [given for given, _ in found.parts] == ["EINS. ZWEI."]
-    ((found,),) = translator.candidates(["EINS. ZWEI."], constraints=[[" "]], prefixes=[" "])
-    assert len(found.parts) == 2
+    (translation,) = translator.translate(["EINS <b>ZWEI</b>. DREI."], prefixes=["the"])
+    assert segments_of(translation) == ["EINS ZWEI. DREI."]
+    assert translation.parts[0][1].startswith("the")
+    for phrase, segments in (("one", ["EINS. ZWEI."]), (" ", ["EINS.", "ZWEI."])):
+        (translation,) = translator.translate(["EINS. ZWEI."], constraints=[[phrase]], prefixes=[" "])
+        assert segments_of(translation) == segments
 
 
-def test_formats_with_markup(trained: Path) -> None:
+def test_formats_with_markup(trained: Path, translator: Translator) -> None:
     options, text = ("--markup", "--n-best", "3"), MARKED.encode()
     objects = records(trained, *options, "--alignment", text=text)
     rows = translated(trained, *options, "--format", "tsv", text=text).decode()
     texts = [found["text"] for each in objects for found in each["translations"]]
     assert [row.split("\t")[3] for row in rows.splitlines()] == texts
     assert [len(each["translations"]) for each in objects] == [3, 3, 1, 3, 1]
-    tokenizer = package.load(trained / "run").trained.tokenizers.target
-    first = objects[0]
+    tokenizer, first = translator.trained.tokenizers.target, objects[0]
     assert first["source"] == MARKED.split("\n")[0]
     for found in first["translations"]:
         assert "<b>" in found["text"]
@@ -132,13 +114,11 @@ def test_formats_with_markup(trained: Path) -> None:
     assert objects[4]["translations"][0]["tokens"] == []
 
 
-def test_a_model_without_attention_aligns_by_gradients(trained: Path, tmp_path: Path) -> None:
-    config = (trained / "config.yaml").read_text().replace("run: run", f"run: {tmp_path / 'run'}")
-    (trained / "fixed.yaml").write_text(config.replace("model:\n", "model:\n  attention: {score: none}\n"))
-    done = nmt("train", "fixed.yaml", "--precision", "float32", folder=trained)
-    assert done.returncode == 0, done.stderr.decode()
-    (found,) = loaded(tmp_path, "search.markup=true").translate(["<b>Hund</b> und Katze."])
-    assert found.text.count("<b>") == found.text.count("</b>") == 1
+@pytest.mark.usefixtures("here")
+def test_a_model_without_attention_aligns_by_gradients(tmp_path: Path) -> None:
+    train_here("model.attention.score=none")
+    text = loaded(tmp_path, "search.markup=true").translate("<b>Hund</b> und Katze.").text
+    assert text.count("<b>") == text.count("</b>") == 1
 
 
 # ------------------------------------------------------------------------------------------------------- documents
@@ -146,87 +126,84 @@ def test_a_model_without_attention_aligns_by_gradients(trained: Path, tmp_path: 
 DOCUMENT = "  Eins zwei.  Drei (z. B. Hund)!\t\r\n\r\n \u00a0\n\tHund. Katze?\u2028Und eins\nEnde. Ja."
 
 
-def test_documents_keep_white_space_and_line_endings(trained: Path) -> None:
-    translator = loaded(trained)
+def test_documents_keep_white_space_and_line_endings(trained: Path, translator: Translator) -> None:
     lines = []
     for line in DOCUMENT.split("\n"):
         for begin, end in reversed(sentence_spans(line)):
-            line = line[:begin] + text_of(translator, line[begin:end]) + line[end:]
+            line = line[:begin] + translator.translate(line[begin:end]).text + line[end:]
         lines.append(line)
     expected = "\n".join(lines)
     assert translated(trained, "--document", text=DOCUMENT.encode()).decode() == expected.replace("\u2028", " ")
     assert translated(trained, "--document", text=b"\r\n\n \r") == b"\r\n\n \r"
 
 
-def test_documents_in_other_formats_have_a_line_for_each_line(trained: Path) -> None:
+def test_documents_in_other_formats_have_a_line_for_each_line(trained: Path, translator: Translator) -> None:
     objects = records(trained, "--document", "--alignment", text=DOCUMENT.encode())
     assert [each["line"] for each in objects] == [1, 2, 3, 4, 5]
-    found = objects[0]["translations"][0]["alignment"]
-    assert found["source_words"] == DOCUMENT.split("\n")[0].split()
-    first = 2
-    targets = len(loaded(trained).translate(["Eins zwei."])[0].text.split())
-    assert all((source < first) == (target < targets) for source, target in found["links"])
+    alignment = objects[0]["translations"][0]["alignment"]
+    assert alignment["source_words"] == DOCUMENT.split("\n")[0].split()
+    sources, targets = 2, len(translator.translate("Eins zwei.").text.split())  # words of the first sentence
+    assert all((source < sources) == (target < targets) for source, target in alignment["links"])
     assert objects[1]["translations"][0]["text"] == ""
 
 
 def test_a_long_sentence_of_a_document_is_split_too(trained: Path) -> None:
     translator = loaded(trained, "search.document=true", lengths=SourceLengths(1, 12))
-    (found,) = translator.translate(["eins, zwei, drei, Hund, Katze und Hund. Ja."])
-    count = translator.trained.tokenizers.source.encode
-    assert len(found.parts) > 2
-    assert all(len(count(given)) <= 12 for given, _ in found.parts)
+    segments = segments_of(translator.translate("eins, zwei, drei, Hund, Katze und Hund. Ja."))
+    assert len(segments) > 2
+    assert all(len(translator.trained.tokenizers.source.encode(segment)) <= 12 for segment in segments)
 
 
-def test_tags_may_reach_over_sentences(trained: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<b>Eins.  Zwei.</b> ", "<b>{}  {}</b> "),  # tags may reach over sentences
+        ("Eins。Zwei。", "{} {}"),  # with the space that the translation needs
+    ],
+)
+def test_sentences_of_a_document_are_translated_apart(text: str, expected: str, trained: Path) -> None:
     translator = loaded(trained, "search.markup=true", "search.document=true")
-    (found,) = translator.translate(["<b>Eins.  Zwei.</b> "])
-    assert found.text == f"<b>{text_of(translator, 'Eins.')}  {text_of(translator, 'Zwei.')}</b> "
-
-
-def test_sentences_without_space_between_get_one_where_the_translation_needs_it(trained: Path) -> None:
-    translator = loaded(trained, "search.document=true")
-    (found,) = translator.translate(["Hund。Katze。"])
-    assert found.text == f"{text_of(translator, 'Hund。')} {text_of(translator, 'Katze。')}"
+    sentences = [f"{word}{'。' if '。' in text else '.'}" for word in ("Eins", "Zwei")]
+    assert translator.translate(text).text == expected.format(*(each.text for each in translator.translate(sentences)))
 
 
 # ------------------------------------------------------------------------------------------------------ long lines
 
 LONG = "eins zwei drei. Hund und Katze. Drei eins."
+SENTENCES = [LONG[begin:end] for begin, end in sentence_spans(LONG)]
 
 
-def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path) -> None:
-    tokens = len(loaded(trained).trained.tokenizers.source.encode(LONG))
+def test_a_long_line_is_its_sentences_and_a_short_one_itself(trained: Path, translator: Translator) -> None:
+    tokens = len(translator.trained.tokenizers.source.encode(LONG))
     whole = loaded(trained, lengths=SourceLengths(tokens, tokens, several=1.0))
     assert whole.candidates([LONG])[0][0].parts == ((LONG, whole.translate_sentences([LONG])[0][0].text),)
     split = loaded(trained, lengths=SourceLengths(tokens - 1, tokens - 1, several=1.0))
-    (found,) = split.translate([LONG])
-    parts = [text_of(split, LONG[begin:end]) for begin, end in sentence_spans(LONG)]
-    assert found.text == " ".join(parts)
-    singles = [split.translate([LONG[begin:end]])[0] for begin, end in sentence_spans(LONG)]
+    found, singles = split.translate(LONG), split.translate(SENTENCES)
+    assert found.text == " ".join(each.text for each in singles)
     assert found.log_prob == pytest.approx(sum(each.log_prob for each in singles))
     assert found.score == pytest.approx(sum(each.score for each in singles) / len(singles))
     assert found.tokens == tuple(token for each in singles for token in each.tokens)
     never = loaded(trained, "search.split_longer_than=null", lengths=SourceLengths(1, 1, several=0.0))
-    assert never.translate([LONG]) == whole.translate([LONG])
-    by_number = loaded(trained, f"search.split_longer_than={tokens - 1}")
-    assert by_number.translate([LONG])[0].text == found.text
+    assert never.translate(LONG) == whole.translate(LONG)
+    assert loaded(trained, f"search.split_longer_than={tokens - 1}").translate(LONG).text == found.text
 
 
-def test_n_best_lists_of_pieces_are_joined_rank_by_rank(trained: Path) -> None:
-    tokens = len(loaded(trained).trained.tokenizers.source.encode("Hund und Katze. Drei eins."))
+def test_n_best_lists_of_segments_are_joined_rank_by_rank(trained: Path, translator: Translator) -> None:
+    text = " ".join(SENTENCES[1:])
+    tokens = len(translator.trained.tokenizers.source.encode(text))
     translator = loaded(trained, "search.n_best=3", lengths=SourceLengths(tokens - 1, tokens))
-    (found,) = translator.candidates(["Hund und Katze. Drei eins."])
-    one, other = translator.candidates(["Hund und Katze.", "Drei eins."])
-    assert [each.text for each in found] == [f"{a.text} {b.text}" for a, b in zip(one, other, strict=True)]
+    (found,) = translator.candidates([text])
+    lists = translator.candidates(SENTENCES[1:])
+    assert [each.text for each in found] == [f"{one.text} {other.text}" for one, other in zip(*lists, strict=True)]
     scores = [each.score for each in found]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
-    for longer, cut in (("10", []), ("null", ["line 1", "line 2"])):
-        translator = loaded(trained, f"search.split_longer_than={longer}", "search.max_source_tokens=10")
-        found = translator.translate(["eins " * 40, "eins" * 20 + " eins"])
-        assert [warning.partition(": its last")[0] for warning in translator.cut_warnings(found)] == cut
+@pytest.mark.parametrize(("longer", "cut"), [("10", []), ("null", ["line 1", "line 2"])])
+def test_only_a_line_that_is_not_split_is_cut(longer: str, cut: list[str], trained: Path) -> None:
+    translator = loaded(trained, f"search.split_longer_than={longer}", "search.max_source_tokens=10")
+    found = translator.translate(["eins " * 40, "eins" * 20 + " eins"])
+    assert [warning.partition(": its last")[0] for warning in translator.cut_warnings(found)] == cut
 
 
 @pytest.mark.parametrize(
@@ -238,7 +215,7 @@ def test_only_a_line_that_is_not_split_is_cut(trained: Path) -> None:
         ("abc. defg", "<abc.> <defg>"),
     ],
 )
-def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expected: str) -> None:
+def test_the_segments_of_a_long_word_are_joined_without_a_space(word: str, expected: str) -> None:
     data = SimpleNamespace(source_language=None)
     trained = SimpleNamespace(
         lengths=SourceLengths(5, 5), reads_single_sentences=False, copies=False, experiment=SimpleNamespace(data=data)
@@ -249,60 +226,29 @@ def test_the_pieces_of_a_long_word_are_joined_without_a_space(word: str, expecte
     assert found.text == expected
 
 
-def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:
-    report = json.loads((trained / "run" / "prepared" / "report.json").read_text())["source"]["lengths"]
-    lengths = SourceLengths(report["99%"], report["most"], several=0.0, letterless=0.0)
-    assert read_lengths(trained / "run") == lengths
-    assert loaded(trained).trained.lengths == lengths
-    assert read_lengths(tmp_path) is None
-    for damaged in ("{}", '{"usual": 1, "longest": 2, "several": 1.5}', '{"usual": 1, "longest": 2, "letterless": ""}'):
-        (tmp_path / "lengths.json").write_text(damaged)
-        with pytest.raises(package.core.errors.InputError, match="lengths.json: damaged; delete it"):
-            read_lengths(tmp_path)
-    (tmp_path / "lengths.json").write_text('{"usual": 1, "longest": 2}')  # as earlier versions wrote it
-    assert read_lengths(tmp_path) == SourceLengths(1, 2)
-
-
-def forget_lengths(run: Path) -> None:
-    """Makes a run one of earlier versions, which kept no lengths, and no manifest that names them."""
-    (run / "lengths.json").unlink()
-    for checkpoint in {(run / link).resolve() for link in ("best", "latest")}:
-        state = json.loads((checkpoint / STATE).read_text())
-        (checkpoint / STATE).write_text(json.dumps({**state, "manifest": None}))
-        write_checksums(checkpoint, (MODEL, TRAINING, STATE))
-
-
-def test_a_run_without_noted_lengths_has_those_of_its_filter(trained: Path, tmp_path: Path) -> None:
-    shutil.copytree(trained / "run", tmp_path / "run", symlinks=True)
-    forget_lengths(tmp_path / "run")
-    assert loaded(tmp_path).trained.lengths == SourceLengths(200, 200)
-
-
 # -------------------------------------------------------------------------------------- several sentences in a line
 
 TWO = "eins zwei.  Hund und Katze."
 
 
-def test_sentences_are_translated_apart_by_a_model_of_single_ones(trained: Path) -> None:
-    translator = loaded(trained)
-    joined = " ".join(text_of(translator, sentence) for sentence in TWO.split("  "))
-    assert text_of(translator, f" {TWO}").replace("  ", " ") == joined
-    (found,) = translator.translate_sentences([TWO])[0]  # what `nmt align` aligns
-    assert [given for given, _ in found.parts] == TWO.split("  ")
+def test_sentences_are_translated_apart_by_a_model_of_single_ones(trained: Path, translator: Translator) -> None:
+    joined = " ".join(each.text for each in translator.translate(TWO.split("  ")))
+    assert translator.translate(f" {TWO}").text.replace("  ", " ") == joined
+    assert segments_of(translator.translate_sentences([TWO])[0][0]) == TWO.split("  ")  # `nmt align` aligns these
     for several, parts in ((None, 2), (0.02, 2), (0.2, 1)):  # None: a run of an earlier version
-        translator = loaded(trained, lengths=SourceLengths(99, 99, several=several))
-        assert len(translator.translate([TWO])[0].parts) == parts
-    assert len(loaded(trained, "search.split_longer_than=null").translate([TWO])[0].parts) == 1
+        lengths = SourceLengths(99, 99, several=several)
+        assert len(loaded(trained, lengths=lengths).translate(TWO).parts) == parts
+    assert len(loaded(trained, "search.split_longer_than=null").translate(TWO).parts) == 1
 
 
 def test_a_line_feed_ends_a_line_whatever_the_model_has_learnt(trained: Path) -> None:
     translator = loaded(trained, lengths=SourceLengths(99, 99, several=1.0))
-    text = translator.translate("eins zwei\n\r\nHund und Katze").text
-    assert text == f"{text_of(translator, 'eins zwei')}\n\r\n{text_of(translator, 'Hund und Katze')}"
+    one, other = translator.translate(["eins zwei", "Hund und Katze"])
+    assert translator.translate("eins zwei\n\r\nHund und Katze").text == f"{one.text}\n\r\n{other.text}"
 
 
-def test_a_line_that_must_be_whole_is_warned_of(trained: Path) -> None:
-    translator, waits = loaded(trained), package.load(trained / "run", precision="float32", wait=2)
+def test_a_line_that_must_be_whole_is_warned_of(trained: Path, translator: Translator) -> None:
+    waits = package.load(trained / "run", precision="float32", wait=2)
     assert translator.cut_warnings(translator.translate([TWO] * 3)) == []
     (warning,) = translator.cut_warnings(translator.translate([TWO] * 3, prefixes=["the", "", "one"]))
     assert warning.startswith("line 1 and 1 others: translated as a whole though")
@@ -313,16 +259,15 @@ def test_a_line_that_must_be_whole_is_warned_of(trained: Path) -> None:
 def test_abbreviations_are_those_of_the_source_language(trained: Path) -> None:
     pytest.importorskip("sentencex")
     translator = loaded(trained, "data.train.source=train.es")
-    (found,) = translator.translate(["La Sra. Katze und Hund. Eins zwei."])
-    assert [given for given, _ in found.parts] == ["La Sra. Katze und Hund.", "Eins zwei."]
+    segments = segments_of(translator.translate("La Sra. Katze und Hund. Eins zwei."))
+    assert segments == ["La Sra. Katze und Hund.", "Eins zwei."]
 
 
-def test_the_context_of_a_sentence_begins_in_its_line(trained: Path) -> None:
-    translator = loaded(trained)
+def test_the_context_of_a_sentence_begins_in_its_line(translator: Translator) -> None:
     lines = [Sentence(TWO, ["Drei. Eins."]), "-"]
-    pieces = Segmentation(translator.search, translator.trained, lambda _: 1, None, lines, [False, False]).texts
-    assert pieces == ["eins zwei.", "Hund und Katze."]
-    assert [piece.previous for piece in pieces if isinstance(piece, Sentence)] == [
+    segments = Segmentation(translator.search, translator.trained, lambda _: 1, None, lines, [False, False]).texts
+    assert segments == ["eins zwei.", "Hund und Katze."]
+    assert [segment.previous for segment in segments if isinstance(segment, Sentence)] == [
         ("Drei.", "Eins."), ("Drei.", "Eins.", "eins zwei.")
     ]  # fmt: skip
 
@@ -334,40 +279,20 @@ SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301",
 
 @pytest.mark.parametrize("option", ["search.beam=3", "search.document=true", "search.markup=true", "search.n_best=3"])
 def test_lines_without_a_letter_are_copied(trained: Path, option: str) -> None:
-    found = loaded(trained, option).candidates(SIGNS)
-    assert [len(each) for each in found] == [1] * len(SIGNS)
+    translator = loaded(trained, option)
     expected = [line.replace("\u2028", " ") for line in SIGNS]
     if option == "search.markup=true":
         expected = [line.strip() for line in expected]
-    assert [each[0].text for each in found] == expected
-    pieces = loaded(trained, option).candidates(["Hund. 42! - \u0915\u094d\u0937."])[0]
-    assert [given for given, _ in pieces[0].parts] == ["Hund.", "- \u0915\u094d\u0937."]  # letters with a mark
-    assert " 42! " in pieces[0].text
+    assert [[each.text for each in ranked] for ranked in translator.candidates(SIGNS)] == [[line] for line in expected]
+    best = translator.translate("Hund. 42! - \u0915\u094d\u0937.")
+    assert segments_of(best) == ["Hund.", "- \u0915\u094d\u0937."]  # letters with a mark
+    assert " 42! " in best.text
 
 
 def test_a_line_without_a_letter_has_no_alignment(trained: Path) -> None:
-    (found,) = records(trained, "--alignment", text=b"42\n")
-    assert found["translations"][0] | {"alignment": None} == {
-        "text": "42", "score": 0.0, "log_prob": 0.0, "tokens": [], "alignment": None
-    }  # fmt: skip
-    assert found["translations"][0]["alignment"]["links"] == []
-
-
-def test_a_model_of_numbers_translates_them(trained: Path, tmp_path: Path) -> None:
-    """Such a model is recognised by the share of its training lines or, if an earlier version has not counted it, by
-    the tokens of its corpus or its vocabulary."""
-    lengths = SourceLengths(99, 99, several=0.0, letterless=0.3)
-    assert loaded(trained, lengths=lengths).translate(["1"])[0].parts[0][0] == "1"
-    numbers = train_tokenizers([("1 2 3 eins", "one")], SubwordsConfig(kind="word", joint=False))
-    run = tmp_path / "run"
-    run.mkdir()
-    model = replace(loaded(trained).trained, checkpoint=run / "checkpoints" / "any", tokenizers=numbers)
-    uncounted = replace(lengths, letterless=None)
-    assert not replace(model, lengths=uncounted).copies
-    is_letter = [any(map(str.isalpha, piece)) for piece in numbers.source.pieces(range(numbers.source.size))]
-    for often, copies in ((True, True), (False, False)):
-        write_counts(run, {"": [9 if each == often else 1 for each in is_letter]})
-        assert replace(model, lengths=uncounted).copies == copies
+    ((found,),) = [each["translations"] for each in records(trained, "--alignment", text=b"42\n")]
+    assert found.pop("alignment")["links"] == []
+    assert found == {"text": "42", "score": 0.0, "log_prob": 0.0, "tokens": []}
 
 
 @pytest.mark.parametrize(

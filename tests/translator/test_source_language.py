@@ -18,7 +18,7 @@ from nmt.data.tokenizer import TokenizerPair
 from nmt.extras.service.batcher import RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck, count_sources
-from tests.workflows.runs import nmt
+from tests.workflows.runs import call, lines_of
 
 OWN = "eins zwei drei.\nHund und Katze.\n" * 20
 OTHER = "one two three.\ndog and cat.\n" * 20
@@ -26,17 +26,16 @@ WARNING = "warning: this text is unlike the source side of the training corpus"
 
 
 def warnings(run: Path, text: str) -> list[str]:
-    done = nmt("translate", run, "--beam", "1", folder=run.parent, stdin=text.encode())
-    assert (done.returncode, done.stdout.count(b"\n")) == (0, text.count("\n"))
-    return [line for line in done.stderr.decode().splitlines() if "unlike" in line]
+    done = call(run.parent, "translate", run, "--beam", "1", stdin=text.encode())
+    assert done.output.count("\n") == text.count("\n")
+    return [line for line in done.stderr.splitlines() if "unlike" in line]
 
 
 def test_another_language_gets_one_warning(trained: Path, tmp_path: Path) -> None:
     assert warnings(trained / "run", OWN) == []
     (warning,) = warnings(trained / "run", OTHER)
     tokenizer = TokenizerPair.load(trained / "run").source
-    train = (trained / "train.de").read_text(encoding="utf-8").splitlines()
-
+    train = lines_of(trained / "train.de")
     counts = Counter(token for line in train for token in tokenizer.encode(line))
     total = sum(counts.values()) + tokenizer.size / 2
 
@@ -66,12 +65,10 @@ def test_another_language_gets_one_warning(trained: Path, tmp_path: Path) -> Non
 def test_exchanged_pairs_get_one_warning(trained: Path, tmp_path: Path, command: str) -> None:
     (tmp_path / "own").write_text(OWN)
     (tmp_path / "other").write_text(OTHER)
-    target = "--reference" if command == "evaluate" else "--target"
-    for source, count in (("own", 0), ("other", 1)):
-        paths = ["--source", tmp_path / source, target, tmp_path / ("other" if source == "own" else "own")]
-        done = nmt(command, trained / "run", *paths, folder=trained)
-        assert done.returncode == 0, done.stderr.decode()
-        assert done.stderr.decode().count(WARNING) == count
+    option = "--reference" if command == "evaluate" else "--target"
+    for source, target, count in (("own", "other", 0), ("other", "own", 1)):
+        done = call(tmp_path, command, trained / "run", "--source", source, option, target)
+        assert (done.code, done.stderr.count(WARNING)) == (0, count)
 
 
 def test_a_server_warns_once(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
 import nmt as package
 from nmt import plugins
-from nmt.alignment.directions import join
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.evaluation.perplexity import token_log_probs
@@ -23,28 +18,27 @@ from nmt.search.config import SamplingConfig, SearchConfig
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
+from tests.translator.test_scorer import stepwise
+from tests.workflows.runs import searching
 
 
-def test_without_plug_ins_their_parts_are_refused_in_one_line(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = package.load(trained / "run", precision="float32")
+def test_without_plug_ins_their_parts_are_refused_in_one_line(
+    trained: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plugins, "_index", lambda *_: {})
     with pytest.raises(InputError, match=r"^search.markup: needs a part of nmt that is not installed$"):
-        replace(translator, search=translator.search.model_copy(update={"markup": True}))
+        searching(translator, markup=True)
     with pytest.raises(InputError, match=r"^--method trained: use one of attention, .*, input-x-gradient$"):
         translator.aligner.check_method("trained")
     with pytest.raises(InputError, match=r"^engine='other': use one of nmt$"):
         package.load(trained / "run", engine="other")
 
 
-@pytest.fixture(scope="module")
-def translator(trained: Path) -> Translator:
-    return package.load(trained / "run", device="cpu", precision="float32")
+TEXTS = ["hund und katze", "", "eine katze"]
 
 
 def searched(translator: Translator, **search: Any) -> list[tuple[Translation, ...]]:
-    texts = ["hund und katze", "", "eine katze"]
-    changed = translator.search.model_copy(update={"max_length": 4, "length_penalty": 0.0, **search})
-    return replace(translator, search=changed).candidates(texts)
+    return searching(translator, max_length=4, length_penalty=0.0, **search).candidates(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -66,29 +60,14 @@ def test_padding_and_the_like_are_impossible_in_every_search_and_score(
     assert {PAD, BOS} <= set(target.controls)
     assert not {UNK, EOS} & set(target.controls)
     never = set(target.pieces(target.controls))
-    for text, of_line in zip(["hund und katze", "", "eine katze"], searched(translator, **search), strict=True):
+    for text, of_line in zip(TEXTS, searched(translator, **search), strict=True):
         for found in of_line if text else ():
             assert not never & set(found.tokens)
             ids = [target._processor.piece_to_id(piece) for piece in found.tokens]
             source = trained.prefixed([trained.tokenizers.source.encode(text)])
-            # a plain loop over the steps, and the softmax over what is left of the vocabulary
-            memory = trained.model.encode(torch.tensor([[*source[0], EOS]]))
-            state, token, log_prob = trained.model.start(memory), trained.model.first_token(1, torch.device("cpu")), 0.0
-            for gold in [*ids, EOS]:
-                step = trained.model.step(token, memory, state)
-                exp_V = step.logits_NV[0].double().exp()
-                assert exp_V[list(target.controls)].sum() == 0
-                log_prob += float((exp_V[gold] / exp_V.sum()).log())
-                token, state = torch.tensor([gold]), step.state
-            assert found.log_prob == pytest.approx(log_prob, abs=1e-3)
+            assert found.log_prob == pytest.approx(sum(stepwise(trained, text, ids)), abs=1e-3)
             (log_p_T,) = token_log_probs(trained.model, source, [ids], trained.compute, batch_tokens=100)
             assert found.log_prob == pytest.approx(float(log_p_T.sum()), abs=1e-3)
-
-
-def test_a_checkpoint_keeps_the_bias_of_suppressed_tokens(translator: Translator) -> None:
-    weights = load_file(translator.trained.checkpoint / "model.safetensors")
-    assert weights["output.bias_V"].isfinite().all()
-    assert translator.trained.model.output.bias_V[PAD] == -torch.inf
 
 
 @pytest.mark.parametrize("n_best", [20, 60])
@@ -124,8 +103,8 @@ def test_texts_that_repeat_each_other_make_the_search_wider(translator: Translat
 
     def listed(count: int, n_best: int, **search: Any) -> tuple[list[tuple[str, float]], list[tuple[int, int, int]]]:
         engine = Scripted(found[:count])
-        changed = translator.search.model_copy(update={"beam": 5, "n_best": n_best, **search})
-        (ranked,) = replace(translator, engine=engine, search=changed).candidates(["hund"])
+        scripted = replace(searching(translator, beam=5, n_best=n_best, **search), engine=engine)
+        (ranked,) = scripted.candidates(["hund"])
         return [(each.text, each.score) for each in ranked], engine.asked
 
     assert listed(6, 1) == ([("the", 0)], [(1, 1, 5)])
@@ -137,22 +116,3 @@ def test_texts_that_repeat_each_other_make_the_search_wider(translator: Translat
     # draws are independent of each other
     drawn = listed(6, 2, sampling=SamplingConfig())
     assert drawn == ([("the", 0), ("the", -1)], [(1, 2, 5)])
-
-
-def test_a_pair_that_is_too_long_is_left_blank(
-    translator: Translator, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    long = "katze " * 1001
-    one, blank, other = translator.align(["hund", long, "katze"], ["dog", "cat", "cat"], first_line=7)
-    assert (blank.source_words, blank.target_words, blank.links, blank.weights_TS.shape) == ((), (), (), (0, 0))
-    np.testing.assert_array_equal(one.weights_TS, translator.align("hund", "dog").weights_TS)
-    scores = translator.score(["hund", "hund", "katze"], ["dog", long, "cat"], first_line=7)
-    assert math.isnan(scores[1].score)
-    assert scores[1].tokens == ()
-    assert scores[2].log_prob == pytest.approx(translator.score("katze", "cat").log_prob, abs=1e-5)
-    # the warning of the one call does not silence that of the other, whose text may be another
-    assert capsys.readouterr().err.count("warning: line 8: left blank: more subwords on a side than search.max") == 2
-    # joined with another model, for which it may be short enough
-    backward = translator.align("cat", "katze")
-    assert join("intersection")(blank, backward) == blank
-    assert join("intersection")(other, replace(blank)).links == ()

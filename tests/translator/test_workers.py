@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -27,31 +25,29 @@ def windows(count: int, size: int) -> list[Window]:
     return [Window(lines[first : first + size]) for first in range(0, len(lines), size)]
 
 
-def workers(trained: Path, *, count: int, full: int, after: int, threads: bool = False) -> Workers:
-    run = str(trained / "run")
-    translator = package.load(run, precision="float32")
-    loading = None if threads else partial(package.load, run, precision="float32")
-    return Workers(translator, OutputOptions("tsv"), loading, count=count, full=full, after=after)
+OPTIONS = OutputOptions("tsv")
 
 
-def test_answers_come_in_order_and_are_the_same(trained: Path) -> None:
+def workers(translator: Translator, *, count: int = 2, full: int, after: int, threads: bool = False) -> Workers:
+    load = partial(package.load, str(translator.trained.checkpoint), precision="float32")
+    return Workers(translator, OPTIONS, None if threads else load, count=count, full=full, after=after)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_answers_come_in_order_and_are_the_same(translator: Translator, count: int) -> None:
     given = [*windows(6, 4), Window([Line(25, "Hund", None)])]
-    with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [result() for _, result in alone.translate(given)]
-    with workers(trained, count=2, full=4, after=3) as shared:
-        found = []
+    with workers(translator, count=count, full=4, after=3) as shared:
         for number, (window, result) in enumerate(shared.translate(iter(given))):
             assert window is given[number]
-            assert bool(multiprocessing.active_children()) == (number >= 2)
-            found.append(result())
+            assert bool(multiprocessing.active_children()) == (count == 2 and number >= 2)
+            assert result() == OPTIONS.translate(translator, window)
         misspelt = Window(windows(1, 2)[0].lines, None, [["one"], ["xyz"]])
         with pytest.raises(InputError, match="^line 2: 'xyz' cannot be spelt"):
             next(shared.translate([misspelt]))[1]()
-    assert found == expected
     assert multiprocessing.active_children() == []
 
 
-def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> None:
+def test_who_writes_less_than_a_window_is_answered_at_once(translator: Translator) -> None:
     taken = 0
 
     def read() -> Iterator[Window]:
@@ -60,15 +56,14 @@ def test_who_writes_less_than_a_window_is_answered_at_once(trained: Path) -> Non
             taken += 1
             yield window
 
-    with workers(trained, count=2, full=2, after=1, threads=True) as shared:
+    with workers(translator, full=2, after=1, threads=True) as shared:
         seen = [(result(), taken)[1] for _, result in shared.translate(read())]
     assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
 
 
-def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_answer_the_same_in_order_at_once(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     given = windows(6, 4)
-    with workers(trained, count=1, full=4, after=1) as alone:
-        expected = [result() for _, result in alone.translate(given)]
+    expected = [OPTIONS.translate(translator, window) for window in given]
     meeting = threading.Barrier(2)
     translate = OutputOptions.translate
 
@@ -77,21 +72,20 @@ def test_threads_answer_the_same_in_order_at_once(trained: Path, monkeypatch: py
         return translate(options, translator, window)
 
     monkeypatch.setattr(OutputOptions, "translate", with_another)
-    with workers(trained, count=2, full=4, after=1, threads=True) as shared:
+    with workers(translator, full=4, after=1, threads=True) as shared:
         found = [(window, result()) for window, result in shared.translate(given)]
     assert [answer for _, answer in found] == expected
     assert all(window is one for (window, _), one in zip(found, given, strict=True))
     assert multiprocessing.active_children() == []
 
 
-def test_a_process_that_is_ended_is_told(trained: Path) -> None:
+def test_a_process_that_is_ended_is_told(translator: Translator) -> None:
     def translate_and_kill() -> None:
-        with workers(trained, count=2, full=2, after=1) as shared:
+        with workers(translator, full=2, after=1) as shared:
             for _, result in shared.translate(windows(40, 2)):
                 result()
                 for child in multiprocessing.active_children():
-                    assert child.pid is not None
-                    os.kill(child.pid, signal.SIGKILL)
+                    child.kill()
 
     with pytest.raises(InputError, match="^--workers 2: one of the processes was ended"):
         translate_and_kill()

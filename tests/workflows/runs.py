@@ -10,16 +10,21 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pytest
 
 from nmt import accelerate
 from nmt import experiment as experiments
 from nmt.cli import app
-from nmt.training import metrics
+from nmt.training import metrics, run_directory
 from tests.workflows.forking import Forks
+
+if TYPE_CHECKING:
+    from nmt.data.segments import SourceLengths
+    from nmt.translator.translator import Translator
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "Hund": "dog", "Katze": "cat", "und": "and", "grün": "green"}
 
@@ -76,6 +81,10 @@ training:
   log_every: 1
 search: {max_length_ratio: 1.5}
 """
+
+TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layers: 1, size: 16, heads: 2}").replace(
+    "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
+)
 
 
 def place(folder: Path, config: str = CONFIG) -> Path:
@@ -260,11 +269,36 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_in(tmp_path_factory.mktemp("trained"))
 
 
+def loaded(folder: Path, *overrides: str, lengths: SourceLengths | None = None) -> Translator:
+    """Loads the model of a folder, as if it was trained on sentences of these lengths."""
+    from nmt.api import load
+
+    translator = load(folder / "run", device="cpu", precision="float32", overrides=overrides)
+    return translator if lengths is None else replace(translator, trained=replace(translator.trained, lengths=lengths))
+
+
+def searching(translator: Translator, **keys: object) -> Translator:
+    """The same translator with other keys of ``search``."""
+    return replace(translator, search=translator.search.model_copy(update=keys))
+
+
+def edit_state(checkpoint: Path, **changes: Any) -> None:
+    """Changes the state of a checkpoint, and its checksum."""
+    state = json.loads((checkpoint / run_directory.STATE).read_text("utf-8")) | changes
+    (checkpoint / run_directory.STATE).write_text(json.dumps(state), encoding="utf-8")
+    names = (run_directory.MODEL, run_directory.TRAINING, run_directory.STATE)
+    run_directory.write_checksums(checkpoint, [name for name in names if (checkpoint / name).exists()])
+
+
+@pytest.fixture(scope="session")
+def translator(trained: Path) -> Translator:
+    """The model of the shared run, which is changed by nobody."""
+    return loaded(trained)
+
+
 @pytest.fixture(scope="session")
 def reverse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that translates the other way, with other subwords and two layers of two heads."""
-    config = CONFIG.replace(".de", ".x").replace(".en", ".de").replace(".x", ".en").replace("size: 60", "size: 52")
-    config = config.replace("rnn, size: 12", "transformer, layers: 1, size: 16, heads: 2")
-    config = config.replace("{kind: rnn, size: 20}", "{kind: transformer, layers: 2, size: 16, heads: 2}")
-    config = config.replace("16, heads: 2}\nt", "16, heads: 2}\n  attention: {score: scaled_dot}\nt")
+    config = TRANSFORMER.replace(".de", ".x").replace(".en", ".de").replace(".x", ".en").replace("size: 60", "size: 52")
+    config = config.replace("layers: 1, size: 16, heads: 2}\n  a", "layers: 2, size: 16, heads: 2}\n  a")
     return train_in(tmp_path_factory.mktemp("reverse"), config) / "run"

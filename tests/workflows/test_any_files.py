@@ -32,7 +32,7 @@ from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat
 from nmt.workflows import translate as workflow
 from tests.fuzz.readers import SENTENCES, make_run
-from tests.workflows.runs import Command, in_process, write_lines
+from tests.workflows.runs import Command, in_process, searching, write_lines
 
 PIECES = [
     b"\r\n", b"\r", b" ", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x1b[31m", b"\xe2\x80\xa8", b"\xc2\x85", b"\xef\xbb\xbf",
@@ -363,8 +363,8 @@ def check(translator: Translator, text: bytes, format: OutputFormat) -> None:
 def test_as_many_lines_go_out(
     translator: Translator, text: bytes, format: OutputFormat, document: bool, limit: int
 ) -> None:
-    search = translator.search.model_copy(update={"document": document, "max_source_tokens": limit})
-    check(replace(translator, search=search, engine=Backwards()), text, format)
+    backwards = replace(translator, engine=Backwards())
+    check(searching(backwards, document=document, max_source_tokens=limit), text, format)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -372,5 +372,4 @@ def test_as_many_lines_go_out(
 def test_as_many_lines_go_out_with_markup(
     translator: Translator, text: bytes, format: OutputFormat, document: bool
 ) -> None:
-    search = translator.search.model_copy(update={"markup": True, "document": document, "max_length_ratio": 0.1})
-    check(replace(translator, search=search), text, format)
+    check(searching(translator, markup=True, document=document, max_length_ratio=0.1), text, format)

@@ -42,7 +42,7 @@ from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import ServerMetrics
 from nmt.training.run_directory import snapshot_paths
-from nmt.translator.segmentation import PlainLine, Segmentation, SegmentTranslation
+from nmt.translator.segmentation import MarkedLine, Segmentation, SegmentTranslation
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
@@ -218,7 +218,7 @@ def test_a_trained_aligner_has_no_columns_for_context(translator: Translator) ->
 def test_markup_is_put_back_by_the_weights_behind_its_own_sentences(translator: Translator) -> None:
     seen: list[Any] = []
 
-    class Recorded(PlainLine):
+    class Recorded(MarkedLine):
         def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
             seen.append(segments[0].weights)
             return translation

@@ -28,7 +28,6 @@ from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
 from nmt.extras.service.batcher import RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
-from nmt.translator.aligner import without_prefix
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
 from nmt.workflows.align_models import Reverse
@@ -176,12 +175,6 @@ def test_python_chooses_a_language_by_name(translator: Translator) -> None:
     assert english.trained.model is translator.trained.model
     assert english.to() is english
     assert translator.translate("der Hund", target_language="en") == english.translate("der Hund")
-
-
-def test_a_row_whose_weight_lies_on_the_token_is_uniform() -> None:
-    weights_TS = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]], np.float32)
-    np.testing.assert_allclose(without_prefix(weights_TS, 1, "relative"), [[0.5, 0.5], [1, 0], [0.25, 0.75]])
-    np.testing.assert_array_equal(without_prefix(weights_TS, 1, "raw"), weights_TS[:, 1:])
 
 
 def test_one_run_aligns_both_directions(translator: Translator) -> None:

@@ -20,8 +20,6 @@ import pytest
 import yaml
 
 from nmt.core import log
-from nmt.training.validation import Validated, line
-from nmt.translator.validation_table import Example, Table
 from tests.workflows.runs import call, lines_of, place, write_lines
 
 ROOT = Path(__file__).parents[2]
@@ -53,32 +51,6 @@ def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), colu
 def final(shown: str) -> list[str]:
     """The lines as they stand in the end: of what was written over, the last."""
     return [text.rpartition("\r")[2] for text in ESCAPE.sub("", shown).split("\n")]
-
-
-VALIDATED = Validated(1200, 7, 3.44, {"loss": 0.25, "bleu": 89.81}, is_best=True)
-
-
-def test_a_table_has_its_head_once_and_marks_the_best() -> None:
-    table = Table(width=80, colour=False)
-    assert table(VALIDATED).split("\n") == [
-        "  update  epoch     min        loss        bleu",
-        "   1,200      7     3.4        0.25       89.81  best",
-    ]
-    second = table(Validated(2, 1, 0.1, {"loss": 1, "bleu": 2}, is_best=False))
-    assert second == "       2      1     0.1        1.00        2.00"
-    assert line(VALIDATED) == "update 1200, epoch 7, 3.4 min: valid loss 0.25, bleu 89.81 (best)"
-
-
-def test_an_example_is_cut_to_the_width_and_coloured_by_the_reference() -> None:
-    table = Table(width=40, colour=True)
-    table.example = Example("q" * 90, "a dog\x1b[2J", "a cat")
-    text = table(VALIDATED)
-    assert "\x1b[32ma\x1b[0m \x1b[33mcat\x1b[0m" in text
-    assert "\x1b[2J" not in text
-    assert max(len(ESCAPE.sub("", each)) for each in text.split("\n")[2:]) <= 40
-    plain = Table(width=40, colour=False)
-    plain.example = table.example
-    assert ESCAPE.sub("", text) == plain(VALIDATED)
 
 
 TRAIN = ("--set", "run=watched", "--set", "training.validation.every=1", "--precision", "float32")

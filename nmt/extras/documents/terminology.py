@@ -220,5 +220,6 @@ def _replaced(
     for (row, text), tokens, log_p_T in zip(texts, ids, log_probs, strict=True):
         log_prob = float(log_p_T.sum(dtype=np.float64))
         assert math.isfinite(log_prob)
-        replaced[row].append((text, Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))))
+        hypothesis = Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
+        replaced[row].append(Candidate(text, hypothesis))
     return replaced

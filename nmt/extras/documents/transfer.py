@@ -31,7 +31,7 @@ from nmt.alignment.extract import Extraction
 from nmt.data.words import Span
 from nmt.extras.documents.markup import Item, Marked, extract
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
-from nmt.translator.segmentation import SegmentTranslation
+from nmt.translator.segmentation import MarkedLine, SegmentTranslation
 
 _NEARLY = 0.8
 """Share of the largest weight on an item from which on neighbours are replaced, too. With 0.5 or less, articles and
@@ -83,27 +83,25 @@ class Unit:
     """Index of the item that replaces the unit, or -1."""
 
 
-class TransferredLine(Marked):
-    """A line whose markup goes into its translation; see ``nmt.translator.segmentation.MarkedLine``."""
+@dataclass(frozen=True, kw_only=True)
+class TransferredLine(MarkedLine):
+    """A line whose markup goes into its translation."""
 
-    @property
-    def has_markup(self) -> bool:
-        """Returns True if markup was removed or is kept."""
-        return bool(self.items)
+    marked: Marked
 
     def restore(self, translation: str, segments: Sequence[SegmentTranslation], extraction: Extraction) -> str:
-        """Puts all items into the translation, which consists of ``segments``; ``extraction`` finds links between
-        units."""
-        if not self.items:
+        """Puts all items into the translation; see ``MarkedLine``."""
+        if not self.has_markup:
             return translation
-        source = units(self.text, 0, len(self.text), self)
+        source = units(self.text, 0, len(self.text), self.marked)
         target = [unit for segment in segments for unit in _units(segment, source, extraction)]
-        return restore(self, source, translation, target)
+        return restore(self.marked, source, translation, target)
 
 
 def transfer_markup(line: str, stand_in: str | None) -> TransferredLine:
     """A line without its markup; see ``nmt.extras.documents.markup.extract``."""
-    return TransferredLine(**vars(extract(line, stand_in)))
+    marked = extract(line, stand_in)
+    return TransferredLine(marked.text, marked.kept, marked.borders, bool(marked.items), marked=marked)
 
 
 def _units(segment: SegmentTranslation, source: Sequence[Span], extraction: Extraction) -> list[Unit]:

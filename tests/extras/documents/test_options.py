@@ -13,8 +13,7 @@ import nmt as package
 from nmt.core.errors import InputError
 from nmt.extras.documents.glossary import Glossary
 from nmt.extras.documents.terminology import with_glossary
-from tests.translator.test_segmentation import loaded
-from tests.workflows.runs import error, nmt, refused
+from tests.workflows.runs import error, loaded, nmt, refused
 
 
 def test_what_does_not_go_with_terms_is_refused(folder: Path) -> None:

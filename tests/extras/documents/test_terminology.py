@@ -11,8 +11,8 @@ import pytest
 
 from nmt.extras.documents.glossary import Glossary, Term, find_variants
 from nmt.extras.documents.terminology import GlossaryTerminology, with_glossary
-from tests.translator.test_segmentation import MARKED, loaded
-from tests.workflows.runs import records, translated
+from tests.translator.test_segmentation import MARKED
+from tests.workflows.runs import loaded, records, translated
 
 TEXT = b"ein Hund und eine Katze\n\nzwei drei Hund Hund\ndrei\nHunde\n"
 

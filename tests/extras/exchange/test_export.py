@@ -23,15 +23,12 @@ from nmt.data.atomic_folder import locked
 from nmt.extras.exchange.export import export_model
 from nmt.models.config import ModelConfig
 from tests.extras.exchange.shared import succeeding
+from tests.translator.test_windows import check, nasty_lines
 from tests.workflows.killing import Bomb, fork
-from tests.workflows.runs import CONFIG, error, nmt, sentences, write_corpus
-from tests.workflows.test_line_breaks import check, nasty_lines
+from tests.workflows.runs import TRANSFORMER, error, nmt, sentences, write_corpus
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
-TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layers: 1, size: 16, heads: 2}").replace(
-    "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
-)
 USE = ("translate", "run", "--engine", "ctranslate2")
 TEXT = b"eins Hund.\n\n  \nzwei Katze und drei Hund.\n"
 

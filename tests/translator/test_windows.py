@@ -21,7 +21,7 @@ from nmt.data.train_tokenizers import train_tokenizers
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputFormat, OutputOptions, Window
-from tests.workflows.runs import call, sentences, write_lines
+from tests.workflows.runs import call, loaded, searching, sentences, write_lines
 
 BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 PIECES = (
@@ -66,14 +66,10 @@ def written(translator: Translator, format: OutputFormat) -> str:
     return "".join(options.translate(translator, Window(window)).text for window in windows(reader, LINES))
 
 
-def searching(translator: Translator, **settings: object) -> Translator:
-    return replace(translator, search=translator.search.model_copy(update=settings))
-
-
 @pytest.fixture(scope="module")
 def translator(trained: Path) -> Translator:
     overrides = ["search.max_length_ratio=0.3", "search.replace_unknown=true", "search.split_longer_than=9"]
-    return package.load(trained / "run", precision="float32", overrides=overrides)
+    return loaded(trained, *overrides)
 
 
 @pytest.mark.parametrize("format", ["text", "tsv", "jsonl"])
@@ -85,8 +81,8 @@ def test_a_line_gives_a_line(translator: Translator, format: OutputFormat, docum
 
 def test_n_best_and_int8(trained: Path, translator: Translator) -> None:
     check(written(searching(translator, beam=2, n_best=2, document=True), "tsv"), "tsv", 2)
-    overrides = ["search.beam=1", "search.max_length_ratio=0.3", "search.document=true"]
-    check(written(package.load(trained / "run", precision="int8", overrides=overrides), "text"), "text")
+    int8 = searching(package.load(trained / "run", precision="int8"), beam=1, max_length_ratio=0.3, document=True)
+    check(written(int8, "text"), "text")
 
 
 class Draws:
@@ -100,8 +96,8 @@ class Draws:
 
 
 def bytes_as_subwords() -> bytes:
-    settings = {"kind": "bpe", "size": 300, "joint": True, "byte_fallback": True}
-    return train_tokenizers(sentences(60, 1), SubwordsConfig.model_validate(settings)).target.model
+    config = SubwordsConfig(kind="bpe", size=300, joint=True, byte_fallback=True)
+    return train_tokenizers(sentences(60, 1), config).target.model
 
 
 def line_ends_as_subwords() -> bytes:
