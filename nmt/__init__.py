@@ -90,6 +90,10 @@ def load_translator(
     if engine == "nmt":
         trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
+        if wait is not None and len({each.experiment.training.wait is None for each in [trained, *others]}) > 1:
+            raise InputError(
+                "--wait: of the ensemble some models were trained with training.wait; use those or the others"
+            )
         searcher: Engine = torch_engine(trained, others)
     else:
         if ensemble:

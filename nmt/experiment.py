@@ -120,8 +120,12 @@ class Experiment(Structure):
     def _check_wait(self) -> None:
         """Raise ValueError where a prediction can see source words that training hides."""
         encoder, decoder = self.model.encoder, self.model.decoder
-        if self.model.attention.is_none:
-            raise ValueError("training.wait hides source words from attention, and the model has none; name a score")
+        if self.model.attention.is_none or self.model.attention.weights.kind == "glimpse":
+            what = "model.attention.score: none" if self.model.attention.is_none else "model.attention.weights: glimpse"
+            raise ValueError(
+                f"training.wait hides source words from attention, which {what} does not allow; use another, with "
+                "decoder.kind rnn or transformer"
+            )
         needed = {
             "encoder.bidirectional": (getattr(encoder, "bidirectional", False), "false"),
             "encoder.causal": (not getattr(encoder, "causal", True), "true"),

@@ -70,6 +70,9 @@ def main() -> None:
     options = parser.parse_args()
     sources, references = ([words(line) for line in read_lines(path)] for path in (options.source, options.reference))
     text = [[" ".join(words(line)) for line in read_lines(path)] for path in options.train]
+    for files, (one, other) in (((options.source, options.reference), (sources, references)), (options.train, text)):
+        if len(one) != len(other):
+            raise InputError(f"{files[1]}: has {len(other)} lines, and {files[0]} {len(one)}")
     test = [[" ".join(line) for line in side] for side in (sources, references)]
     aligner = TextAligner(learn_word_aligner(text[0] + test[0], text[1] + test[1]))
     of_references = aligner.align(*test)

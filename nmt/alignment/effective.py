@@ -2,8 +2,8 @@
 4.1).
 
 The context of weights a over values V, (S, A), is a V, to which the part of a in the left null space of V adds nothing.
-Where a sentence has more tokens than a value has numbers, other weights therefore give the same output, and only the
-effective ones, the projection of a onto the column space of V, are determined by it:
+Where a sentence has more tokens than a value has numbers, only the effective weights, the projection of a onto the
+column space of V, are determined by the output:
 
     a_eff = a V V^+,   a_eff V = a V
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt.alignment.forced import in_batches
+from nmt.attention.attention import Attention
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
 from nmt.models.seq2seq import Seq2Seq
@@ -48,6 +49,12 @@ def effective_shares(
 
     found = in_batches(shares, sources, targets, compute.device, batch_tokens=batch_tokens)
     return [share for (share_T1,) in found for share in share_T1[:-1, 0].tolist()]
+
+
+def reads_weights(model: Seq2Seq[Any, Any]) -> bool:
+    """Returns True if a model reads its weights besides the contexts: to copy, or as a state of attention."""
+    stateful = any(isinstance(module, Attention) and module.is_stateful for module in model.modules())
+    return stateful or type(model) is not Seq2Seq
 
 
 def effective(weights_HTS: Tensor, values_HSA: Tensor) -> Tensor:

@@ -25,8 +25,11 @@ class DeepStack(RecurrentStack):
         h_0 = cell_0(W_0 x + b, U_0 h + b');   h_k = cell_k(b_k, U_k h_{k-1} + b'_k)
 
     ``layer_norm``: each gate of W x and of U h is normalised over its D units, LN(a) = g * (a - mean(a)) / std(a), and
-    an LSTM's memory cell, too, where the hidden state reads it, h = o * tanh(LN(c)) (Ba et al. 2016, equations 20 to 22
-    and 29 to 31). They normalise the gates r and z of a GRU as one vector, here each has its own mean.
+    an LSTM's memory cell, too, where the hidden state reads it, h = o * tanh(LN(c)) (Ba et al. 2016, supplementary
+    material). They normalise all gates of an LSTM, and r and z of a GRU, as one vector; here each gate has its own
+    mean, as in Elman's cell have W x and U h. The gain g of U h begins at 1 / sqrt(1 + ``transitions``): with 1, each
+    cell of a long chain would multiply the gradient, since a small state is normalised, too (compare the initial 0.1 of
+    Cooijmans et al. 2017, section 3).
     """
 
     def __init__(
@@ -50,7 +53,10 @@ class DeepStack(RecurrentStack):
         )
         self._initialize(self.transitions)
         self.norms = nn.ModuleList(
-            nn.ModuleList(CellNorm(cell, gates, size, reads=index == 0) for index in range(1 + transitions))
+            nn.ModuleList(
+                CellNorm(cell, gates, size, reads=index == 0, gain=(1 + transitions) ** -0.5)
+                for index in range(1 + transitions)
+            )
             for _ in range(layers if layer_norm else 0)
         )
 
@@ -128,9 +134,10 @@ class Transition(nn.Module):
 class CellNorm(nn.Module):
     """Gains of the normalisations in a cell; those of the gates need no biases, because the cell has them."""
 
-    def __init__(self, kind: CellKind, gates: int, size: int, *, reads: bool) -> None:
-        """``gates`` is the width of all gates; ``reads`` is False for a cell without input."""
+    def __init__(self, kind: CellKind, gates: int, size: int, *, reads: bool, gain: float) -> None:
+        """``gates`` is the width of all gates; ``reads`` is False for a cell without input. ``gain`` is the first value
+        of that of the state."""
         super().__init__()
         self.input_gain_G = nn.Parameter(torch.ones(gates)) if reads else None
-        self.recurrent_gain_G = nn.Parameter(torch.ones(gates))
+        self.recurrent_gain_G = nn.Parameter(torch.full((gates,), gain))
         self.cell = nn.LayerNorm(size) if kind == "lstm" else None

@@ -103,8 +103,8 @@ class RiskConfig(Structure):
 
 
 class WaitConfig(Structure):
-    """Training for simultaneous translation (Elbayad et al. 2020): target word t is predicted from the first k + t - 1
-    source words, with another k for each sentence and update."""
+    """Training for simultaneous translation (Elbayad et al. 2020): the first subword of target word t is predicted from
+    the first k + t - 1 source words, with another k for each sentence and update."""
 
     least: Count = 1
     """Smallest k."""
@@ -181,7 +181,8 @@ class TrainingConfig(Structure):
     """Weight of the penalty for attending twice to a source word (lambda of See et al. 2017, who use 1, for the last
     updates of training); 0: none. With guided_attention it is on the guided heads. See ``nmt.models.coverage_loss``."""
     wait: WaitConfig | None = None
-    """Train for simultaneous translation; null means that each word is predicted from the whole source sentence."""
+    """Train for simultaneous translation; null means that each word is predicted from the whole source sentence, as
+    validations do in any case."""
     risk: RiskConfig | None = None
     """Minimum risk training instead of the usual loss, for a trained model; null means the usual loss."""
     ema: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
@@ -233,11 +234,13 @@ class TrainingConfig(Structure):
             raise ValueError(
                 "coverage_loss reads attention to gold words, where risk learns from hypotheses; leave one of them out"
             )
-        for key, is_set in (("risk", self.risk is not None), ("r_drop", self.r_drop > 0.0)):
-            if self.wait is not None and is_set:
-                raise ValueError(
-                    f"{key} compares translations of one source, where wait hides parts of it; leave one of them out"
-                )
+        if self.wait is not None:
+            refused = {"risk": self.risk is not None, "r_drop": self.r_drop > 0.0}
+            refused |= {"guided_attention": self.guided_attention is not None}
+            refused |= {f"feed: {self.feed.kind}": self.feed.kind != "teacher_forcing"}
+            for key, is_set in refused.items():
+                if is_set:
+                    raise ValueError(f"{key} needs whole sentences, of which wait hides parts; leave one of them out")
         if self.average is not None and self.keep < self.average:
             raise ValueError(f"average: {self.average} needs keep of {self.average} or more, and it is {self.keep}")
         return self

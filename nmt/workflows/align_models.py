@@ -349,7 +349,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     Raises InputError for files that cannot be read, do not have the same lines, or hold links outside their sentences.
     """
     # imported late, because torch takes a second
-    from nmt.alignment.effective import effective_shares
+    from nmt.alignment.effective import effective_shares, reads_weights
     from nmt.alignment.permuted import permuted_distances
 
     check_readable(inputs.source, inputs.target, inputs.gold)
@@ -385,7 +385,8 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
                 source_ids = trained.prefixed((source.ids for source, _ in both), (source.text for source, _ in both))
                 ids = source_ids, [target.ids for _, target in both]
                 distances += permuted_distances(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
-                shares += effective_shares(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
+                if not reads_weights(trained.model):
+                    shares += effective_shares(trained.model, *ids, trained.compute, batch_tokens=batch_tokens)
     by_method = {method: Erasure.of(each) for method, each in erasures.items()}
     by_links = None if gold is None else scores
     comparison = Comparison(sentences, methods, by_links, agreements, by_method, distances, shares)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.alignment.effective import effective, effective_shares, head_values
+from nmt.alignment.effective import effective, effective_shares, head_values, reads_weights
 from nmt.core.device import Compute
 from tests.alignment.test_permuted import PARTS
 from tests.models.variants import TRANSFORMER, make, tree
@@ -59,3 +59,9 @@ def test_each_layer_and_head_has_its_own_values() -> None:
         expected = memory.layers[layer].values_BHSA[0, head, :2].double()
         torch.testing.assert_close(values_BHSA[0, 2 * layer + head, :2], expected)
     assert (values_BHSA[0, :, 2] == 0).all()
+
+
+def test_models_whose_output_reads_the_weights_are_told() -> None:
+    assert not reads_weights(make(tree()))
+    assert reads_weights(make(tree(score="coverage")))
+    assert reads_weights(make(tree(tie="all", copying={})))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.nn.deep_recurrent import DeepStack
+from nmt.nn.dropout import Dropout
 from nmt.nn.recurrent import CELL_TYPES, CellKind
 from tests.nn.test_recurrent import assert_gives
 
@@ -84,8 +85,17 @@ def test_steps_and_sequences_equal_plain_loops(cell: CellKind, layer_norm: bool,
 
 def test_parameters_begin_as_in_other_cells() -> None:
     stack = DeepStack("lstm", input_size=3, size=SIZE, layers=1, layer_norm=True, transitions=1)
-    (transition,), (norms,) = list[Any](stack.transitions[0]), list[Any](stack.norms)  # type: ignore[arg-type]
+    (transition,), norms = list[Any](stack.transitions[0]), list[Any](stack.norms)  # type: ignore[arg-type]
     assert transition.bias_ih.tolist() == [0.0] * SIZE + [1.0] * SIZE + [0.0] * 2 * SIZE
     for gate in transition.weight_hh.chunk(4):
         torch.testing.assert_close(gate @ gate.T, torch.eye(SIZE))
-    assert all((norm.recurrent_gain_G == 1).all() for norm in norms)
+    assert all((norm.recurrent_gain_G == 0.5**0.5).all() for norm in norms[0])
+
+
+@pytest.mark.parametrize(("cell", "transitions"), [("lstm", 4), ("gru", 7), ("elman", 7)])
+def test_gradients_of_long_chains_do_not_explode(cell: CellKind, transitions: int) -> None:
+    """With gains of 1 they reach 1e5 to 1e13 here."""
+    torch.manual_seed(1)
+    stack = DeepStack(cell, input_size=8, size=32, layers=1, layer_norm=True, transitions=transitions)
+    stack(0.3 * torch.randn(4, 40, 8), None, Dropout(0.0))[:, -1].sum().backward()
+    assert all(parameter.grad.norm() < 1000 for parameter in stack.parameters() if parameter.grad is not None)

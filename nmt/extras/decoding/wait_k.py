@@ -6,12 +6,13 @@ counts as a word. The previous sentences that a model with context reads are kno
 to the |x| words.
 
 A model that was trained on whole sentences encodes each prefix anew, and its decoder reads the translation so far anew
-(test-time wait-k). A model that was trained with ``training.wait`` goes on from its state, as in its training: no
-encoder state depends on later words, and each word of the translation has seen its own prefix.
+(test-time wait-k). A model that was trained with ``training.wait`` goes on from its state and reads the next source
+word as soon as a word has begun, as in its training: no encoder state depends on later words, and each subword of the
+translation has seen its own prefix.
 
-All subwords of a word, and the decision that the next word begins, depend on the same source words. The first subword
-of the next word, among those with which words begin, depends on one more source word, and its probability is the one
-among them.
+In test-time wait-k, all subwords of a word, and the decision that the next word begins, depend on the same source
+words. The first subword of the next word, among those with which words begin, depends on one more source word, and its
+probability is the one among them.
 
 Shapes: B sentences, S source positions, N rows, T target positions, V vocabulary.
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -71,11 +73,11 @@ class WordStarts:
         begins_BS = self.begins_source_V[source_BS] & (place_S > first_B1) | (place_S == first_B1)
         return begins_BS.cumsum(dim=1).clamp(min=1)
 
-    def of_target(self, target_BT: Tensor) -> Tensor:
-        """Numbers the words of targets from 1, (B, T); end-of-sentence is a word."""
+    def begun_before(self, target_BT: Tensor) -> Tensor:
+        """Counts the words of targets that have begun before each token, (B, T); the first token always begins one."""
         begins_BT = self.begins_target_V[target_BT]
         begins_BT[:, 0] = True
-        return begins_BT.cumsum(dim=1)
+        return begins_BT.cumsum(dim=1) - begins_BT.long()
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class WaitKModel:
     """k, the number of source words that are read before the first target word."""
     words: WordStarts
     rereads: bool = True
-    """Read the translation so far anew with each source word."""
+    """Read the translation so far anew with each source word; False for a model of ``training.wait``."""
     pad: int = PAD
     training: bool = False
 
@@ -126,6 +128,8 @@ class WaitKModel:
     def step(self, token_N: Tensor, memory: Source, state: Prefixes) -> Step[Prefixes]:
         """See ``StepModel``."""
         tokens_NT = torch.cat([state.tokens_NT, token_N[:, None]], dim=1)
+        if not self.rereads:
+            return self._next_step(tokens_NT, memory, state)
         step = self.model.step(token_N, state.memory, state.state)
         # rows that have source words to read, and begin a word after the first one
         is_next_N = (state.read_N < memory.word_BS[:, -1]) & (tokens_NT.shape[1] > 1)
@@ -135,8 +139,8 @@ class WaitKModel:
             return replace(step, state=replace(state, tokens_NT=tokens_NT, state=step.state))
         read_N = state.read_N + is_next_N
         prefix = self._encode(memory, read_N)
-        inner = self.model.start(prefix) if self.rereads else state.state
-        for each_N in tokens_NT.unbind(dim=1) if self.rereads else [token_N]:
+        inner = self.model.start(prefix)
+        for each_N in tokens_NT.unbind(dim=1):
             step = self.model.step(each_N, prefix, inner)
             inner = step.state
         whole, is_ruled_out_NV = step.logits, is_next_N[:, None] & ~self.words.begins_target_V
@@ -146,6 +150,21 @@ class WaitKModel:
 
         top_tokens = partial(top_tokens_in_parts, logits, token_N, step.vocabulary)
         return Step(step.vocabulary, logits, top_tokens, step.weights, Prefixes(tokens_NT, read_N, prefix, inner))
+
+    def _next_step(self, tokens_NT: Tensor, memory: Source, state: Prefixes) -> Step[Prefixes]:
+        """Computes a step that goes on from the last one, after which a word may have begun."""
+        number = tokens_NT.shape[1] - 1  # of tokens of the translation
+        begun_N = (
+            self.words.begins_target_V[tokens_NT[:, -1]]
+            if number > 1
+            else torch.full_like(state.read_N > 0, number > 0)
+        )
+        is_next_N = begun_N & (state.read_N < memory.word_BS[:, -1])
+        read_N, prefix = state.read_N + is_next_N, state.memory
+        if is_next_N.any():
+            prefix = self._encode(memory, read_N)
+        step = self.model.step(tokens_NT[:, -1], prefix, state.state)
+        return replace(step, state=Prefixes(tokens_NT, read_N, prefix, step.state))
 
     def first_token(self, rows: int, device: torch.device) -> Tensor:
         """See ``StepModel``."""
@@ -186,6 +205,7 @@ def wait_scores(
 ) -> list[WaitScore]:
     """Translates with each k, and scores the texts by ``bleu``. Blank sources do not count in the mean of the average
     lagging; an empty translation counts as one word."""
+    goes_on = translator.trained.experiment.training.wait is not None
     source, limit = translator.trained.tokenizers.source, translator.search.max_source_tokens
     begins, begins_target = word_starts(source), word_starts(translator.trained.tokenizers.target)
     encoded = [source.pieces(source.encode(text)[:limit]) for text in sources]
@@ -195,8 +215,14 @@ def wait_scores(
         for pieces, translation in zip(encoded, translations, strict=True):
             if pieces:
                 source_words = 1 + sum(begins[piece] for piece in pieces[1:])
-                words = 1 + sum(begins_target[piece] for piece in translation.tokens[1:])
-                laggings.append(average_lagging([min(wait + t, source_words) for t in range(words)], source_words))
+                starts = [
+                    0,
+                    *(place for place, piece in enumerate(translation.tokens) if place and begins_target[piece]),
+                ]
+                # a word of several subwords is known when the last one is, which may have read one more source word
+                longer = [goes_on and end - start > 1 for start, end in pairwise([*starts, len(translation.tokens)])]
+                read = [min(wait + t + is_longer, source_words) for t, is_longer in enumerate(longer)]
+                laggings.append(average_lagging(read, source_words))
         mean = sum(laggings) / max(len(laggings), 1)
         scores.append(WaitScore(wait, mean, bleu([translation.text for translation in translations])))
     return scores

@@ -1,9 +1,10 @@
 """Training for wait-k translation along several paths at once: Elbayad, Besacier & Verbeek 2020, "Efficient Wait-k
 Models for Simultaneous Machine Translation", section 3.
 
-All steps run over the whole source, whose states do not depend on later words, and a mask hides from the step of target
-word t all source words after g(t) = k + t - 1 (equation 3; all subwords of a word see the same words). One model learns
-every k, because each sentence draws its own at each update, where the paper draws one for a batch.
+All steps run over the whole source, whose states do not depend on later words, and a mask hides from a step all source
+words after the first k + b, where b words of the target have begun before (equation 3). So the first subword of word t
+sees k + t - 1 words, and its further ones see k + t, since nothing before them tells whether the word goes on. One
+model learns every k, because each sentence draws its own at each update, where the paper draws one for a batch.
 
 Shapes as in ``wait_k``.
 """
@@ -49,8 +50,7 @@ class WaitKTraining(nn.Module):
         most_B = word_BS[:, -1] if self.config.most is None else torch.full_like(word_BS[:, -1], self.config.most)
         choices_B = (most_B - self.config.least + 1).clamp(min=1)
         wait_B = self.config.least + (torch.rand(len(memory), device=word_BS.device) * choices_B).long()
-        # g(t) = k + t - 1
-        read_BT = wait_B[:, None] + self.words.of_target(target_BT) - 1
+        read_BT = wait_B[:, None] + self.words.begun_before(target_BT)
         return self.model.decode(target_BT, masked(memory, word_BS[:, None] > read_BT[:, :, None]), feed)
 
 

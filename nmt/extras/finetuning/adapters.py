@@ -20,6 +20,7 @@ from torch.nn.utils import parametrize
 
 from nmt.core.errors import InputError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.deep_recurrent import Transition
 from nmt.training.config import LowRankConfig
 
 Model = Seq2Seq[Any, Any]
@@ -63,7 +64,7 @@ def add_adapters(model: Model, config: LowRankConfig) -> None:
     if not adapters:
         raise InputError(f"training.lora.on: {', '.join(config.on)}: matches vectors only, which have no adapters")
     for name in found:
-        if isinstance(model.get_submodule(name.rpartition(".")[0]), nn.RNNBase):
+        if isinstance(model.get_submodule(name.rpartition(".")[0]), nn.RNNBase | Transition):
             raise InputError(f"training.lora.on: matches {name}, which is recurrent: it can have no adapter")
     model.requires_grad_(False)
     for module in list(model.modules()):

@@ -90,7 +90,8 @@ class RNNDecoderConfig(Structure):
     """Normalise each gate of a cell over its units (Ba et al. 2016). Training then runs step by step."""
     transitions: Transitions = 0
     """Further cells in each step of a layer, which read only the state (deep transitions, Miceli Barone et al. 2017).
-    With query: between, they follow the second cell, as in Nematus. Training then runs step by step."""
+    With query: between, the top layer has them, after its second cell, as in Nematus. Training then runs step by
+    step."""
     query: Literal["previous", "current", "between", "bottom"] = "current"
     """State that is the query: the state of this step (current, Luong) or of the step before (previous, Bahdanau). With
     previous, the context vector is an input of the cell. With between, a step has two cells: the first reads the word,
@@ -202,4 +203,4 @@ def _stack(config: RNNEncoderConfig | RNNDecoderConfig) -> str:
     name = config.cell.upper() if config.cell != "elman" else "Elman"
     parts = [f"{name}, {config.layers} layer{'s' if config.layers > 1 else ''} of {config.size}"]
     parts += ["residual"] * config.residual + ["normalised"] * config.layer_norm
-    return ", ".join(parts + [f"{config.transitions} transitions"] * (config.transitions > 0))
+    return ", ".join(parts + [f"{1 + config.transitions} cells a step"] * (config.transitions > 0))

@@ -90,6 +90,11 @@ class TransformerEncoderConfig(TransformerConfig):
     """Let each state depend only on the source words up to its own, as training.wait needs it."""
 
     @property
+    def words(self) -> str:
+        """A description for people."""
+        return super().words + ", causal" * self.causal
+
+    @property
     def memory_size(self) -> int:
         """Width of an encoder state."""
         return self.size

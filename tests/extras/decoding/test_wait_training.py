@@ -48,15 +48,15 @@ def prefix(source: list[int], words: int) -> Tensor:
 
 
 def logits_of_steps(model: Any, source: list[int], target: list[int], k: int) -> Tensor:
-    """Each step reads the first k + t - 1 source words alone; t counts the words of the target."""
-    state, token, logits, word = None, model.first_token(1, torch.device("cpu")), [], 1
+    """Each step reads the first k + b source words alone, where b words have begun before it."""
+    state, token, logits, begun = None, model.first_token(1, torch.device("cpu")), [], 0
     for index, gold in enumerate(target):
-        word += index > 0 and gold in [*STARTS, EOS]
-        memory = model.encode(prefix(source, k + word - 1))
+        memory = model.encode(prefix(source, k + begun))
         state = model.start(memory) if state is None else state
         step = model.step(token, memory, state)
         logits.append(step.logits_NV[0])
         state, token = step.state, torch.tensor([gold])
+        begun += index == 0 or gold in STARTS
     return torch.stack(logits).log_softmax(-1)
 
 
@@ -94,17 +94,21 @@ def test_each_sentence_draws_its_own_k(monkeypatch: pytest.MonkeyPatch) -> None:
 @each_model
 @torch.no_grad()
 def test_translation_goes_on_from_its_state(name: str) -> None:
-    """Greedy search by the steps of training: the next word begins when the most probable token begins one."""
+    """Greedy search by the steps of training."""
     model = a_model(MODELS[name])
     for k in (1, 2):
         waits = WaitKModel(model, k, WORDS, rereads=False)
         found = greedy_search(EOS, Ranking())(waits, padded(SOURCES), LogitsProcessors(LIMIT_B, eos=EOS))
         for source, limit, (hypothesis,) in zip(SOURCES, LIMIT_B.tolist(), found, strict=True):
-            tokens = list(hypothesis.tokens)
-            for index in range(min(len(tokens) + 1, limit - 1)):
-                inside = logits_of_steps(model, source, [*tokens[:index], 5], k)[-1]
-                token = int(inside.argmax())
-                if index > 0 and token in [*STARTS, EOS]:
-                    first = logits_of_steps(model, source, [*tokens[:index], EOS], k)[-1]
-                    token = max([*STARTS, EOS], key=lambda each: float(first[each]))
-                assert token == [*tokens, EOS][index]
+            tokens = [*hypothesis.tokens, EOS][: limit - 1]
+            assert logits_of_steps(model, source, tokens, k).argmax(dim=-1).tolist() == tokens
+
+
+def test_a_mask_tells_nothing_of_the_token_that_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a step may see depends on the target before it alone, so that a model cannot read off how it goes on."""
+    waits, seen = training(a_model(MODELS["transformer"]), monkeypatch, least=1, most=1), []
+    monkeypatch.setattr(waits.model, "decode", lambda target, memory, _: seen.append(memory.layers[0].unread_BTS))
+    source = waits.encode(padded(SOURCES[:1] * 2))
+    assert STARTS[1] == 4
+    waits.decode(torch.tensor([[4, 5, 6, 4], [4, 5, 6, 5]]), source, TeacherForcing())
+    assert torch.equal(*seen[0])

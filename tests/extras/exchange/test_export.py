@@ -219,13 +219,16 @@ DEEP = "model.encoder: layer_norm and transitions cannot be exported, in the dec
 
 
 @pytest.mark.parametrize(
-    ("model", "refusal"),
+    ("model", "refusal", "to"),
     [
-        *(({"decoder": {"kind": kind}}, KIND.format(kind)) for kind in ("reencoding", "glimpses")),
-        *(({"encoder": deep}, DEEP) for deep in ({"layer_norm": True}, {"transitions": 1})),
+        *(
+            ({"decoder": {"kind": kind}}, KIND.format(kind), to)
+            for kind in ("reencoding", "glimpses")
+            for to in ("onnx", "ctranslate2")
+        ),
+        *(({"encoder": deep}, DEEP, "onnx") for deep in ({"layer_norm": True}, {"transitions": 1})),
     ],
 )
-@pytest.mark.parametrize("to", ["onnx", "ctranslate2"])
 def test_what_no_engine_computes_is_refused(
     model: dict[str, Any], refusal: str, to: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

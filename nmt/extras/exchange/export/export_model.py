@@ -169,10 +169,10 @@ def export(model: str | None, overrides: Sequence[str], *, to: ExportFormat, out
     encoder, decoder = trained.experiment.model.encoder, trained.experiment.model.decoder
     if isinstance(decoder, ContextSourceConfig) and chosen.greedy is not None:
         raise InputError(f"model.decoder.kind: {decoder.kind} cannot be exported; rnn and transformer can")
+    chosen.check(trained.experiment)
     is_deep = isinstance(encoder, RNNEncoderConfig) and (encoder.layer_norm or encoder.transitions > 0)
     if is_deep and chosen.greedy is not None:
         raise InputError("model.encoder: layer_norm and transitions cannot be exported, in the decoder alone they can")
-    chosen.check(trained.experiment)
     folder = output or export_folder(trained, to)
     save(trained, folder, to)
     files = folder.rglob("*.*") if folder.is_dir() else [folder]
