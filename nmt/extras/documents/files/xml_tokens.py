@@ -24,7 +24,7 @@ class Token:
     """A tag, a text or something else between two others.
 
     Attributes:
-        kind: "open" and "close" are the two tags of an element; one without content (``<a/>``) is "alone". Characters in
+        kind: "open" and "close" are the two tags of an element; ``<a/>``, without content, is "alone". Characters in
             a "text" are written as in XML, in "cdata" as they are.
         begin, end: Its characters in the file.
         name: The name of an element as it is written, with its prefix (``w:p``).
