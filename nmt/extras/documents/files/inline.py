@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,18 +57,17 @@ def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
 
 def _stripped(pieces: Sequence[Piece]) -> Sequence[Piece]:
     """Removes pieces without text at both ends, and pairs of tags around everything."""
-    while pieces:
-        partners, last = _partners(pieces), len(pieces) - 1
-        first = pieces[0]
-        if partners.get(0) == last:
-            pieces = pieces[1:-1]
-        elif _is_blank(first) or (first.kind != "text" and 0 not in partners):
-            pieces = pieces[1:]
+    partners, first, last = _partners(pieces), 0, len(pieces) - 1
+    while first <= last:
+        if partners.get(first) == last:
+            first, last = first + 1, last - 1
+        elif _is_blank(pieces[first]) or (pieces[first].kind != "text" and first not in partners):
+            first += 1
         elif _is_blank(pieces[last]) or (pieces[last].kind != "text" and last not in partners):
-            pieces = pieces[:-1]
+            last -= 1
         else:
             break
-    return pieces
+    return pieces[first : last + 1]
 
 
 def _is_blank(piece: Piece) -> bool:
@@ -76,13 +76,14 @@ def _is_blank(piece: Piece) -> bool:
 
 def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
     """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none."""
-    opened, partners = list[int](), dict[int, int]()
+    opened, names, partners = list[int](), Counter[str](), dict[int, int]()
     for index, piece in enumerate(pieces):
         if piece.kind == "open":
             opened.append(index)
-        elif piece.kind == "close":
-            beginning = next((each for each in reversed(opened) if pieces[each].name == piece.name), None)
-            if beginning is not None:
-                del opened[opened.index(beginning) :]
-                partners |= {beginning: index, index: beginning}
+            names[piece.name] += 1
+        elif piece.kind == "close" and names[piece.name]:
+            while pieces[beginning := opened.pop()].name != piece.name:
+                names[pieces[beginning].name] -= 1
+            names[piece.name] -= 1
+            partners |= {beginning: index, index: beginning}
     return partners
