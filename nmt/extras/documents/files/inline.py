@@ -6,11 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import accumulate
+from typing import Literal, TypeVar
 
 from nmt.extras.documents.files.document import Block, Span
 
-_SPACE = re.compile(r"[ \t\r\n\f]+")
+SPACES = " \t\r\n\f"
+"""White space that may be collapsed; a no-break space is not."""
+
+_SPACE = re.compile(f"[{SPACES}]+")
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,30 @@ class Piece:
     name: str = ""
 
 
+AnyPiece = TypeVar("AnyPiece", bound=Piece)
+
+
 def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
     """Returns the span of a block without white space, things and elements around all of its text; none if there is no
     letter or digit. White space is collapsed, as HTML and XML show it."""
-    pieces = _stripped(pieces)
-    if not any(character.isalnum() for piece in pieces for character in piece.text):
+    pieces = stripped(pieces)
+    if not has_words(pieces):
         return []
-    partners = _partners(pieces)
-    parts, tags = list[str](), dict[str, tuple[int, int]]()
+    text, tags = numbered(pieces)
+    begin = pieces[0].begin + len(pieces[0].text) - len(pieces[0].text.lstrip(SPACES))
+    end = pieces[-1].end - (len(pieces[-1].text) - len(pieces[-1].text.rstrip(SPACES)))
+    return [Span(begin, end, Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def has_words(pieces: Sequence[Piece]) -> bool:
+    """Returns True if there is a letter or digit in a text."""
+    return any(character.isalnum() for piece in pieces for character in piece.text)
+
+
+def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
+    """Returns the marked text of a block, with numbered tags, and the piece of each tag."""
+    partners = partners_of(pieces)
+    parts, tags = list[str](), dict[str, AnyPiece]()
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
             parts.append(piece.text)
@@ -48,33 +68,29 @@ def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
         number = min(index, index if partner is None else partner)
         tag = f"<x{number}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
         parts.append(tag)
-        tags[tag] = (piece.begin, piece.end)
-    text = _SPACE.sub(" ", "".join(parts))
-    begin = pieces[0].begin + len(pieces[0].text) - len(pieces[0].text.lstrip(" \t\r\n\f"))
-    end = pieces[-1].end - (len(pieces[-1].text) - len(pieces[-1].text.rstrip(" \t\r\n\f")))
-    return [Span(begin, end, Block(text.strip(" "), place), tags)]
+        tags[tag] = piece
+    return _SPACE.sub(" ", "".join(parts)).strip(" "), tags
 
 
-def _stripped(pieces: Sequence[Piece]) -> Sequence[Piece]:
-    """Removes pieces without text at both ends, and pairs of tags around everything."""
-    partners, first, last = _partners(pieces), 0, len(pieces) - 1
+def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
+    """Removes pieces and pairs without text at both ends, and pairs of tags around everything."""
+    partners, first, last = partners_of(pieces), 0, len(pieces) - 1
+    texts = [0, *accumulate(piece.kind == "text" and bool(piece.text.strip(SPACES)) for piece in pieces)]
     while first <= last:
-        if partners.get(first) == last:
+        # an element at an end goes with its other tag, if there is no text between the two
+        after, before = partners.get(first, first), partners.get(last, last)
+        if after == last > first:
             first, last = first + 1, last - 1
-        elif _is_blank(pieces[first]) or (pieces[first].kind != "text" and first not in partners):
-            first += 1
-        elif _is_blank(pieces[last]) or (pieces[last].kind != "text" and last not in partners):
-            last -= 1
+        elif texts[first] == texts[after + 1]:
+            first = after + 1
+        elif texts[before] == texts[last + 1]:
+            last = before - 1
         else:
             break
     return pieces[first : last + 1]
 
 
-def _is_blank(piece: Piece) -> bool:
-    return piece.kind == "text" and not piece.text.strip(" \t\r\n\f")
-
-
-def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+def partners_of(pieces: Sequence[Piece]) -> dict[int, int]:
     """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none."""
     opened, names, partners = list[int](), Counter[str](), dict[int, int]()
     for index, piece in enumerate(pieces):
