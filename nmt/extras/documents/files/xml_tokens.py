@@ -6,8 +6,10 @@ import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from html import unescape
 from typing import Any, Literal, TypeAlias
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from nmt.extras.documents.files.document import DamagedFile
 
@@ -120,3 +122,8 @@ def _placed(found: list[Token], data: bytes) -> list[Token]:
         else:
             placed.append(replace(token, begin=begin, end=end))
     return placed
+
+
+def marked(text: str) -> str:
+    """Returns characters of XML as in a block, where only ``&``, ``<`` and ``>`` are entities."""
+    return escape(unescape(text))
