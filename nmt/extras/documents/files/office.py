@@ -123,7 +123,7 @@ class _Reader(ParagraphReader):
         """See ``ParagraphReader``."""
         looks = _NO_FORMAT.sub("", properties)
         looks = "" if _NO_PROPERTIES.fullmatch(looks) else looks
-        return replace(run, format=f"run {looks}", begin=run.begin + properties)
+        return replace(run, format=f"run{looks}", begin=run.begin + properties)
 
     def add(self, paragraph: Paragraph, piece: RunPiece) -> None:
         """See ``ParagraphReader``."""
@@ -135,10 +135,11 @@ class _Reader(ParagraphReader):
         if self._kept is None:
             super().extend(paragraph, end)
 
-    def closes(self, paragraph: Paragraph) -> None:
+    def end_container(self, paragraph: Paragraph, kind: Literal["element", "field"], piece: RunPiece) -> None:
         """See ``ParagraphReader``."""
         if self._kept is not None and self._kept.paragraph is paragraph:
             paragraph.is_torn |= self._kept.container == paragraph.containers[-1]
+        super().end_container(paragraph, kind, piece)
 
     def read_field(self, paragraph: Paragraph, token: Token, end: int) -> None:
         """Reads a part of a field: characters at its beginning, before its result, and at its end, and instructions."""
@@ -156,21 +157,24 @@ class _Reader(ParagraphReader):
                 self._fields[-1] = "text"
                 self._add_field(self._kept, paragraph, "open", end)
         elif kind == "end" and self._fields:
+            run = paragraph.runs[-1]
             if self._fields.pop() == "text":
-                self.add_tag(paragraph, "close", "field", token.begin, end)
+                self.end_container(paragraph, "field", RunPiece("close", token.begin, end, before=run, after=run))
             elif self._kept is not None and len(self._fields) < self._kept.depth:
                 self._add_field(self._kept, paragraph, "alone", end)
 
     def _add_field(self, start: _Field, paragraph: Paragraph, kind: Literal["open", "alone"], end: int) -> None:
         """Adds a field, or its part before a result that is text, and reads on."""
         self._kept, paragraph.fresh = None, None
+        piece = RunPiece(kind, start.begin, end, before=start.before, after=paragraph.runs[-1])
         if start.paragraph is not paragraph:  # what was before it is in blocks of other paragraphs
             paragraph.is_torn |= len(paragraph.containers) > 1
         elif start.container != paragraph.containers[-1]:
             paragraph.is_torn = True
+        elif kind == "open":
+            self.begin_container(paragraph, "field", piece)
         else:
-            name, after = f"field in {start.container}", paragraph.runs[-1]
-            self.add(paragraph, RunPiece(kind, start.begin, end, name=name, before=start.before, after=after))
+            self.add(paragraph, piece)
 
 
 @dataclass(frozen=True)
@@ -180,14 +184,14 @@ class _Field:
     Attributes:
         depth: Number of fields around its instruction, with itself.
         paragraph: Its paragraph.
-        container: The beginning of its container.
+        container: The name of its container.
         begin: Its place.
         before: The run there.
     """
 
     depth: int
     paragraph: Paragraph
-    container: int
+    container: str
     begin: int
     before: Run
 

@@ -25,7 +25,7 @@ Role: TypeAlias = Literal[
     "head",  # the properties of a container, which belong to its beginning
     "content",  # the content of a container that has properties
     "range",  # an empty element that marks the beginning or the end of a stretch of text
-    "break",  # ends a block, except inside of a container
+    "break",  # ends a block
     "space",
     "hyphen",
     "ignored",  # an element that says nothing about another text
@@ -35,7 +35,6 @@ Role: TypeAlias = Literal[
 ]
 
 _CHARACTERS: Mapping[Role, str] = {"space": " ", "hyphen": "-"}
-_CONTAINER = "container"
 _ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*(["'])(.*?)\2""", re.DOTALL)
 
 
@@ -48,7 +47,7 @@ class Paragraph:
         is_apart: True for one inside a thing.
         pieces: The pieces since the last break.
         runs: The runs around this place; outside of runs, and at the beginning of a container, there is ``NO_RUN``.
-        containers: Where the containers around this place begin.
+        containers: The containers around this place: names that tell where they begin.
         fresh: Where runs began that have no piece yet, and the run before.
         content_end: The end of the content of a container that has properties.
         text: The beginning of an open text, and its parts.
@@ -60,7 +59,7 @@ class Paragraph:
     is_apart: bool
     pieces: list[RunPiece] = field(default_factory=list)
     runs: list[Run] = field(default_factory=lambda: [NO_RUN])
-    containers: list[int] = field(default_factory=lambda: [-1])
+    containers: list[str] = field(default_factory=lambda: [""])
     fresh: tuple[int, Run] | None = None
     content_end: int | None = None
     text: tuple[int, list[str]] | None = None
@@ -130,9 +129,6 @@ class ParagraphReader:
         """Reads an element of the role "field", which ends at ``end``."""
         raise NotImplementedError
 
-    def closes(self, paragraph: Paragraph) -> None:
-        """Is called before a container closes."""
-
     def add(self, paragraph: Paragraph, piece: RunPiece) -> None:
         """Adds a piece. The first piece in a run begins with the run."""
         if paragraph.fresh is not None:
@@ -197,7 +193,7 @@ class ParagraphReader:
         elif role == "text" and token.kind != "alone":
             self._read_text_element(paragraph, token)
         else:
-            if role == "break" and len(paragraph.containers) == 1:
+            if role == "break":
                 self.end_block(paragraph)
             if token.kind == "open":
                 paragraph.region, paragraph.depth = (token, role), 1
@@ -219,16 +215,13 @@ class ParagraphReader:
             marks = {key.rpartition(":")[2]: value for key, value in token.attributes.items()}
             mark = next((marks[key] for key in ("id", "change-id", "name") if key in marks), "")
             stretch = token.name.rpartition(":")[2].removesuffix("tart" if is_begin else "nd")[:-1].rstrip("-")
-            self.add_tag(paragraph, "open" if is_begin else "close", f"{stretch} {mark}", token.begin, end)
+            name = f"{stretch} {mark} in {paragraph.containers[-1]}"
+            kind: Literal["open", "close"] = "open" if is_begin else "close"
+            self.add(paragraph, RunPiece(kind, token.begin, end, name=name, before=run, after=run))
         elif role == "field":
             self.read_field(paragraph, token, end)
-        elif role in ("thing", "container", "break") and (role != "break" or len(paragraph.containers) > 1):
+        elif role in ("thing", "container"):
             self.add(paragraph, RunPiece("alone", token.begin, end, before=run, after=run))
-
-    def add_tag(self, paragraph: Paragraph, kind: Literal["open", "close"], name: str, begin: int, end: int) -> None:
-        """Adds one of the two ends of something that is no element."""
-        run, name = paragraph.runs[-1], f"{name} in {paragraph.containers[-1]}"
-        self.add(paragraph, RunPiece(kind, begin, end, name=name, before=run, after=run))
 
     def _read_run(self, paragraph: Paragraph, token: Token) -> None:
         if token.kind == "open":
@@ -241,19 +234,31 @@ class ParagraphReader:
             paragraph.fresh = None
 
     def _read_container(self, paragraph: Paragraph, token: Token) -> None:
-        run = paragraph.runs[-1]
         if token.kind == "open":
-            self.add(paragraph, RunPiece("open", token.begin, token.end, name=_CONTAINER, before=run))
+            piece = RunPiece("open", token.begin, token.end, before=paragraph.runs[-1])
+            self.begin_container(paragraph, "element", piece)
             paragraph.runs.append(NO_RUN)
-            paragraph.containers.append(token.begin)
             return
-        self.closes(paragraph)
         begin = token.begin if paragraph.content_end is None else paragraph.content_end
         paragraph.content_end = None
-        paragraph.runs.pop()
-        paragraph.containers.pop()
-        after = paragraph.runs[-1]
-        self.add(paragraph, RunPiece("close", begin, token.end, name=_CONTAINER, before=run, after=after))
+        before = paragraph.runs.pop()
+        piece = RunPiece("close", begin, token.end, before=before, after=paragraph.runs[-1])
+        self.end_container(paragraph, "element", piece)
+
+    def begin_container(self, paragraph: Paragraph, kind: Literal["element", "field"], piece: RunPiece) -> None:
+        """Adds the beginning of a container."""
+        name = f"{kind} {piece.begin}"
+        self.add(paragraph, replace(piece, name=name, divides=True))
+        paragraph.containers.append(name)
+
+    def end_container(self, paragraph: Paragraph, kind: Literal["element", "field"], piece: RunPiece) -> None:
+        """Adds the end of the last container, which is of the given kind unless the paragraph is torn."""
+        name = paragraph.containers[-1]
+        if name.startswith(kind):
+            paragraph.containers.pop()
+        elif name:
+            paragraph.is_torn = True
+        self.add(paragraph, replace(piece, name=name, divides=True))
 
     def _read_text(self, paragraph: Paragraph, token: Token) -> None:
         text = self.source[token.begin : token.end]

@@ -47,16 +47,25 @@ class RunPiece(Piece):
     Attributes:
         before, after: The runs in which it begins and ends in the file.
         run: The run of a text; for a tag, the run of most of the text inside.
+        divides: True if it ends a block, should its partner be in another one.
     """
 
     before: Run = NO_RUN
     after: Run = NO_RUN
     run: Run = NO_RUN
+    divides: bool = False
 
 
 def run_spans(pieces: Sequence[RunPiece], place: str, is_apart: bool = False) -> Iterator[Span]:
-    """Yields the span of a block, if there is a letter or digit in it."""
-    pieces = stripped(pieces)
+    """Yields the spans of blocks; where there is no letter or digit, there is none."""
+    partners, begin = partners_of(pieces), 0
+    borders = [index for index, piece in enumerate(pieces) if piece.divides and index not in partners]
+    for border in [*borders, len(pieces)]:
+        yield from _block(stripped(pieces[begin:border]), place, is_apart)
+        begin = border + 1
+
+
+def _block(pieces: Sequence[RunPiece], place: str, is_apart: bool) -> Iterator[Span]:
     if not has_words(pieces):
         return
     usual, pieces = _with_formats(pieces)
@@ -82,7 +91,7 @@ def _with_formats(pieces: Sequence[RunPiece]) -> tuple[Run, list[RunPiece]]:
     levels, counts = [-1], dict[int, Counter[Run]]()
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
-            counts.setdefault(levels[-1], Counter())[piece.run] += len(piece.text.strip(SPACES))
+            counts.setdefault(levels[-1], Counter())[piece.run] += sum(map(str.isalnum, piece.text))
         elif index in partners:
             _moved(levels, index, partners)
     usual = {level: count.most_common(1)[0][0] for level, count in counts.items()}
