@@ -266,7 +266,9 @@ class ParagraphReader:
         if paragraph.text is not None:
             paragraph.text[1].append(text)
         elif not self._has_texts:
-            self._add_text(paragraph, token.begin, token.end, text)
+            # the marks around CDATA go with it
+            margins = (len("<![CDATA["), len("]]>")) if token.kind == "cdata" else (0, 0)
+            self._add_text(paragraph, token.begin - margins[0], token.end + margins[1], text)
 
     def _read_text_element(self, paragraph: Paragraph, token: Token) -> None:
         if token.kind == "open":
