@@ -146,5 +146,5 @@ def _written(text: str, tags: Mapping[str, RunPiece], usual: Run, before: Run, a
 
 
 def _step(current: Run, other: Run) -> tuple[str, ...]:
-    """Returns the tags between two runs."""
-    return () if (current, current.end) == (other, other.end) else (current.end, other.begin)
+    """Returns the tags between two runs. Two of one format may have other tags, in which the file goes on."""
+    return () if current.begin == other.begin else (current.end, other.begin)
