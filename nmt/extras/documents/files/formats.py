@@ -17,6 +17,7 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
     **dict.fromkeys([".docx", ".dotx", ".pptx", ".docm", ".pptm"], "office:read"),
     **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
+    ".epub": "epub:read",
 }
 """The function that reads each kind of file, in a module of this package."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from nmt.extras.documents.files.document import DamagedFile, Document
-from nmt.extras.documents.files.paragraphs import Paragraph, ParagraphReader, Role
+from nmt.extras.documents.files.paragraphs import Paragraph, ParagraphReader, Role, Titles
 from nmt.extras.documents.files.runs import Run, RunPiece
 from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
@@ -23,8 +23,9 @@ _TYPES = re.compile(
     r"application/vnd\.openxmlformats-officedocument\.(?:"
     r"(?P<running>wordprocessingml\.(?:document|template)\.main|presentationml\.slide)"
     r"|wordprocessingml\.(?:header|footer|footnotes|endnotes|comments)"
-    r"|presentationml\.notesSlide|drawingml\.(?:chart|diagramData)|)\+xml"
+    r"|presentationml\.notesSlide|drawingml\.(?:chart|diagramData))\+xml"
     r"|application/vnd\.ms-office\.drawingml\.diagramDrawing\+xml"
+    r"|(?P<title>application/vnd\.openxmlformats-package\.core-properties\+xml)"
 )
 """Types of parts that have text."""
 
@@ -42,14 +43,18 @@ _NO_PROPERTIES = re.compile(r"<[\w:]+\s*(?:/>|>\s*</[\w:]+\s*>)")
 def read(data: bytes) -> Document:
     """Reads a document or slides. Raises DamagedFile."""
     archive = Archive(data)
-    names = sorted(_text_parts(archive), key=lambda each: (not each[1], _numbers(each[0])))
-    parts = {name: _Reader(archive.content(name), name, not is_running).document for name, is_running in names}
+    found = sorted(_text_parts(archive), key=lambda each: (not each[1]["running"], _numbers(each[0])))
+    parts = dict[str, Document]()
+    for name, kind in found:
+        reader = Titles if kind["title"] else _Reader
+        parts[name] = reader(archive.content(name), name, is_apart=not kind["running"]).document
+    if not any(kind["running"] for _, kind in found):
+        raise DamagedFile("is no document or slides of Office")
     return ZipDocument(data, archive, parts)
 
 
-def _text_parts(archive: Archive) -> Iterator[tuple[str, bool]]:
-    """Yields the names of the parts that have text, and True for running text. Raises DamagedFile."""
-    is_document = False
+def _text_parts(archive: Archive) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yields the names and types of the parts that have text. Raises DamagedFile."""
     for token in tokens(decoded(archive.content("[Content_Types].xml"))[0]):
         kind = token.attributes.get("ContentType", "")
         if "macroEnabled" in kind or "vbaProject" in kind:
@@ -57,10 +62,7 @@ def _text_parts(archive: Archive) -> Iterator[tuple[str, bool]]:
         name = token.attributes.get("PartName", "").removeprefix("/")
         match = _TYPES.fullmatch(kind)
         if match is not None and name in archive.names:
-            is_document |= match["running"] is not None
-            yield name, match["running"] is not None
-    if not is_document:
-        raise DamagedFile("is no document or slides of Office")
+            yield name, match
 
 
 def _numbers(name: str) -> Sequence[tuple[int, str]]:

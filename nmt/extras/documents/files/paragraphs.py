@@ -283,5 +283,15 @@ class ParagraphReader:
         self.add(paragraph, RunPiece("text", begin, end, text, before=run, after=run, run=run))
 
 
+class Titles(ParagraphReader):
+    """Finds the titles and descriptions of a document, and the names of its chapters, in files about it."""
+
+    namespaces: ClassVar[Mapping[str, str]] = {
+        "http://purl.org/dc/elements/1.1/": "dc",
+        "http://www.daisy.org/z3986/2005/ncx/": "ncx",
+    }
+    roles: ClassVar[Mapping[str, Role]] = dict.fromkeys(("dc:title", "dc:description", "ncx:text"), "paragraph")
+
+
 def _quoted(text: str) -> str:
     return text.replace('"', "&quot;").replace("'", "&apos;")

@@ -70,8 +70,8 @@ def _block(pieces: Sequence[RunPiece], place: str, is_apart: bool) -> Iterator[S
         return
     usual, pieces = _with_formats(pieces)
     text, tags = numbered(pieces)
-    whole = "".join(piece.text for piece in pieces)
-    spaces = (whole[: len(whole) - len(whole.lstrip(SPACES))], whole[len(whole.rstrip(SPACES)) :])
+    begin, end = pieces[0].text, pieces[-1].text
+    spaces = (begin[: len(begin) - len(begin.lstrip(SPACES))], end[len(end.rstrip(SPACES)) :])
     # a format at an end has no characters of its own
     first = next(piece for piece in pieces if piece.end > piece.begin)
     last = next(piece for piece in reversed(pieces) if piece.end > piece.begin)

@@ -34,7 +34,7 @@ def upper(text: str) -> str:
 @cache
 def empty_document() -> Mapping[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(saved(docx.Document()))) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        return {name: archive.read(name) for name in archive.namelist() if name != "docProps/core.xml"}
 
 
 def document(*paragraphs: str) -> bytes:
