@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import defaultdict
 from urllib.parse import unquote
 
 from nmt.extras.documents.files import html
@@ -21,7 +22,7 @@ def read(data: bytes) -> Document:
     items = {item["id"]: item for item in _elements(archive, package, "item")}
     order = [each["idref"] for each in _elements(archive, package, "itemref")]
     encrypted = _ENCRYPTION in archive.names and _elements(archive, _ENCRYPTION, "CipherReference")
-    parts: dict[str, Document] = {package: Titles(archive.content(package), package, is_apart=True).document}
+    parts: dict[str, Document] = {package: Titles(archive.content(package), is_apart=True).document}
     for item in [*(items[id_] for id_ in order if id_ in items), *items.values()]:
         # other items, such as images, and those that are not in the archive stay
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item["href"])))
@@ -32,21 +33,17 @@ def read(data: bytes) -> Document:
                 raise DamagedFile("is protected from copying, so that its text cannot be read")
             parts[name] = html.read(archive.content(name))
         elif item["media-type"] == "application/x-dtbncx+xml":
-            parts[name] = Titles(archive.content(name), name, is_apart=True).document
+            parts[name] = Titles(archive.content(name), is_apart=True).document
     return ZipDocument(data, archive, parts)
 
 
-class _Attributes(dict[str, str]):
-    """The attributes of an element; those that it lacks are empty."""
-
-    def __missing__(self, name: str) -> str:
-        return ""
-
-
-def _elements(archive: Archive, member: str, name: str) -> list[_Attributes]:
-    """Returns the attributes of all elements of a name in a member. Raises DamagedFile."""
+def _elements(archive: Archive, member: str, name: str) -> list[defaultdict[str, str]]:
+    """Returns the attributes of all elements of a name in a member; those that an element lacks are empty. Raises
+    DamagedFile."""
 
     def is_element(token: Token) -> bool:
         return token.kind in ("open", "alone") and token.name.rpartition(":")[2] == name
 
-    return [_Attributes(token.attributes) for token in tokens(decoded(archive.content(member))[0]) if is_element(token)]
+    return [
+        defaultdict(str, token.attributes) for token in tokens(decoded(archive.content(member))[0]) if is_element(token)
+    ]

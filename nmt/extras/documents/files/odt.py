@@ -29,7 +29,7 @@ def read(data: bytes) -> Document:
         raise DamagedFile("is encrypted; save it without a password")
     objects = [name for name in archive.names if name.endswith("/content.xml")]  # such as charts
     names = ["content.xml", *objects, *(name for name in ("styles.xml", "meta.xml") if name in archive.names)]
-    parts = {name: _Reader(archive.content(name), name, name != "content.xml").document for name in names}
+    parts = {name: _Reader(archive.content(name), is_apart=name != "content.xml").document for name in names}
     return ZipDocument(data, archive, parts)
 
 

@@ -47,7 +47,7 @@ def read(data: bytes) -> Document:
     parts = dict[str, Document]()
     for name, kind in found:
         reader = Titles if kind["title"] else _Reader
-        parts[name] = reader(archive.content(name), name, is_apart=not kind["running"]).document
+        parts[name] = reader(archive.content(name), is_apart=not kind["running"]).document
     if not any(kind["running"] for _, kind in found):
         raise DamagedFile("is no document or slides of Office")
     return ZipDocument(data, archive, parts)

@@ -80,11 +80,10 @@ class ParagraphReader:
     attributes: ClassVar[Mapping[str, Sequence[str]]] = {}
     """The attributes of each element that are text."""
 
-    def __init__(self, content: bytes, name: str, is_apart: bool = False) -> None:
-        """``name`` is that of the file, for people; ``is_apart`` says that it has no running text. Raises
-        DamagedFile."""
+    def __init__(self, content: bytes, is_apart: bool = False) -> None:
+        """``is_apart`` is True for a file without running text. Raises DamagedFile."""
         self.source, self._encoding = decoded(content)
-        self._name, self._is_apart = name, is_apart
+        self._is_apart = is_apart
         self._spans, self._open = list[Span](), list[Paragraph]()
         self._count = self._left = 0
         self._has_texts = "text" in self.roles.values()
@@ -143,7 +142,7 @@ class ParagraphReader:
     def end_block(self, paragraph: Paragraph) -> None:
         """Makes a block of the pieces since the last break."""
         if not paragraph.is_torn:
-            place = f"{self._name}, paragraph {paragraph.number}"
+            place = f"paragraph {paragraph.number}"
             self._spans += run_spans(paragraph.pieces, place, paragraph.is_apart)
         paragraph.pieces, paragraph.fresh = [], None
 
@@ -170,7 +169,7 @@ class ParagraphReader:
         names = self.attributes.get(self.name(token), ()) if token.kind != "close" else ()
         for match in _ATTRIBUTE.finditer(self.source, token.begin, token.end) if names else ():
             if match[1] in names and any(map(str.isalnum, match[3])):
-                block = Block(marked(match[3]), f"{self._name}, {match[1]}", is_apart=True)
+                block = Block(marked(match[3]), f"after paragraph {self._count}, {match[1]}", is_apart=True)
                 self._spans.append(Span(*match.span(3), block, spell=_quoted))
 
     def _read_inside(self, paragraph: Paragraph, token: Token, role: Role) -> None:

@@ -7,7 +7,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from dataclasses import replace
 
 from nmt.extras.documents.files.document import Block, DamagedFile, Document
 
@@ -77,7 +77,9 @@ class ZipDocument(Document):
     def __init__(self, data: bytes, archive: Archive, parts: Mapping[str, Document]) -> None:
         """``parts`` has the documents by the names of the members, in reading order."""
         self._data, self._archive, self._parts = data, archive, parts
-        self.blocks: Sequence[Block] = list(chain.from_iterable(part.blocks for part in parts.values()))
+        self.blocks: Sequence[Block] = [
+            replace(block, place=f"{name}, {block.place}") for name, part in parts.items() for block in part.blocks
+        ]
 
     def write(self, translations: Sequence[str]) -> bytes:
         """See ``Document.write``."""

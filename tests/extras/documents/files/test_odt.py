@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +20,7 @@ from odf.text import A, H, LineBreak, Note, NoteBody, NoteCitation, P, S, Span, 
 
 from nmt.extras.documents.files.document import DamagedFile
 from nmt.extras.documents.files.odt import read
+from tests.extras.documents.files.archives import packed, unpacked
 from tests.extras.documents.files.shuffled import shuffled
 
 
@@ -40,17 +40,7 @@ def translated(data: bytes, change: Callable[[str], str]) -> bytes:
 
 
 def member(data: bytes, name: str = "content.xml") -> bytes:
-    return zipfile.ZipFile(io.BytesIO(data)).read(name)
-
-
-def with_content(data: bytes, change: Callable[[str], str], name: str = "content.xml") -> bytes:
-    """The document with another member."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(stream, "w") as output:
-        for each in archive.infolist():
-            content = archive.read(each)
-            output.writestr(each, change(content.decode()) if each.filename == name else content)
-    return stream.getvalue()
+    return unpacked(data)[name]
 
 
 def test_what_has_text_in_a_document() -> None:
@@ -156,7 +146,7 @@ def document(*paragraphs: str) -> bytes:
         f"<office:automatic-styles>{STYLES}</office:automatic-styles><office:body><office:text>{content}</office:text>"
         "</office:body></office:document-content>"
     )
-    return with_content(empty_document(), lambda _: whole)
+    return packed({**unpacked(empty_document()), "content.xml": whole})
 
 
 def test_parts_of_words_are_joined() -> None:
@@ -176,7 +166,8 @@ def test_what_was_deleted_stays() -> None:
         "<text:tracked-changes><text:changed-region text:id='1'><text:deletion><text:p>alter</text:p></text:deletion>"
         "</text:changed-region></text:tracked-changes>"
     )
-    data = with_content(data, lambda text: text.replace("<office:text>", f"<office:text>{changes}"))
+    whole = member(data).decode().replace("<office:text>", f"<office:text>{changes}")
+    data = packed({**unpacked(data), "content.xml": whole})
     assert texts(data) == ["Ein <x1/>Hund"]
 
 
@@ -239,4 +230,4 @@ def test_other_archives_are_refused() -> None:
         ("<a>", "content.xml", "is not well-formed"),
     ):
         with pytest.raises(DamagedFile, match=message):
-            read(with_content(data, lambda _: change, name))  # noqa: B023
+            read(packed({**unpacked(data), name: change}))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import random
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,12 +17,15 @@ from docx.oxml.ns import nsdecls, qn
 from lxml import etree
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
-from pptx.util import Inches
 
 from nmt.extras.documents.files.document import MARKUP, DamagedFile
 from nmt.extras.documents.files.office import read
+from tests.extras.documents.files.archives import packed, unpacked
 from tests.extras.documents.files.shuffled import shuffled
 
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABc3UBGAAAAABJRU5ErkJggg=="
+)
 NAMES = nsdecls("w", "r", "wp", "a", "pic")
 
 
@@ -33,8 +36,9 @@ def upper(text: str) -> str:
 
 @cache
 def empty_document() -> Mapping[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(saved(docx.Document()))) as archive:
-        return {name: archive.read(name) for name in archive.namelist() if name != "docProps/core.xml"}
+    members = unpacked(saved(docx.Document()))
+    del members["docProps/core.xml"]  # it has a title
+    return members
 
 
 def document(*paragraphs: str) -> bytes:
@@ -45,28 +49,15 @@ def document(*paragraphs: str) -> bytes:
     )
 
 
-def packed(members: Mapping[str, bytes | str]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
 def saved(made: docx.document.Document | pptx.presentation.Presentation) -> bytes:
     stream = io.BytesIO()
     made.save(stream)
     return stream.getvalue()
 
 
-def body(data: bytes) -> etree._Element:
-    """The XML of a DOCX."""
-    return etree.fromstring(zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml"))
-
-
 def contents(data: bytes) -> list[str]:
     """The XML inside of the paragraphs of a DOCX."""
-    found = zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml").decode()
+    found = unpacked(data)["word/document.xml"].decode()
     return re.findall(r"<w:p(?: [^>]*)?>(.*?)</w:p>", found)
 
 
@@ -204,7 +195,7 @@ def test_blocks_of_paragraphs(name: str) -> None:
 def anatomy(data: bytes, change: Callable[[str], str] = str, unit: str = r"[a-z]\d+b?") -> tuple[object, ...]:
     """The formats of all words with the links and fields around them, and how often there is each other element."""
     words, things, fields = list[object](), Counter[object](), list[str]()
-    for element in body(data).iter():
+    for element in etree.fromstring(unpacked(data)["word/document.xml"]).iter():
         name = etree.QName(element).localname
         if name == "fldChar":
             kind = element.get(qn("w:fldCharType"))
@@ -274,3 +265,106 @@ def test_words_keep_their_formats_in_another_order(seed: int) -> None:
     data = document(*(random_content(draw) for _ in range(5)))
     assert translated(data, str) == data
     assert anatomy(translated(data, lambda text: shuffled(text, draw))) == anatomy(data)
+
+
+def test_parts_of_a_document() -> None:
+    made = docx.Document()
+    made.core_properties.title = "Ein Titel"
+    made.core_properties.comments = ""
+    made.add_heading("Ein Hund", 1)
+    made.add_paragraph("Punkt", style="List Bullet")
+    table = made.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "links", "rechts"
+    picture = made.add_paragraph("Bild ").add_run().add_picture(io.BytesIO(PICTURE))
+    picture._inline.docPr.set("descr", 'Ein "Bild"')
+    made.add_comment(made.paragraphs[0].runs, "Ein Kommentar", author="Ich")
+    made.sections[0].header.paragraphs[0].text = "Kopf"
+    made.sections[0].footer.paragraphs[0].text = "Fuss"
+    data = saved(made)
+    found = {block.text: (block.place, block.is_apart) for block in read(data).blocks}
+    assert found == {
+        "Ein Hund": ("word/document.xml, paragraph 1", False),
+        "Punkt": ("word/document.xml, paragraph 2", False),
+        "links": ("word/document.xml, paragraph 3", False),
+        "rechts": ("word/document.xml, paragraph 4", False),
+        "Bild": ("word/document.xml, paragraph 5", False),
+        'Ein "Bild"': ("word/document.xml, after paragraph 5, descr", True),
+        "Ein Titel": ("docProps/core.xml, paragraph 1", True),
+        "Ein Kommentar": ("word/comments.xml, paragraph 1", True),
+        "Kopf": ("word/header1.xml, paragraph 1", True),
+        "Fuss": ("word/footer1.xml, paragraph 1", True),
+    }
+    opened = docx.Document(io.BytesIO(translated(data, upper)))
+    assert [paragraph.text for paragraph in opened.paragraphs] == ["EIN HUND", "PUNKT", "BILD "]
+    assert [cell.text for cell in opened.tables[0].rows[0].cells] == ["LINKS", "RECHTS"]
+    assert [comment.text for comment in opened.comments] == ["EIN KOMMENTAR"]
+    assert opened.inline_shapes[0]._inline.docPr.get("descr") == 'EIN "BILD"'
+    assert (opened.core_properties.title, opened.sections[0].header.paragraphs[0].text) == ("EIN TITEL", "KOPF")
+    names = [name for name, content in unpacked(data).items() if content != unpacked(translated(data, upper))[name]]
+    assert len(names) == 5
+
+
+def slides() -> bytes:
+    made = pptx.Presentation()
+    for number in range(11):
+        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide.shapes.title.text = f"Folie {number + 1}"
+    slide = made.slides[0]
+    paragraph = slide.placeholders[1].text_frame.paragraphs[0]
+    for text, bold in (("Ein ", None), ("alter", True), (" Hund", None)):
+        run_ = paragraph.add_run()
+        run_.text, run_.font.bold = text, bold
+    paragraph.add_line_break()
+    paragraph.add_run().text = "bellt"
+    slide.notes_slide.notes_text_frame.text = "Notiz"
+    slide.shapes.add_table(1, 1, 0, 0, 9, 9).table.cell(0, 0).text = "Zelle"
+    group = slide.shapes.add_group_shape()
+    group.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "im Kasten"
+    numbers = CategoryChartData()
+    numbers.categories = ["x"]
+    numbers.add_series("y", [1])
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, 9, 9, numbers).chart
+    chart.has_title = True
+    chart.chart_title.text_frame.text = "Titel des Bildes"
+    return saved(made)
+
+
+def test_slides() -> None:
+    data = slides()
+    assert [text for text in texts(data) if text not in ("PowerPoint Presentation", "generated using python-pptx")] == [
+        "Folie 1", "Ein <x1>alter</x1> Hund", "bellt", "Zelle", "im Kasten",
+        *(f"Folie {number}" for number in range(2, 12)), "Titel des Bildes", "Notiz",
+    ]  # fmt: skip
+    assert translated(data, str) == data
+    opened = pptx.Presentation(io.BytesIO(translated(data, upper)))
+    slide = opened.slides[0]
+    assert [shape.text for shape in slide.placeholders] == ["FOLIE 1", "EIN ALTER HUND\vBELLT"]
+    assert [run.font.bold for run in slide.placeholders[1].text_frame.paragraphs[0].runs] == [None, True, None, None]
+    assert slide.notes_slide.notes_text_frame.text == "NOTIZ"
+
+
+def test_what_is_no_document_or_has_macros_is_refused() -> None:
+    types = unpacked(document())["[Content_Types].xml"].decode()
+    main = "openxmlformats-officedocument.wordprocessingml.document.main"
+    for change, message in (
+        (types.replace(main, "ms-word.document.macroEnabled.main"), "has macros"),
+        (
+            types.replace(
+                "</Types>", '<Default Extension="bin" ContentType="application/vnd.ms-office.vbaProject"/></Types>'
+            ),
+            "has macros",
+        ),
+        (types.replace(main, "openxmlformats-officedocument.spreadsheetml.sheet.main"), "is no document or slides"),
+        ("<Types>", "is not well-formed"),
+    ):
+        with pytest.raises(DamagedFile, match=message):
+            read(packed({**empty_document(), "[Content_Types].xml": change}))
+
+
+def test_other_prefixes_and_entities() -> None:
+    content = document(run("Ein Hund", "<w:b/>"))
+    members = unpacked(content)
+    members["word/document.xml"] = members["word/document.xml"].replace(b"w:", b"ns0:").replace(b":w=", b":ns0=")
+    assert texts(packed(members)) == ["Ein Hund"]
+    changed = unpacked(translated(packed(members), lambda _: "a & <b> \x00\x0c'\""))["word/document.xml"]
+    assert [each.text for each in etree.fromstring(changed).iter(qn("w:t"))] == ["a & <b> '\""]
