@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
@@ -86,20 +86,24 @@ class TextDocument(Document):
         parts, index = list[str](), 0
         while index < len(pairs):
             span, translation = pairs[index]
-            inner = list(takewhile(lambda pair: pair[0].begin < span.end, pairs[index + 1 :]))  # noqa: B023
-            parts += [self._text[begin : span.begin], self._spelt(span, translation, inner)]
-            begin, index = span.end, index + 1 + len(inner)
+            after = index + 1
+            while after < len(pairs) and pairs[after][0].begin < span.end:
+                after += 1
+            parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[index + 1 : after])]
+            begin, index = span.end, after
         return "".join([*parts, self._text[begin:end]])
 
     def _spelt(self, span: Span, translation: str, inner: Sequence[tuple[Span, str]]) -> str:
         if translation == span.block.text:
             return self._written(span.begin, span.end, inner)
 
+        begins = [each.begin for each, _ in inner]
+
         def tag(match: re.Match[str]) -> str:
             if match.group() not in span.tags:
                 return match.group()
             begin, end = span.tags[match.group()]
-            return self._written(begin, end, [pair for pair in inner if begin <= pair[0].begin < end])
+            return self._written(begin, end, inner[bisect_left(begins, begin) : bisect_left(begins, end)])
 
         return MARKUP.sub(tag, span.spell(escaped(translation, span.block.text)))
 

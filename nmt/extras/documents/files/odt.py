@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from nmt.extras.documents.files.document import DamagedFile, Document
 from nmt.extras.documents.files.paragraphs import ParagraphReader, Role
-from nmt.extras.documents.files.runs import Run
+from nmt.extras.documents.files.runs import TextRun
 from nmt.extras.documents.files.xml_tokens import Token
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
@@ -29,11 +29,11 @@ def read(data: bytes) -> Document:
         raise DamagedFile("is encrypted; save it without a password")
     objects = [name for name in archive.names if name.endswith("/content.xml")]  # such as charts
     names = ["content.xml", *objects, *(name for name in ("styles.xml", "meta.xml") if name in archive.names)]
-    parts = {name: _Reader(archive.content(name), is_apart=name != "content.xml").document for name in names}
+    parts = {name: _OdtReader(archive.content(name), is_apart=name != "content.xml").document for name in names}
     return ZipDocument(data, archive, parts)
 
 
-class _Reader(ParagraphReader):
+class _OdtReader(ParagraphReader):
     """Finds the blocks of a part."""
 
     namespaces: ClassVar[Mapping[str, str]] = {
@@ -77,8 +77,8 @@ class _Reader(ParagraphReader):
                 return "left"
         return super().role(token)
 
-    def run(self, outer: Run, token: Token) -> Run:
+    def run(self, outer: TextRun, token: Token) -> TextRun:
         """See ``ParagraphReader``."""
         tag = self.source[token.begin : token.end]
         is_plain = any(value in self._plain for key, value in token.attributes.items() if key.endswith("style-name"))
-        return Run(outer.format + tag * (not is_plain), outer.begin + tag, f"</{token.name}>{outer.end}")
+        return TextRun(outer.format + tag * (not is_plain), outer.begin + tag, f"</{token.name}>{outer.end}")

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from nmt.extras.documents.files.document import DamagedFile, Document
 from nmt.extras.documents.files.paragraphs import Paragraph, ParagraphReader, Role, Titles
-from nmt.extras.documents.files.runs import Run, RunPiece
+from nmt.extras.documents.files.runs import RunPiece, TextRun
 from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
@@ -46,7 +46,7 @@ def read(data: bytes) -> Document:
     found = sorted(_text_parts(archive), key=lambda each: (not each[1]["running"], _numbers(each[0])))
     parts = dict[str, Document]()
     for name, kind in found:
-        reader = Titles if kind["title"] else _Reader
+        reader = Titles if kind["title"] else _OfficeReader
         parts[name] = reader(archive.content(name), is_apart=not kind["running"]).document
     if not any(kind["running"] for _, kind in found):
         raise DamagedFile("is no document or slides of Office")
@@ -70,7 +70,7 @@ def _numbers(name: str) -> Sequence[tuple[int, str]]:
     return [(int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
-class _Reader(ParagraphReader):
+class _OfficeReader(ParagraphReader):
     """Finds the blocks of a part."""
 
     namespaces: ClassVar[Mapping[str, str]] = {
@@ -115,13 +115,14 @@ class _Reader(ParagraphReader):
         role = super().role(token)
         return "ignored" if role == "break" and self._kept is not None else role
 
-    def run(self, outer: Run, token: Token) -> Run:
+    def run(self, outer: TextRun, token: Token) -> TextRun:
         """See ``ParagraphReader``."""
         name = f"{token.name[:-1]}t"
         space = ' xml:space="preserve"' if self.name(token) == "w:r" else ""
-        return Run("run", f"<{token.name}>", f"</{token.name}>", (f"<{name}{space}>", f"</{name}>"))
+        tags = (f"{outer.begin}<{token.name}>", f"</{token.name}>{outer.end}")
+        return TextRun("run", *tags, (f"<{name}{space}>", f"</{name}>"))
 
-    def formatted(self, run: Run, properties: str) -> Run:
+    def formatted(self, run: TextRun, properties: str) -> TextRun:
         """See ``ParagraphReader``."""
         looks = _NO_FORMAT.sub("", properties)
         looks = "" if _NO_PROPERTIES.fullmatch(looks) else looks
@@ -132,10 +133,10 @@ class _Reader(ParagraphReader):
         if self._kept is None:
             super().add(paragraph, piece)
 
-    def extend(self, paragraph: Paragraph, end: int) -> None:
+    def extend(self, paragraph: Paragraph, end: int, is_head: bool = False) -> None:
         """See ``ParagraphReader``."""
         if self._kept is None:
-            super().extend(paragraph, end)
+            super().extend(paragraph, end, is_head)
 
     def end_container(self, paragraph: Paragraph, kind: Literal["element", "field"], piece: RunPiece) -> None:
         """See ``ParagraphReader``."""
@@ -195,7 +196,7 @@ class _Field:
     paragraph: Paragraph
     container: str
     begin: int
-    before: Run
+    before: TextRun
 
 
 def _attribute(token: Token, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, TypeAlias
 from xml.sax.saxutils import escape
 
 from nmt.extras.documents.files.document import Block, Span, TextDocument
-from nmt.extras.documents.files.runs import NO_RUN, Run, RunPiece, run_spans
+from nmt.extras.documents.files.runs import NO_RUN, RunPiece, TextRun, run_spans
 from nmt.extras.documents.files.xml_tokens import Token, decoded, marked, tokens
 
 Role: TypeAlias = Literal[
@@ -58,9 +58,9 @@ class Paragraph:
     number: int
     is_apart: bool
     pieces: list[RunPiece] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=lambda: [NO_RUN])
+    runs: list[TextRun] = field(default_factory=lambda: [NO_RUN])
     containers: list[str] = field(default_factory=lambda: [""])
-    fresh: tuple[int, Run] | None = None
+    fresh: tuple[int, TextRun] | None = None
     content_end: int | None = None
     text: tuple[int, list[str]] | None = None
     region: tuple[Token, Role] | None = None
@@ -116,11 +116,11 @@ class ParagraphReader:
         prefix = self._prefixes.get(prefix, prefix)
         return f"{prefix}:{name}" if prefix else name
 
-    def run(self, outer: Run, token: Token) -> Run:
+    def run(self, outer: TextRun, token: Token) -> TextRun:
         """Returns the run that an element begins inside another one."""
         raise NotImplementedError
 
-    def formatted(self, run: Run, properties: str) -> Run:
+    def formatted(self, run: TextRun, properties: str) -> TextRun:
         """Returns a run with properties, an element."""
         raise NotImplementedError
 
@@ -135,9 +135,13 @@ class ParagraphReader:
             piece, paragraph.fresh = replace(piece, begin=begin, before=before), None
         paragraph.pieces.append(piece)
 
-    def extend(self, paragraph: Paragraph, end: int) -> None:
-        """Lets the last piece end later."""
-        paragraph.pieces[-1] = replace(paragraph.pieces[-1], end=end, after=paragraph.runs[-1])
+    def extend(self, paragraph: Paragraph, end: int, is_head: bool = False) -> None:
+        """Lets the last piece end later; with ``is_head``, that is the beginning of the last container."""
+        name = paragraph.pieces[-1].name if paragraph.pieces else None
+        if not is_head or (name == paragraph.containers[-1] and paragraph.runs[-1] is NO_RUN):
+            paragraph.pieces[-1] = replace(paragraph.pieces[-1], end=end, after=paragraph.runs[-1])
+        else:
+            paragraph.is_torn = True
 
     def end_block(self, paragraph: Paragraph) -> None:
         """Makes a block of the pieces since the last break."""
@@ -180,6 +184,10 @@ class ParagraphReader:
         elif not token.name:
             if token.kind in ("text", "cdata"):
                 self._read_text(paragraph, token)
+        elif paragraph.text is not None and token.kind != "close":
+            paragraph.is_torn = True  # nor an element in a text
+            if token.kind == "open":
+                paragraph.region, paragraph.depth = (token, "ignored"), 1
         elif role == "run":
             self._read_run(paragraph, token)
         elif role == "container" and token.kind != "alone":
@@ -187,8 +195,8 @@ class ParagraphReader:
         elif role == "content" and token.kind != "alone":
             if token.kind == "close":
                 paragraph.content_end = token.begin
-            elif paragraph.pieces:
-                self.extend(paragraph, token.end)
+            else:
+                self.extend(paragraph, token.end, is_head=True)
         elif role == "text" and token.kind != "alone":
             self._read_text_element(paragraph, token)
         else:
@@ -206,8 +214,8 @@ class ParagraphReader:
             self._add_text(paragraph, token.begin, end, _CHARACTERS[role])
         elif role == "format":
             paragraph.runs[-1] = self.formatted(run, self.source[token.begin : end])
-        elif role in ("head", "content") and paragraph.pieces:
-            self.extend(paragraph, end)
+        elif role in ("head", "content"):
+            self.extend(paragraph, end, is_head=True)
         elif role == "range":
             # a stretch that crosses the border of a container has two tags that are no pair
             is_begin = token.name.endswith("tart")
@@ -239,6 +247,7 @@ class ParagraphReader:
             paragraph.runs.append(NO_RUN)
             return
         begin = token.begin if paragraph.content_end is None else paragraph.content_end
+        paragraph.is_torn |= begin < token.begin and self.source.count("<", begin, token.begin) > 1
         paragraph.content_end = None
         before = paragraph.runs.pop()
         piece = RunPiece("close", begin, token.end, before=before, after=paragraph.runs[-1])

@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class Run:
+class TextRun:
     """The tags around a text that give it a format.
 
     Attributes:
@@ -37,7 +37,7 @@ class Run:
     text: tuple[str, str] = field(default=("", ""), compare=False)
 
 
-NO_RUN = Run()
+NO_RUN = TextRun()
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class RunPiece(Piece):
         divides: True if it ends a block, should its partner be in another one.
     """
 
-    before: Run = NO_RUN
-    after: Run = NO_RUN
-    run: Run = NO_RUN
+    before: TextRun = NO_RUN
+    after: TextRun = NO_RUN
+    run: TextRun = NO_RUN
     divides: bool = False
 
 
@@ -84,11 +84,11 @@ def _block(pieces: Sequence[RunPiece], place: str, is_apart: bool) -> Iterator[S
     )
 
 
-def _with_formats(pieces: Sequence[RunPiece]) -> tuple[Run, list[RunPiece]]:
+def _with_formats(pieces: Sequence[RunPiece]) -> tuple[TextRun, list[RunPiece]]:
     """Returns the usual run of a block, and the pieces with a pair of tags around each text in a run that is not the
     usual one of the element in which the text stands."""
     partners = partners_of(pieces)
-    levels, counts = [-1], dict[int, Counter[Run]]()
+    levels, counts = [-1], dict[int, Counter[TextRun]]()
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
             counts.setdefault(levels[-1], Counter())[piece.run] += sum(map(str.isalnum, piece.text))
@@ -124,7 +124,7 @@ def _moved(levels: list[int], index: int, partners: Mapping[int, int]) -> None:
         levels.pop()
 
 
-def _written(text: str, tags: Mapping[str, RunPiece], usual: Run, before: Run, after: Run) -> str:
+def _written(text: str, tags: Mapping[str, RunPiece], usual: TextRun, before: TextRun, after: TextRun) -> str:
     """Writes a translation: its texts in runs, and the tags that stand for characters of the file."""
     runs, current, parts = [usual], before, list[str]()
     for part in filter(None, _TAG.split(text)):
@@ -145,6 +145,6 @@ def _written(text: str, tags: Mapping[str, RunPiece], usual: Run, before: Run, a
     return "".join([*parts, *_step(current, after)])
 
 
-def _step(current: Run, other: Run) -> tuple[str, ...]:
+def _step(current: TextRun, other: TextRun) -> tuple[str, ...]:
     """Returns the tags between two runs. Two of one format may have other tags, in which the file goes on."""
     return () if current.begin == other.begin else (current.end, other.begin)

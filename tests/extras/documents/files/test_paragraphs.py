@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from nmt.extras.documents.files.paragraphs import ParagraphReader, Titles
-from nmt.extras.documents.files.runs import Run
+from nmt.extras.documents.files.runs import TextRun
 from nmt.extras.documents.files.xml_tokens import Token
 
 
@@ -19,9 +19,9 @@ class Reader(ParagraphReader):
     }  # fmt: skip
     attributes: ClassVar = {"x:img": ("alt",)}
 
-    def run(self, outer: Run, token: Token) -> Run:
+    def run(self, outer: TextRun, token: Token) -> TextRun:
         tag = self.source[token.begin : token.end]
-        return Run(outer.format + tag, outer.begin + tag, f"</{token.name}>{outer.end}")
+        return TextRun(outer.format + tag, outer.begin + tag, f"</{token.name}>{outer.end}")
 
 
 def texts(content: str) -> list[str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from nmt.extras.documents.files.document import TextDocument
-from nmt.extras.documents.files.runs import NO_RUN, Run, RunPiece, run_spans
+from nmt.extras.documents.files.runs import NO_RUN, RunPiece, TextRun, run_spans
 
-PLAIN = Run("run", "<r>", "</r>", ("<t>", "</t>"))
-SAME = Run("run", "<r lang='de'>", "</r>", ("<t>", "</t>"))
-BOLD = Run("b", "<r><b/>", "</r>", ("<t>", "</t>"))
+PLAIN = TextRun("run", "<r>", "</r>", ("<t>", "</t>"))
+SAME = TextRun("run", "<r lang='de'>", "</r>", ("<t>", "</t>"))
+BOLD = TextRun("b", "<r><b/>", "</r>", ("<t>", "</t>"))
 SOURCE = "<r><t>Ein </t></r><r lang='de'><t>alt</t><img/></r><r><b/><t>er </t></r><a><r><b/><t>Hund</t></r></a>"
 
 
 def pieces() -> list[RunPiece]:
-    def piece(kind: str, characters: str, before: Run = NO_RUN, after: Run = NO_RUN, **fields: object) -> RunPiece:
+    def piece(
+        kind: str, characters: str, before: TextRun = NO_RUN, after: TextRun = NO_RUN, **fields: object
+    ) -> RunPiece:
         begin = SOURCE.index(characters)
         return RunPiece(kind, begin, begin + len(characters), before=before, after=after, **fields)  # type: ignore[arg-type]
 
