@@ -18,10 +18,15 @@ Kind: TypeAlias = Literal["text", "cdata", "open", "close", "alone", "other"]
 MOST_NESTED = 1000
 """Maximum depth of elements."""
 
+MOST_TOKENS = 5_000_000
+"""Maximum number of tokens: several thousand pages, in about a gigabyte of memory."""
+
+_NO_ATTRIBUTES: Mapping[str, str] = {}
+
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     """A tag, a text or something else between two others.
 
@@ -66,7 +71,9 @@ def tokens(text: str) -> list[Token]:
 
     def add(kind: Kind, name: str = "", attributes: Mapping[str, str] | None = None) -> None:
         if not (found and kind == found[-1].kind and kind in ("text", "cdata")):
-            found.append(Token(kind, parser.CurrentByteIndex, name=name, attributes=attributes or {}))
+            found.append(Token(kind, parser.CurrentByteIndex, name=name, attributes=attributes or _NO_ATTRIBUTES))
+        if len(found) > MOST_TOKENS:
+            raise DamagedFile("is too long to be translated at once; divide it")
 
     def refuse(*_: Any) -> None:
         raise DamagedFile("declares entities of its own, which is not safe to read; save it without them")

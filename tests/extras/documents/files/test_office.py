@@ -361,6 +361,30 @@ def test_what_is_no_document_or_has_macros_is_refused() -> None:
             read(packed({**empty_document(), "[Content_Types].xml": change}))
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"<w:hyperlink>{run('a')}{BEGIN}</w:hyperlink>{MIDDLE}{END}{run('b')}",
+        f"<w:hyperlink>{run('a')}{ORDER.format('TOC')}</w:hyperlink>{run('b')}{END}",
+        f"{run('a')}{BEGIN}<w:hyperlink>{MIDDLE}{END}{run('b')}</w:hyperlink>",
+        f"{run('a')}<w:r><w:t>b<w:r><w:t>c</w:t></w:r></w:t></w:r>",
+        f"{run('a')}<w:sdt>{run('b')}<w:sdtContent>{run('c')}</w:sdtContent></w:sdt>",
+        f"{run('a')}<w:hyperlink>{run('b')}<w:sdtContent/></w:hyperlink>",
+    ],
+)
+def test_a_paragraph_in_no_sensible_order_stays(content: str) -> None:
+    assert texts(document(content, run("x"))) == ["x"]
+
+
+def test_fields_over_paragraphs() -> None:
+    data = document(
+        run("a") + ORDER.format("INCLUDETEXT"), run("b"), run("c") + END + run("d"), run("e") + ORDER.format("TOC"),
+        run("f"), run("g") + END + run("h"),
+    )  # fmt: skip
+    assert texts(data) == ["a", "d", "e", "f", "g", "h"]
+    assert translated(data, str.upper) == translated(translated(data, str.upper), str)
+
+
 def test_other_prefixes_and_entities() -> None:
     content = document(run("Ein Hund", "<w:b/>"))
     members = unpacked(content)

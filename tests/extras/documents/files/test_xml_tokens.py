@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nmt.extras.documents.files import xml_tokens
 from nmt.extras.documents.files.document import DamagedFile
 from nmt.extras.documents.files.xml_tokens import decoded, tokens
 
@@ -57,3 +58,10 @@ def test_a_wrong_encoding_is_refused() -> None:
     for data in (b"<a>\xff</a>", b'<?xml version="1.0" encoding="klingon"?><a/>'):
         with pytest.raises(DamagedFile, match="is not XML in"):
             decoded(data)
+
+
+def test_a_text_of_too_many_tokens_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml_tokens, "MOST_TOKENS", 9)
+    assert len(tokens(f"<a>{'<b/>' * 3}</a>")) == 5
+    with pytest.raises(DamagedFile, match="is too long"):
+        tokens(f"<a>{'<b/>' * 6}</a>")
