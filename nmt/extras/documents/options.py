@@ -1,4 +1,4 @@
-"""The options of commands that translate with a glossary."""
+"""The options of commands that translate files, and with a glossary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from nmt.cli.conflicts import Excludes, Needs
+from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
+from nmt.extras.documents.files.formats import FORMATS, is_document
 
 if TYPE_CHECKING:
     from nmt.cli.evaluate import EvaluateOptions
@@ -42,6 +44,50 @@ class TranslateTerms(TranslateOptions):
 
         refuse_overwriting(self.output, self.glossary)
         return partial(super().load(), glossary=read_glossary(self.glossary))
+
+
+@dataclass(frozen=True)
+class TranslateFiles(TranslateOptions):
+    """Has `nmt translate` translate files of other programs, whose names tell their formats."""
+
+    report: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
+    """For a document such as report.docx: what was translated, copied and left, line by line."""
+    after: ClassVar[str] = "context"
+
+    def __post_init__(self) -> None:
+        # nmt translate report.docx: the first argument is a document, not a model
+        if self.model is not None and self.input_ is None and is_document(Path(self.model)):
+            object.__setattr__(self, "input_", Path(self.model))
+            object.__setattr__(self, "model", None)
+
+    @property
+    def changes(self) -> list[str]:
+        if self._document is None:
+            return super().changes
+        return [*super().changes, "search.markup=true", "search.document=true"]
+
+    @property
+    def _document(self) -> Path | None:
+        return self.input_ if self.input_ is not None and is_document(self.input_) else None
+
+    def run(self, load: Loader) -> None:
+        path = self._document
+        if path is None:
+            if self.report is not None:
+                raise InputError(f"--report: is for documents ({', '.join(FORMATS)}); give one, or leave it out")
+            super().run(load)
+            return
+        for option, is_set in (
+            ("--prefix", self.prefix), ("--constraints", self.constraints), ("--n-best", self.n_best),
+            ("--format", self.format_ != "text"), ("--alignment", self.alignment), ("--context", self.context),
+        ):  # fmt: skip
+            if is_set:
+                raise InputError(f"{option}: is for text, line by line, and {path} is a document; leave it out")
+        if self.output is None:
+            raise InputError(f"--output: name the file for the translation of {path}, which is not for the terminal")
+        from nmt.extras.documents.files.translate_file import translate_file
+
+        translate_file(load(), path, self.output, self.report)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from nmt.plugins import Plugin
 PLUGIN = Plugin(
     options={
         "evaluate": ["nmt.extras.documents.options:EvaluateTerms"],
-        "translate": ["nmt.extras.documents.options:TranslateTerms"],
+        "translate": ["nmt.extras.documents.options:TranslateTerms", "nmt.extras.documents.options:TranslateFiles"],
     },
     parts={
         "glossary": "nmt.extras.documents.terminology:with_glossary",

@@ -1,0 +1,127 @@
+"""A file as blocks of text between bytes that stay.
+
+The text of a block is marked as in XML: inline elements are tags, such as ``<b>`` or the numbered ``<x1>`` of a format
+that has no tags, and the characters ``&``, ``<`` and ``>`` are entities. A translation has each tag of its block once,
+nested as they were, as ``nmt.extras.documents.transfer`` places them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
+"""A tag or an entity in the text of a block."""
+
+
+class DamagedFile(ValueError):
+    """A file that is not of its format, or that no harmless program has written; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A text to translate.
+
+    Attributes:
+        text: The marked text.
+        place: Where it stands, for people, such as "line 12".
+        is_apart: True if it does not go on from the block before, like the text of an attribute.
+    """
+
+    text: str
+    place: str
+    is_apart: bool = False
+
+
+class Document(ABC):
+    """A file that was read."""
+
+    blocks: Sequence[Block]
+    """Its texts, in reading order."""
+
+    @abstractmethod
+    def write(self, translations: Sequence[str]) -> bytes:
+        """Returns the file with a translation in place of each block; with the texts of the blocks, the file itself."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A block in the text of a file.
+
+    Attributes:
+        begin, end: The characters that a translation replaces.
+        block: The block.
+        tags: For each tag of the block's text, the characters of the file that it stands for.
+        spell: Function that spells a translation as the format needs it.
+    """
+
+    begin: int
+    end: int
+    block: Block
+    tags: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    spell: Callable[[str], str] = str
+
+
+class TextDocument(Document):
+    """A file whose blocks are spans of its text, between which nothing changes. A span may lie inside another one, like
+    an attribute in a tag of a paragraph."""
+
+    def __init__(self, text: str, spans: Sequence[Span], encoding: str = "utf-8") -> None:
+        """``encoding`` is how the text is written."""
+        self._text, self._encoding = text, encoding
+        self._spans = sorted(spans, key=lambda span: (span.begin, -span.end))
+        self.blocks = [span.block for span in self._spans]
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """See ``Document.write``. A character that the encoding lacks is written as a reference of XML."""
+        pairs = list(zip(self._spans, translations, strict=True))
+        return self._written(0, len(self._text), pairs).encode(self._encoding, "xmlcharrefreplace")
+
+    def _written(self, begin: int, end: int, pairs: Sequence[tuple[Span, str]]) -> str:
+        """Writes a part of the file, in which the given spans lie."""
+        parts, index = list[str](), 0
+        while index < len(pairs):
+            span, translation = pairs[index]
+            after = index + 1
+            while after < len(pairs) and pairs[after][0].begin < span.end:
+                after += 1
+            parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[index + 1 : after])]
+            begin, index = span.end, after
+        return "".join([*parts, self._text[begin:end]])
+
+    def _spelt(self, span: Span, translation: str, inner: Sequence[tuple[Span, str]]) -> str:
+        if translation == span.block.text:
+            return self._written(span.begin, span.end, inner)
+
+        begins = [each.begin for each, _ in inner]
+
+        def tag(match: re.Match[str]) -> str:
+            if match.group() not in span.tags:
+                return match.group()
+            begin, end = span.tags[match.group()]
+            return self._written(begin, end, inner[bisect_left(begins, begin) : bisect_left(begins, end)])
+
+        return MARKUP.sub(tag, span.spell(escaped(translation, span.block.text)))
+
+
+def escaped(translation: str, source: str) -> str:
+    """Escapes each ``&``, ``<`` and ``>`` of a translation that is not of the markup of its source."""
+    allowed = Counter(MARKUP.findall(source))
+    parts, end = [], 0
+    for match in MARKUP.finditer(translation):
+        markup = match.group()
+        parts.append(_as_text(translation[end : match.start()]))
+        # an entity may come again, since it is a character; a tag may not
+        is_markup = allowed[markup] > 0 or (markup[0] == "&" and markup in allowed)
+        parts.append(markup if is_markup else _as_text(markup))
+        allowed[markup] -= 1
+        end = match.end()
+    return "".join([*parts, _as_text(translation[end:])])
+
+
+def _as_text(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,38 @@
+"""The formats of files, by the ends of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from nmt.core.errors import InputError
+from nmt.extras.documents.files.document import DamagedFile, Document
+from nmt.plugins import attribute
+
+Read: TypeAlias = Callable[[bytes], Document]
+"""Reads the content of a file. Raises DamagedFile."""
+
+FORMATS: Mapping[str, str] = {
+    **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
+    **dict.fromkeys([".docx", ".dotx", ".pptx", ".docm", ".pptm"], "office:read"),
+    **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
+    ".epub": "epub:read",
+}
+"""The function that reads each kind of file, in a module of this package."""
+
+
+def is_document(path: Path) -> bool:
+    """Returns True for a name of a format that is read here."""
+    return path.suffix.lower() in FORMATS
+
+
+def read(path: Path) -> Document:
+    """Reads a file. Raises InputError for one that cannot be read or is damaged."""
+    function: Read = attribute(f"nmt.extras.documents.files.{FORMATS[path.suffix.lower()]}")
+    try:
+        return function(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DamagedFile as error:
+        raise InputError(f"{path}: {error}") from None

@@ -1,0 +1,192 @@
+"""HTML and XHTML.
+
+A block is the text between the borders of block elements, with the inline elements in it; a line break ends it.
+Attributes that are text are blocks of their own. Scripts, code and what ``translate="no"`` or the class ``notranslate``
+encloses stay as they are. Everything outside of the blocks keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Literal
+
+from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument
+from nmt.extras.documents.files.inline import Piece, spans_of
+
+_BLOCKS = frozenset(
+    """
+    address article aside blockquote body br button caption center col colgroup dd details dialog dir div dl dt fieldset
+    figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li link main
+    menu meta nav noscript object ol optgroup option p param search section select source summary table tbody td
+    template tfoot th thead title tr track ul video audio canvas base
+    """.split()  # noqa: SIM905
+)
+"""Elements whose borders sentences do not cross."""
+
+_KEPT = frozenset("code kbd math pre samp script style svg textarea var".split())  # noqa: SIM905
+"""Elements whose content is not translated."""
+
+_KEPT_BLOCKS = frozenset(("math", "pre", "script", "style", "svg", "textarea"))
+
+_VOID = frozenset(
+    "area base br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905
+)
+
+_TEXT_ATTRIBUTES = frozenset(("abbr", "alt", "aria-label", "aria-description", "label", "placeholder", "title"))
+_DESCRIPTIONS = re.compile(r"(?:og:|twitter:)?(?:description|title)|keywords", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
+_AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
+_CHARSET = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
+
+
+@dataclass(frozen=True)
+class _Token:
+    """A part of the file; its end is the beginning of the next one."""
+
+    kind: Literal["text", "open", "close", "alone", "comment"]
+    begin: int
+    name: str = ""
+    attributes: Sequence[tuple[str, str | None]] = ()
+
+
+class _Tokens(HTMLParser):
+    """Collects the tokens of a file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.tokens: list[_Token] = []
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.feed(text)
+        self.close()
+
+    def _add(
+        self,
+        kind: Literal["text", "open", "close", "alone", "comment"],
+        name: str = "",
+        attributes: Sequence[tuple[str, str | None]] = (),
+    ) -> None:
+        line, column = self.getpos()
+        self.tokens.append(_Token(kind, self._lines[line - 1] + column, name, attributes))
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self._add("alone" if tag in _VOID else "open", tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self._add("alone", tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add("close", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add("text")
+
+    def handle_entityref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_charref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_comment(self, data: str) -> None:
+        self._add("comment")
+
+    def handle_decl(self, decl: str) -> None:
+        self._add("comment")
+
+    def handle_pi(self, data: str) -> None:
+        self._add("comment")
+
+    def unknown_decl(self, data: str) -> None:
+        self._add("comment")
+
+
+def read(data: bytes) -> Document:
+    """Reads a page. Raises DamagedFile if it is not in the encoding that it names, by default UTF-8."""
+    text, encoding = decoded(data)
+    return TextDocument(text, list(spans(text)), encoding)
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Returns the text of a page and its encoding. Raises DamagedFile."""
+    named = _CHARSET.search(data[:4096])
+    encoding = "utf-8" if named is None else (named[1] or named[2]).decode("ascii")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        text = data.decode(encoding)
+        # Python writes a mark of the byte order by itself where it has read one, in UTF-16
+        return text, encoding if text.encode(encoding) == data else f"{encoding}-{'le' if data[0] == 0xFF else 'be'}"
+    except LookupError:
+        raise DamagedFile(f"names an encoding that is not known, {encoding}") from None
+    except UnicodeError:
+        raise DamagedFile(f"is not text in {encoding}; save it in UTF-8, or name its encoding in it") from None
+
+
+def spans(text: str) -> Iterator[Span]:
+    """Yields the blocks of a page."""
+    tokens = _Tokens(text).tokens
+    ends = [*(token.begin for token in tokens[1:]), len(text)]
+    lines = [match.start() for match in re.finditer("\n", text)]
+    pieces, kept, depth = list[Piece](), "", 0
+    kept_from = 0
+    for token, end in zip(tokens, ends, strict=True):
+        place = f"line {bisect_right(lines, token.begin) + 1}"
+        if kept:  # inside an element that is not translated
+            depth += (token.kind == "open") - (token.kind == "close") if token.name == kept else 0
+            if depth == 0:
+                if kept not in _BLOCKS | _KEPT_BLOCKS:
+                    pieces.append(Piece("alone", kept_from, end, name=kept))
+                kept = ""
+            continue
+        raw = text[token.begin : end]
+        if token.kind in ("open", "alone"):
+            yield from _attributes(token, raw, place)
+        is_border = token.name in _BLOCKS | _KEPT_BLOCKS
+        if is_border and pieces:
+            yield from spans_of(pieces, f"line {bisect_right(lines, pieces[0].begin) + 1}")
+            pieces = []
+        if token.kind == "open" and _is_kept(token):
+            kept, depth, kept_from = token.name, 1, token.begin
+        elif token.kind == "text":
+            pieces.append(
+                Piece("text", token.begin, end, _AMPERSAND.sub("&amp;", raw).replace("<", "&lt;").replace(">", "&gt;"))
+            )
+        elif not is_border:
+            kind = "alone" if token.kind == "comment" else token.kind
+            pieces.append(Piece(kind, token.begin, end, name=token.name))
+    yield from spans_of(pieces, "the end")
+
+
+def _is_kept(token: _Token) -> bool:
+    values = dict(token.attributes)
+    if values.get("translate") == "no" or "notranslate" in (values.get("class") or "").split():
+        return True
+    return token.name in _KEPT and values.get("translate") != "yes"
+
+
+def _attributes(token: _Token, raw: str, place: str) -> Iterator[Span]:
+    """Yields the attributes of a tag that are text."""
+    values = {name: value or "" for name, value in token.attributes}
+    if _is_kept(token) and token.name not in _KEPT:
+        return
+    names = set(_TEXT_ATTRIBUTES)
+    if token.name == "meta" and _DESCRIPTIONS.fullmatch(values.get("name", values.get("property", ""))):
+        names.add("content")
+    if token.name == "input" and values.get("type", "").lower() in ("button", "submit", "reset"):
+        names.add("value")
+    for match in _ATTRIBUTE.finditer(raw):
+        group = next(each for each in (2, 3, 4) if match[each] is not None)
+        if match[1].lower() in names and any(map(str.isalpha, match[group])) and group != 4:
+            begin, end = (token.begin + offset for offset in match.span(group))
+            quote = "&quot;" if group == 2 else "&#39;"
+            value = _AMPERSAND.sub("&amp;", match[group]).replace("<", "&lt;").replace(">", "&gt;")
+            block = Block(value, f"{place}, {match[1]}", is_apart=True)
+            yield Span(begin, end, block, spell=_quoted(raw[match.start(group) - 1], quote))
+
+
+def _quoted(mark: str, entity: str) -> Callable[[str], str]:
+    return lambda text: text.replace(mark, entity)

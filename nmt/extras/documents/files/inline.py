@@ -1,0 +1,105 @@
+"""Builds the marked text of a block from the pieces of a file: text, and inline elements with numbered tags."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal, TypeVar
+
+from nmt.extras.documents.files.document import Block, Span
+
+SPACES = " \t\r\n\f"
+"""White space that may be collapsed; a no-break space is not."""
+
+_SPACE = re.compile(f"[{SPACES}]+")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a file inside a block.
+
+    Attributes:
+        kind: Text, the beginning or the end of an inline element, or a thing between words, such as an image.
+        begin, end: Its characters in the file.
+        text: The text, with ``&``, ``<`` and ``>`` as entities.
+        name: The name of the element.
+    """
+
+    kind: Literal["text", "open", "close", "alone"]
+    begin: int
+    end: int
+    text: str = ""
+    name: str = ""
+
+
+AnyPiece = TypeVar("AnyPiece", bound=Piece)
+
+
+def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
+    """Returns the span of a block without white space, things and elements around all of its text; none if there is no
+    letter or digit. White space is collapsed, as HTML and XML show it."""
+    pieces = stripped(pieces)
+    if not has_words(pieces):
+        return []
+    text, tags = numbered(pieces)
+    begin = pieces[0].begin + len(pieces[0].text) - len(pieces[0].text.lstrip(SPACES))
+    end = pieces[-1].end - (len(pieces[-1].text) - len(pieces[-1].text.rstrip(SPACES)))
+    return [Span(begin, end, Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def has_words(pieces: Sequence[Piece]) -> bool:
+    """Returns True if there is a letter or digit in a text."""
+    return any(character.isalnum() for piece in pieces for character in piece.text)
+
+
+def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
+    """Returns the marked text of a block, with numbered tags, and the piece of each tag."""
+    partners = partners_of(pieces)
+    parts, tags = list[str](), dict[str, AnyPiece]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "text":
+            parts.append(piece.text)
+            continue
+        # the tag of a pair has the number of its beginning
+        partner = partners.get(index)
+        number = min(index, index if partner is None else partner)
+        tag = f"<x{number}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
+        parts.append(tag)
+        tags[tag] = piece
+    return _SPACE.sub(" ", "".join(parts)).strip(" "), tags
+
+
+def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
+    """Removes pieces and pairs without text at both ends, and pairs of tags around everything."""
+    partners, first, last = partners_of(pieces), 0, len(pieces) - 1
+    texts = [0, *accumulate(piece.kind == "text" and bool(piece.text.strip(SPACES)) for piece in pieces)]
+    while first <= last:
+        # an element at an end goes with its other tag, if there is no text between the two
+        after, before = partners.get(first, first), partners.get(last, last)
+        if after == last > first:
+            first, last = first + 1, last - 1
+        elif texts[first] == texts[after + 1]:
+            first = after + 1
+        elif texts[before] == texts[last + 1]:
+            last = before - 1
+        else:
+            break
+    return pieces[first : last + 1]
+
+
+def partners_of(pieces: Sequence[Piece]) -> dict[int, int]:
+    """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none."""
+    opened, names, partners = list[int](), Counter[str](), dict[int, int]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open":
+            opened.append(index)
+            names[piece.name] += 1
+        elif piece.kind == "close" and names[piece.name]:
+            while pieces[beginning := opened.pop()].name != piece.name:
+                names[pieces[beginning].name] -= 1
+            names[piece.name] -= 1
+            partners |= {beginning: index, index: beginning}
+    return partners

@@ -1,0 +1,81 @@
+"""Translation of files of other programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from nmt.core import log
+from nmt.core.files import refuse_overwriting
+from nmt.data.context import DocumentContext
+from nmt.extras.documents.files.document import MARKUP, Block, Document
+from nmt.extras.documents.files.formats import read
+from nmt.translator.translator import Translator
+from nmt.workflows.output_files import output_file, text_file
+
+Fate: TypeAlias = Literal["translated", "copied", "left"]
+"""What has become of a block: a translation; itself, because nothing in it can be translated; itself, because the
+translation had lost a tag."""
+
+WINDOW_BLOCKS = 1000
+"""Number of blocks that are translated together."""
+
+
+@dataclass(frozen=True)
+class TranslatedBlock:
+    """A block and its translation."""
+
+    block: Block
+    text: str
+    fate: Fate
+
+
+def translate_file(translator: Translator, path: Path, output: Path, report: Path | None) -> None:
+    """Translates a file to a file of the same format. ``report`` is a file that gets a line for each block: its fate,
+    its place, its text and its translation, between tabs. Raises InputError for a file that cannot be read or
+    written."""
+    refuse_overwriting(output, path, report)
+    document = read(path)
+    translated = translate_blocks(translator, document)
+    with output_file(output) as stream:
+        stream.write(document.write([each.text for each in translated]))
+    if report is not None:
+        with text_file(report) as lines:
+            for each in translated:
+                line = (each.fate, each.block.place, each.block.text, each.text)
+                lines.write("\t".join(" ".join(part.split()) for part in line) + "\n")
+    counts = Counter(each.fate for each in translated)
+    log.info(", ".join(f"{counts[fate]:,} {fate}" for fate in ("translated", "copied", "left")) + f": {output}")
+
+
+def translate_blocks(translator: Translator, document: Document) -> list[TranslatedBlock]:
+    """Translates the blocks of a document; those with equal texts, and with equal sentences before them that the model
+    reads, only once."""
+    texts = _with_context(document.blocks) if translator.trained.experiment.data.context else None
+    keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts or [b.text for b in document.blocks]]
+    unique = list(dict.fromkeys(keys))
+    sources = [texts[keys.index(key)] if texts else key[0] for key in unique]
+    translations = dict[tuple[str, tuple[str, ...]], str]()
+    with log.progress(total=len(unique), description="translate", unit="block") as bar:
+        for first in range(0, len(unique), WINDOW_BLOCKS):
+            window = slice(first, first + WINDOW_BLOCKS)
+            found = translator.translate(sources[window])
+            translations |= zip(unique[window], (each.text for each in found), strict=True)
+            bar.update(len(found))
+    return [_judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+
+
+def _with_context(blocks: Sequence[Block]) -> list[str]:
+    """Gives each block the blocks before it; one that is apart has none, and is none."""
+    context = DocumentContext()
+    return [block.text if block.is_apart else context.sentences([block.text])[0] for block in blocks]
+
+
+def _judged(block: Block, translation: str) -> TranslatedBlock:
+    if translation == block.text:
+        return TranslatedBlock(block, translation, "copied")
+    tags = [Counter(tag for tag in MARKUP.findall(text) if tag[0] == "<") for text in (block.text, translation)]
+    return TranslatedBlock(block, *((translation, "translated") if tags[0] == tags[1] else (block.text, "left")))

@@ -1,0 +1,136 @@
+"""XML as a sequence of tokens with their places, so that what is not translated keeps its bytes."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from html import unescape
+from typing import Any, Literal, TypeAlias
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from nmt.extras.documents.files.document import DamagedFile
+
+Kind: TypeAlias = Literal["text", "cdata", "open", "close", "alone", "other"]
+
+MOST_NESTED = 1000
+"""Maximum depth of elements."""
+
+MOST_TOKENS = 5_000_000
+"""Maximum number of tokens: several thousand pages, in about a gigabyte of memory."""
+
+_NO_ATTRIBUTES: Mapping[str, str] = {}
+
+_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A tag, a text or something else between two others.
+
+    Attributes:
+        kind: "open" and "close" are the two tags of an element; ``<a/>``, without content, is "alone". Characters in
+            a "text" are written as in XML, in "cdata" as they are.
+        begin, end: Its characters in the file.
+        name: The name of an element as it is written, with its prefix (``w:p``).
+        attributes: Those of an element, by their names as they are written, without entities.
+    """
+
+    kind: Kind
+    begin: int
+    end: int = 0
+    name: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Returns the text of an XML file and its encoding. Raises DamagedFile."""
+    declared = _DECLARED.match(data)
+    encoding = declared[1].decode("ascii") if declared else "utf-8"
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):  # the mark stays in the text
+            encoding = name
+    try:
+        return data.decode(encoding), encoding
+    except (LookupError, UnicodeError):
+        raise DamagedFile(f"is not XML in {encoding}") from None
+
+
+def tokens(text: str) -> list[Token]:
+    """Divides a well-formed text into tokens, without gaps. Raises DamagedFile for any other, and for one that declares
+    entities, which could expand to anything."""
+    data = text.encode("utf-8", "surrogatepass")
+    parser, found, depth = expat.ParserCreate("utf-8"), list[Token](), 0
+    text_kind: Kind = "text"
+
+    def add(kind: Kind, name: str = "", attributes: Mapping[str, str] | None = None) -> None:
+        if not (found and kind == found[-1].kind and kind in ("text", "cdata")):
+            found.append(Token(kind, parser.CurrentByteIndex, name=name, attributes=attributes or _NO_ATTRIBUTES))
+        if len(found) > MOST_TOKENS:
+            raise DamagedFile("is too long to be translated at once; divide it")
+
+    def refuse(*_: Any) -> None:
+        raise DamagedFile("declares entities of its own, which is not safe to read; save it without them")
+
+    def opened(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MOST_NESTED:
+            raise DamagedFile("nests its elements too deep to be a document")
+        add("open", name, attributes)
+
+    def closed(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        add("close", name)
+
+    def section(kind: Kind) -> None:
+        nonlocal text_kind
+        text_kind = kind
+        add("other")
+
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    parser.CharacterDataHandler = lambda _: add(text_kind)
+    parser.SkippedEntityHandler = lambda *_: add("text")
+    parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = lambda: section("cdata"), lambda: section("text")
+    parser.EntityDeclHandler = refuse
+    for handler in ("CommentHandler", "ProcessingInstructionHandler", "StartDoctypeDeclHandler", "XmlDeclHandler"):
+        setattr(parser, handler, lambda *_: add("other"))
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise DamagedFile(f"is not well-formed XML, line {error.lineno}: {expat.ErrorString(error.code)}") from None
+    return _placed(found, data)
+
+
+def _placed(found: list[Token], data: bytes) -> list[Token]:
+    """Turns the bytes where tokens begin into characters, adds their ends, and joins the tags of ``<a/>``."""
+    begins, byte, character = list[int](), 0, 0
+    for token in found:
+        character += len(data[byte : token.begin].decode("utf-8", "surrogatepass"))
+        byte = token.begin
+        begins.append(character)
+    last = character + len(data[byte:].decode("utf-8", "surrogatepass"))
+    placed = list[Token]()
+    for token, begin, end in zip(found, begins, [*begins[1:], last], strict=True):
+        if (
+            token.kind == "close"
+            and placed
+            and placed[-1].kind == "open"
+            and data[token.begin - 2 : token.begin] == b"/>"
+        ):
+            placed[-1] = replace(placed[-1], kind="alone", end=end)
+        else:
+            placed.append(replace(token, begin=begin, end=end))
+    return placed
+
+
+def marked(text: str) -> str:
+    """Returns characters of XML as in a block, where only ``&``, ``<`` and ``>`` are entities."""
+    return escape(unescape(text))

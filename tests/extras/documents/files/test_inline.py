@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from nmt.extras.documents.files.inline import Piece, spans_of
+
+Parts = list[tuple[str, str]]
+
+
+def pieces(parts: Parts) -> list[Piece]:
+    """Text, "<b", "b>" and "/img" as the beginning, the end and the whole of an element, side by side."""
+    found, begin = [], 0
+    for part, name in parts:
+        kind = {"<": "open", ">": "close", "/": "alone"}.get(part, "text")
+        end = begin + (len(part) if kind == "text" else 1)
+        found.append(Piece(kind, begin, end, part if kind == "text" else "", name))  # type: ignore[arg-type]
+        begin = end
+    return found
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "span"),
+    [
+        ([("Hund", "")], "Hund", (0, 4)),
+        ([(" \n Ein  \tHund ", "")], "Ein Hund", (3, 13)),
+        ([("<", "b"), ("Hund", ""), (">", "b")], "Hund", (1, 5)),
+        ([("/", "i"), (" ", ""), ("<", "b"), ("<", "u"), (" x", ""), (">", "u"), (">", "b"), ("/", "i")], "x", (5, 6)),
+        ([("a", ""), ("<", "b"), ("b", ""), (">", "b"), ("/", "i"), ("c", "")], "a<x1>b</x1><x4/>c", (0, 6)),
+        ([("<", "b"), ("a", ""), (">", "b"), ("c", "")], "<x0>a</x0>c", (0, 4)),
+        (
+            [("a", ""), (">", "b"), ("b", ""), ("<", "u"), ("c", ""), (">", "b"), ("d", "")],
+            "a<x1/>b<x3/>c<x5/>d",
+            (0, 7),
+        ),
+        ([("\u00a0a\u00a0", "")], "\u00a0a\u00a0", (0, 3)),
+    ],
+)
+def test_a_block_is_the_text_between_its_outer_things(parts: Parts, text: str, span: tuple[int, int]) -> None:
+    (found,) = spans_of(pieces(parts), "here")
+    assert (found.block.text, found.begin, found.end) == (text, *span)
+    assert found.block.place == "here"
+
+
+def test_nothing_to_read_is_no_block() -> None:
+    for parts in ([], [(" ", "")], [("/", "img")], [("<", "b"), (" – ", ""), (">", "b")]):
+        assert spans_of(pieces(parts), "") == []
