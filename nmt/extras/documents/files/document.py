@@ -17,6 +17,8 @@ from itertools import takewhile
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
 
+_AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
+
 
 class DamagedFile(ValueError):
     """A file that is not of its format, or that no harmless program has written; the message says what is wrong."""
@@ -55,8 +57,11 @@ class Span:
     Attributes:
         begin, end: The characters that a translation replaces.
         block: The block.
-        tags: For each tag of the block's text, the characters of the file that it stands for.
-        spell: Function that spells a translation as the format needs it.
+        tags: For each tag of the block's text, and those that ``spell`` adds, the characters of the file that it
+            stands for.
+        spell: Function that spells a translation, with its tags, as the format needs it.
+        spell_text: Function that spells the text between two tags, such as ``html.unescape`` for a format without
+            entities.
     """
 
     begin: int
@@ -64,6 +69,7 @@ class Span:
     block: Block
     tags: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     spell: Callable[[str], str] = str
+    spell_text: Callable[[str], str] = str
 
 
 class TextDocument(Document):
@@ -78,8 +84,11 @@ class TextDocument(Document):
 
     def write(self, translations: Sequence[str]) -> bytes:
         """See ``Document.write``. A character that the encoding lacks is written as a reference of XML."""
-        pairs = list(zip(self._spans, translations, strict=True))
-        return self._written(0, len(self._text), pairs).encode(self._encoding, "xmlcharrefreplace")
+        return self.text(translations).encode(self._encoding, "xmlcharrefreplace")
+
+    def text(self, translations: Sequence[str]) -> str:
+        """Returns the text of the file with a translation in place of each block."""
+        return self._written(0, len(self._text), list(zip(self._spans, translations, strict=True)))
 
     def _written(self, begin: int, end: int, pairs: Sequence[tuple[Span, str]]) -> str:
         """Writes a part of the file, in which the given spans lie."""
@@ -95,13 +104,14 @@ class TextDocument(Document):
         if translation == span.block.text:
             return self._written(span.begin, span.end, inner)
 
-        def tag(match: re.Match[str]) -> str:
-            if match.group() not in span.tags:
-                return match.group()
-            begin, end = span.tags[match.group()]
-            return self._written(begin, end, [pair for pair in inner if begin <= pair[0].begin < end])
-
-        return MARKUP.sub(tag, span.spell(escaped(translation, span.block.text)))
+        marked, parts, last = span.spell(escaped(translation, span.block.text)), list[str](), 0
+        for match in MARKUP.finditer(marked):
+            if match.group() in span.tags:
+                begin, end = span.tags[match.group()]
+                within = [pair for pair in inner if begin <= pair[0].begin < end]
+                parts += [span.spell_text(marked[last : match.start()]), self._written(begin, end, within)]
+                last = match.end()
+        return "".join([*parts, span.spell_text(marked[last:])])
 
 
 def escaped(translation: str, source: str) -> str:
@@ -117,6 +127,11 @@ def escaped(translation: str, source: str) -> str:
         allowed[markup] -= 1
         end = match.end()
     return "".join([*parts, _as_text(translation[end:])])
+
+
+def as_markup(text: str) -> str:
+    """Escapes each ``&`` that begins no entity, each ``<`` and each ``>``."""
+    return _AMPERSAND.sub("&amp;", text).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _as_text(text: str) -> str:
