@@ -7,16 +7,17 @@ nested as they were, as ``nmt.extras.documents.transfer`` places them.
 
 from __future__ import annotations
 
+import html
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
 
+_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 _AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
 
 
@@ -95,9 +96,11 @@ class TextDocument(Document):
         parts, index = list[str](), 0
         while index < len(pairs):
             span, translation = pairs[index]
-            inner = list(takewhile(lambda pair: pair[0].begin < span.end, pairs[index + 1 :]))  # noqa: B023
-            parts += [self._text[begin : span.begin], self._spelt(span, translation, inner)]
-            begin, index = span.end, index + 1 + len(inner)
+            first = index = index + 1
+            while index < len(pairs) and pairs[index][0].begin < span.end:
+                index += 1
+            parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[first:index])]
+            begin = span.end
         return "".join([*parts, self._text[begin:end]])
 
     def _spelt(self, span: Span, translation: str, inner: Sequence[tuple[Span, str]]) -> str:
@@ -132,6 +135,12 @@ def escaped(translation: str, source: str) -> str:
 def as_markup(text: str) -> str:
     """Escapes each ``&`` that begins no entity, each ``<`` and each ``>``."""
     return _AMPERSAND.sub("&amp;", text).replace("<", "&lt;").replace(">", "&gt;")
+
+
+def spell_as(text: str) -> Callable[[str], str]:
+    """Returns the function that spells text of a translation as in ``text``, which is of a format without entities, but
+    may have some of HTML."""
+    return str if _ENTITY.search(text) else html.unescape
 
 
 def _as_text(text: str) -> str:

@@ -13,7 +13,10 @@ from nmt.plugins import attribute
 Read: TypeAlias = Callable[[bytes], Document]
 """Reads the content of a file. Raises DamagedFile."""
 
-FORMATS: Mapping[str, str] = {**dict.fromkeys([".html", ".htm", ".xhtml"], "html:read")}
+FORMATS: Mapping[str, str] = {
+    **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
+    **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
+}
 """The function that reads each kind of file, in a module of this package."""
 
 

@@ -45,9 +45,14 @@ def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
     if not has_words(pieces):
         return []
     text, tags = numbered(pieces)
-    begin = pieces[0].begin + len(pieces[0].text) - len(pieces[0].text.lstrip(SPACES))
-    end = pieces[-1].end - (len(pieces[-1].text) - len(pieces[-1].text.rstrip(SPACES)))
-    return [Span(begin, end, Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+    return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def extent(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Returns the beginning and the end of stripped pieces in the file, without white space."""
+    first, last = pieces[0], pieces[-1]
+    begin = first.begin + len(first.text) - len(first.text.lstrip(SPACES))
+    return begin, last.end - (len(last.text) - len(last.text.rstrip(SPACES)))
 
 
 def has_words(pieces: Sequence[Piece]) -> bool:
