@@ -9,11 +9,10 @@ and styles keep their bytes.
 from __future__ import annotations
 
 import re
-import unicodedata
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from nmt.extras.documents.files.document import (
     MARKUP,
@@ -25,7 +24,7 @@ from nmt.extras.documents.files.document import (
     as_markup,
     spell_as,
 )
-from nmt.extras.documents.files.inline import SPACES, Piece, extent, has_words, numbered, stripped
+from nmt.extras.documents.files.inline import SPACES, Piece, cut, extent, has_words, length, numbered, stripped
 from nmt.extras.documents.files.xml_tokens import decoded
 
 MOST_CUES = 6
@@ -175,41 +174,10 @@ def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt:
     def spell(translation: str) -> str:
         words = _SPACE.sub(" ", translation)
         parts = re.split("|".join(borders), words) if borders else [words]
-        if not all(_length(part.strip()) for part in parts):  # alignment has put all words on one side
-            parts = _cut("".join(parts), [len(speech.plain) for speech in group])
-        written = [newline.join(_cut(*pair)).strip() for pair in zip(parts, breaks, strict=True)]
+        if not all(length(part.strip()) for part in parts):  # alignment has put all words on one side
+            parts = cut("".join(parts), [len(speech.plain) for speech in group])
+        written = [newline.join(cut(*pair)).strip() for pair in zip(parts, breaks, strict=True)]
         return "".join(part for pair in zip(["", *borders], written, strict=True) for part in pair)
 
     spans = {tag: (piece.begin, piece.end) for tag, piece in tags.items()}
     return [Span(begin, end, Block(marked, place), spans, spell, str if is_vtt else spell_as(text[begin:end]))]
-
-
-def _length(marked: str) -> int:
-    """Counts the characters of a marked text that are seen."""
-    return len(MARKUP.sub(lambda match: "" if match.group()[0] == "<" else "x", marked))
-
-
-def _cut(marked: str, sizes: Sequence[int]) -> list[str]:
-    """Cuts a marked text at white space, or between characters of a script without it, into parts with about the given
-    shares of its length. Parts for which nothing is left are empty."""
-    marked = marked.strip(SPACES)
-    cuts = [match.span() for match in _SPACE.finditer(marked)]
-    if len(cuts) < len(sizes) - 1:
-        is_wide = [unicodedata.east_asian_width(character) in "WF" for character in marked]
-        cuts = [(index, index) for index in range(1, len(marked)) if is_wide[index - 1] and marked[index].isalnum()]
-    begins = [0, *(begin for begin, _ in cuts), len(marked)]
-    lengths = [*accumulate(_length(marked[begin:end]) for begin, end in pairwise(begins))]
-    total = max(sum(sizes), 1)
-    parts, last, first = list[str](), 0, 0
-    for index, size in enumerate(accumulate(sizes[:-1]), 1):
-        # as many cuts are left over as there are parts to come
-        end = len(cuts) - (len(sizes) - 1 - index)
-        if first < end:
-            aim = lengths[-1] * size / total
-            best = min(bisect_left(lengths, aim, first, end), end - 1)
-            if best > first and aim - lengths[best - 1] < lengths[best] - aim:
-                best -= 1
-            parts.append(marked[last : cuts[best][0]])
-            last, first = cuts[best][1], best + 1
-    parts.append(marked[last:])
-    return [*parts, *[""] * (len(sizes) - len(parts))]
