@@ -16,6 +16,7 @@ Read: TypeAlias = Callable[[bytes], Document]
 FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
     **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
+    **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from nmt.extras.documents.files.document import MARKUP, Block, Span
 
@@ -17,6 +17,9 @@ SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
 
 _SPACE = re.compile(f"[{SPACES}]+")
+
+
+Kind: TypeAlias = Literal["text", "open", "close", "alone"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Piece:
         name: The name of the element.
     """
 
-    kind: Literal["text", "open", "close", "alone"]
+    kind: Kind
     begin: int
     end: int
     text: str = ""

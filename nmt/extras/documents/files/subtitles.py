@@ -14,16 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nmt.extras.documents.files.document import (
-    MARKUP,
-    Block,
-    DamagedFile,
-    Document,
-    Span,
-    TextDocument,
-    as_markup,
-    spell_as,
-)
+from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument, as_markup, spell_as
 from nmt.extras.documents.files.inline import SPACES, Piece, cut, extent, has_words, length, numbered, stripped
 from nmt.extras.documents.files.xml_tokens import decoded
 

@@ -143,7 +143,7 @@ def test_a_translation_is_divided_between_cues() -> None:
         "The <x1>big</x1> dog barks as it sees a cat.<x6/>",
     ):
         assert cues(text) == ["{\\an8}The <i>big</i>\ndog", "barks as it\nsees a cat."]
-    assert cues("<x1>大</x1>きい犬が<x6/>吠えている。") == ["{\\an8}<i>大</i>き\nい犬が", "吠えて\nいる。"]
+    assert cues("<x1>大</x1>きい犬が<x6/>吠えている。") == ["{\\an8}<i>大</i>きい\n犬が", "吠えて\nいる。"]
     assert cues("<x1>Dog</x1>! <x6/>") == ["{\\an8}<i>Dog</i>!", ""]
 
 
