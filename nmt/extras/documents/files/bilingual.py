@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from nmt.extras.documents.files.document import Document, Span, TextDocument, as_markup
+from nmt.extras.documents.files.document import MARKUP, Document, Span, TextDocument, as_markup
 from nmt.extras.documents.files.inline import SPACES, Kind, Piece, cut, spans_of
 from nmt.extras.documents.markup import placeholders
 
@@ -19,7 +19,8 @@ LONG_LINE = 50
 """Number of characters from which on a line without a full stop is one that was broken."""
 
 _HELD_OR_TAG = re.compile(
-    # placeholders that are removed like tags, since ``placeholders`` does not know them, and options of commands
+    # marks of keys such as "_File", placeholders that ``placeholders`` does not know, and options of commands
+    r"(?<!\w)(?:&amp;|_|&)(?=[A-Za-z])(?!\w+;)|"
     r"%<\w+>\w?|\{\s*[\w.]+(?:\s*,[^{}]*|\s+)\}|\{\s+[\w.]+\}|(?<!\S)--[A-Za-z][\w-]*(?:=\w+)?"
     r"|<(?P<slash>/?)(?P<name>[A-Za-z][\w:-]*)(?:\s[^<>]*)?>|<!--[^<>]*-->"
 )
@@ -124,7 +125,7 @@ def message_spans(
                 else:
                     clipped += _text_pieces(text, max(piece.begin, first), min(piece.end, last), has_tags)
         for group in _paragraphs(text, clipped, has_lines):
-            for span in spans_of(group, place):
+            for span in filter(_has_words, spans_of(group, place)):
                 breaks = [
                     _BREAK.match(text, piece.begin)[0]  # type: ignore[index]
                     for piece in group
@@ -133,6 +134,13 @@ def message_spans(
                 block = replace(span.block, is_apart=bool(found))
                 found.append(replace(span, block=block, spell=_spelling(breaks, is_icu), spell_text=spell_text))
     return found
+
+
+def _has_words(span: Span) -> bool:
+    words = MARKUP.sub("", span.block.text)
+    for placeholder in placeholders(words):
+        words = words.replace(placeholder, "", 1)
+    return any(map(str.isalnum, words))
 
 
 def _text_pieces(text: str, begin: int, end: int, has_tags: bool) -> Iterator[Piece]:
@@ -167,7 +175,9 @@ def _paragraphs(text: str, pieces: Sequence[Piece], has_lines: bool) -> Iterator
                 lines[-1].append(Piece("text", *match.span(), as_markup(match.group())))
     group = lines[0]
     for line, after, broken in zip(lines, lines[1:], breaks, strict=False):
-        if _goes_on(*("".join(piece.text or "x" for piece in each).strip(SPACES) for each in (line, after))):
+        # a thing may end a line that goes on, but begins one of its own
+        texts = ("".join(piece.text or thing for piece in each) for each, thing in ((line, "x"), (after, "*")))
+        if _goes_on(*(each.strip(SPACES) for each in texts)):
             group += [broken, *after]
         else:
             yield group

@@ -17,6 +17,7 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
     **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
     **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
+    **dict.fromkeys([".po", ".pot"], "po:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 

@@ -140,8 +140,10 @@ def test_targets_as_they_are_written() -> None:
     out = capitals(read(OLD.encode()))
     state = 'state="needs-review-translation" state-qualifier="leveraged-mt"'
     for part in (
-        f'</source>\n    <target {state}>DER <g id="1">GROSSE</g> HUND<x id="2" equiv-text="{{{{a}}}}"/>'
-        " &amp; ICH</target>\n    <note>",
+        (
+            f'</source>\n    <target {state}>DER <g id="1">GROSSE</g> HUND<x id="2" equiv-text="{{{{a}}}}"/>'
+            " &amp; ICH</target>\n    <note>"
+        ),
         f"<target equiv-trans='no' {state}>EIN <bpt",
         f"<target {state}><![CDATA[EIN <b>HUND</b> & ICH]]></target>",
         '=0 {KEIN HUND} =1 {EIN HUND} other {<x id="I" equiv-text="{{n}}"/> HUNDE}}</target>',
