@@ -7,6 +7,7 @@ nested as they were, as ``nmt.extras.documents.transfer`` places them.
 
 from __future__ import annotations
 
+import html
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
@@ -16,6 +17,9 @@ from dataclasses import dataclass, field
 
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
+
+_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
+_AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
 
 
 class DamagedFile(ValueError):
@@ -55,8 +59,11 @@ class Span:
     Attributes:
         begin, end: The characters that a translation replaces.
         block: The block.
-        tags: For each tag of the block's text, the characters of the file that it stands for.
-        spell: Function that spells a translation as the format needs it.
+        tags: For each tag of the block's text, and those that ``spell`` adds, the characters of the file that it
+            stands for.
+        spell: Function that spells a translation, with its tags, as the format needs it.
+        spell_text: Function that spells the text between two tags, such as ``html.unescape`` for a format without
+            entities.
     """
 
     begin: int
@@ -64,6 +71,7 @@ class Span:
     block: Block
     tags: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     spell: Callable[[str], str] = str
+    spell_text: Callable[[str], str] = str
 
 
 class TextDocument(Document):
@@ -78,25 +86,37 @@ class TextDocument(Document):
 
     def write(self, translations: Sequence[str]) -> bytes:
         """See ``Document.write``. A character that the encoding lacks is written as a reference of XML."""
-        pairs = list(zip(self._spans, translations, strict=True))
-        return self._written(0, len(self._text), pairs).encode(self._encoding, "xmlcharrefreplace")
+        return self.text(translations).encode(self._encoding, "xmlcharrefreplace")
+
+    def text(self, translations: Sequence[str]) -> str:
+        """Returns the text of the file with a translation in place of each block."""
+        return self._written(0, len(self._text), list(zip(self._spans, translations, strict=True)))
 
     def _written(self, begin: int, end: int, pairs: Sequence[tuple[Span, str]]) -> str:
         """Writes a part of the file, in which the given spans lie."""
         parts, index = list[str](), 0
         while index < len(pairs):
             span, translation = pairs[index]
+<<<<<<< HEAD
             after = index + 1
             while after < len(pairs) and pairs[after][0].begin < span.end:
                 after += 1
             parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[index + 1 : after])]
             begin, index = span.end, after
+=======
+            first = index = index + 1
+            while index < len(pairs) and pairs[index][0].begin < span.end:
+                index += 1
+            parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[first:index])]
+            begin = span.end
+>>>>>>> help-e
         return "".join([*parts, self._text[begin:end]])
 
     def _spelt(self, span: Span, translation: str, inner: Sequence[tuple[Span, str]]) -> str:
         if translation == span.block.text:
             return self._written(span.begin, span.end, inner)
 
+<<<<<<< HEAD
         begins = [each.begin for each, _ in inner]
 
         def tag(match: re.Match[str]) -> str:
@@ -106,6 +126,16 @@ class TextDocument(Document):
             return self._written(begin, end, inner[bisect_left(begins, begin) : bisect_left(begins, end)])
 
         return MARKUP.sub(tag, span.spell(escaped(translation, span.block.text)))
+=======
+        marked, parts, last = span.spell(escaped(translation, span.block.text)), list[str](), 0
+        for match in MARKUP.finditer(marked):
+            if match.group() in span.tags:
+                begin, end = span.tags[match.group()]
+                within = [pair for pair in inner if begin <= pair[0].begin < end]
+                parts += [span.spell_text(marked[last : match.start()]), self._written(begin, end, within)]
+                last = match.end()
+        return "".join([*parts, span.spell_text(marked[last:])])
+>>>>>>> help-e
 
 
 def escaped(translation: str, source: str) -> str:
@@ -121,6 +151,17 @@ def escaped(translation: str, source: str) -> str:
         allowed[markup] -= 1
         end = match.end()
     return "".join([*parts, _as_text(translation[end:])])
+
+
+def as_markup(text: str) -> str:
+    """Escapes each ``&`` that begins no entity, each ``<`` and each ``>``."""
+    return _AMPERSAND.sub("&amp;", text).replace("<", "&lt;").replace(">", "&gt;")
+
+
+def spell_as(text: str) -> Callable[[str], str]:
+    """Returns the function that spells text of a translation as in ``text``, which is of a format without entities, but
+    may have some of HTML."""
+    return str if _ENTITY.search(text) else html.unescape
 
 
 def _as_text(text: str) -> str:

@@ -18,6 +18,9 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".docx", ".dotx", ".pptx", ".docm", ".pptm"], "office:read"),
     **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
     ".epub": "epub:read",
+    **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
+    **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
+    **dict.fromkeys([".po", ".pot"], "po:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 

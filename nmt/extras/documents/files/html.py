@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
 
-from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument
+from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument, as_markup
 from nmt.extras.documents.files.inline import Piece, spans_of
 
 _BLOCKS = frozenset(
@@ -40,7 +40,6 @@ _VOID = frozenset(
 _TEXT_ATTRIBUTES = frozenset(("abbr", "alt", "aria-label", "aria-description", "label", "placeholder", "title"))
 _DESCRIPTIONS = re.compile(r"(?:og:|twitter:)?(?:description|title)|keywords", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
-_AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
 _CHARSET = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
@@ -152,9 +151,7 @@ def spans(text: str) -> Iterator[Span]:
         if token.kind == "open" and _is_kept(token):
             kept, depth, kept_from = token.name, 1, token.begin
         elif token.kind == "text":
-            pieces.append(
-                Piece("text", token.begin, end, _AMPERSAND.sub("&amp;", raw).replace("<", "&lt;").replace(">", "&gt;"))
-            )
+            pieces.append(Piece("text", token.begin, end, as_markup(raw)))
         elif not is_border:
             kind = "alone" if token.kind == "comment" else token.kind
             pieces.append(Piece(kind, token.begin, end, name=token.name))
@@ -183,8 +180,7 @@ def _attributes(token: _Token, raw: str, place: str) -> Iterator[Span]:
         if match[1].lower() in names and any(map(str.isalpha, match[group])) and group != 4:
             begin, end = (token.begin + offset for offset in match.span(group))
             quote = "&quot;" if group == 2 else "&#39;"
-            value = _AMPERSAND.sub("&amp;", match[group]).replace("<", "&lt;").replace(">", "&gt;")
-            block = Block(value, f"{place}, {match[1]}", is_apart=True)
+            block = Block(as_markup(match[group]), f"{place}, {match[1]}", is_apart=True)
             yield Span(begin, end, block, spell=_quoted(raw[match.start(group) - 1], quote))
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Literal, TypeVar
+from itertools import accumulate, pairwise
+from typing import Literal, TypeAlias, TypeVar
 
-from nmt.extras.documents.files.document import Block, Span
+from nmt.extras.documents.files.document import MARKUP, Block, Span
 
 SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
 
 _SPACE = re.compile(f"[{SPACES}]+")
+
+
+Kind: TypeAlias = Literal["text", "open", "close", "alone"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Piece:
         name: The name of the element.
     """
 
-    kind: Literal["text", "open", "close", "alone"]
+    kind: Kind
     begin: int
     end: int
     text: str = ""
@@ -45,9 +50,14 @@ def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
     if not has_words(pieces):
         return []
     text, tags = numbered(pieces)
-    begin = pieces[0].begin + len(pieces[0].text) - len(pieces[0].text.lstrip(SPACES))
-    end = pieces[-1].end - (len(pieces[-1].text) - len(pieces[-1].text.rstrip(SPACES)))
-    return [Span(begin, end, Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+    return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def extent(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Returns the beginning and the end of stripped pieces in the file, without white space."""
+    first, last = pieces[0], pieces[-1]
+    begin = first.begin + len(first.text) - len(first.text.lstrip(SPACES))
+    return begin, last.end - (len(last.text) - len(last.text.rstrip(SPACES)))
 
 
 def has_words(pieces: Sequence[Piece]) -> bool:
@@ -103,3 +113,34 @@ def partners_of(pieces: Sequence[Piece]) -> dict[int, int]:
             names[piece.name] -= 1
             partners |= {beginning: index, index: beginning}
     return partners
+
+
+def length(marked: str) -> int:
+    """Counts the characters of a marked text that are seen."""
+    return len(MARKUP.sub(lambda match: "" if match.group()[0] == "<" else "x", marked))
+
+
+def cut(marked: str, sizes: Sequence[int]) -> list[str]:
+    """Cuts a marked text at white space, or between characters of a script without it, into parts with about the given
+    shares of its length. Parts for which nothing is left are empty."""
+    marked = marked.strip(SPACES)
+    cuts = [match.span() for match in _SPACE.finditer(marked)]
+    if len(cuts) < len(sizes) - 1:
+        is_wide = [unicodedata.east_asian_width(character) in "WF" for character in marked]
+        cuts = [(index, index) for index in range(1, len(marked)) if is_wide[index - 1] and marked[index].isalnum()]
+    begins = [0, *(begin for begin, _ in cuts), len(marked)]
+    lengths = [*accumulate(length(marked[begin:end]) for begin, end in pairwise(begins))]
+    total = max(sum(sizes), 1)
+    parts, last, first = list[str](), 0, 0
+    for index, size in enumerate(accumulate(sizes[:-1]), 1):
+        # as many cuts are left over as there are parts to come
+        end = len(cuts) - (len(sizes) - 1 - index)
+        if first < end:
+            aim = lengths[-1] * size / total
+            best = min(bisect_left(lengths, aim, first, end), end - 1)
+            if best > first and aim - lengths[best - 1] < lengths[best] - aim:
+                best -= 1
+            parts.append(marked[last : cuts[best][0]])
+            last, first = cuts[best][1], best + 1
+    parts.append(marked[last:])
+    return [*parts, *[""] * (len(sizes) - len(parts))]
