@@ -97,45 +97,26 @@ class TextDocument(Document):
         parts, index = list[str](), 0
         while index < len(pairs):
             span, translation = pairs[index]
-<<<<<<< HEAD
             after = index + 1
             while after < len(pairs) and pairs[after][0].begin < span.end:
                 after += 1
             parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[index + 1 : after])]
             begin, index = span.end, after
-=======
-            first = index = index + 1
-            while index < len(pairs) and pairs[index][0].begin < span.end:
-                index += 1
-            parts += [self._text[begin : span.begin], self._spelt(span, translation, pairs[first:index])]
-            begin = span.end
->>>>>>> help-e
         return "".join([*parts, self._text[begin:end]])
 
     def _spelt(self, span: Span, translation: str, inner: Sequence[tuple[Span, str]]) -> str:
         if translation == span.block.text:
             return self._written(span.begin, span.end, inner)
 
-<<<<<<< HEAD
         begins = [each.begin for each, _ in inner]
-
-        def tag(match: re.Match[str]) -> str:
-            if match.group() not in span.tags:
-                return match.group()
-            begin, end = span.tags[match.group()]
-            return self._written(begin, end, inner[bisect_left(begins, begin) : bisect_left(begins, end)])
-
-        return MARKUP.sub(tag, span.spell(escaped(translation, span.block.text)))
-=======
         marked, parts, last = span.spell(escaped(translation, span.block.text)), list[str](), 0
         for match in MARKUP.finditer(marked):
             if match.group() in span.tags:
                 begin, end = span.tags[match.group()]
-                within = [pair for pair in inner if begin <= pair[0].begin < end]
+                within = inner[bisect_left(begins, begin) : bisect_left(begins, end)]
                 parts += [span.spell_text(marked[last : match.start()]), self._written(begin, end, within)]
                 last = match.end()
         return "".join([*parts, span.spell_text(marked[last:])])
->>>>>>> help-e
 
 
 def escaped(translation: str, source: str) -> str:

@@ -40,6 +40,7 @@ _VOID = frozenset(
 _TEXT_ATTRIBUTES = frozenset(("abbr", "alt", "aria-label", "aria-description", "label", "placeholder", "title"))
 _DESCRIPTIONS = re.compile(r"(?:og:|twitter:)?(?:description|title)|keywords", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
+_UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*\Z")
 _CHARSET = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
@@ -126,8 +127,14 @@ def decoded(data: bytes) -> tuple[str, str]:
 
 
 def spans(text: str) -> Iterator[Span]:
-    """Yields the blocks of a page."""
-    tokens = _Tokens(text).tokens
+    """Yields the blocks of a page. Raises DamagedFile."""
+    # Python's parser takes quadratic time for these
+    if text.rfind("<!--") > text.rfind("-->") or _UNCLOSED.search(text):
+        raise DamagedFile("has a tag or a comment without an end")
+    try:
+        tokens = _Tokens(text).tokens
+    except AssertionError:  # at <![…]> of unknown kind
+        raise DamagedFile("is not HTML") from None
     ends = [*(token.begin for token in tokens[1:]), len(text)]
     lines = [match.start() for match in re.finditer("\n", text)]
     pieces, kept, depth = list[Piece](), "", 0
