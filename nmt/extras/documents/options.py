@@ -87,7 +87,7 @@ class TranslateFiles(TranslateOptions):
             raise InputError(f"--output: name the file for the translation of {path}, which is not for the terminal")
         from nmt.extras.documents.files.translate_file import translate_file
 
-        translate_file(load(), path, self.output, self.report)
+        translate_file(load, path, self.output, self.report)
 
 
 @dataclass(frozen=True)

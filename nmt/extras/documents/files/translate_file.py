@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from nmt.core import log
+from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, Document
 from nmt.extras.documents.files.formats import read
-from nmt.translator.translator import Translator
+from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
@@ -33,13 +34,15 @@ class TranslatedBlock:
     fate: Fate
 
 
-def translate_file(translator: Translator, path: Path, output: Path, report: Path | None) -> None:
+def translate_file(load: Loader, path: Path, output: Path, report: Path | None) -> None:
     """Translates a file to a file of the same format. ``report`` is a file that gets a line for each block: its fate,
     its place, its text and its translation, between tabs. Raises InputError for a file that cannot be read or
     written."""
+    if output.suffix.lower() != path.suffix.lower():
+        raise InputError(f"--output {output}: has another format than {path}; let its name end in {path.suffix}")
     refuse_overwriting(output, path, report)
     document = read(path)
-    translated = translate_blocks(translator, document)
+    translated = translate_blocks(load(), document)
     with output_file(output) as stream:
         stream.write(document.write([each.text for each in translated]))
     if report is not None:

@@ -48,6 +48,10 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (("-i", "page.html"), "--output: name the file for the translation of page.html"),
         (("-i", "page.html", "-o", "page.html"), "page.html"),
+        (
+            ("-i", "page.html", "-o", "x.docx"),
+            "--output x.docx: has another format than page.html; let its name end in",
+        ),
         (("-i", "no.html", "-o", "x.html"), "no.html: cannot be read: No such file or directory"),
         (("-i", "bad.html", "-o", "x.html"), "bad.html: is not text in utf-8; save it in UTF-8"),
         (
