@@ -18,8 +18,8 @@ Kind: TypeAlias = Literal["text", "cdata", "open", "close", "alone", "other"]
 MOST_NESTED = 1000
 """Maximum depth of elements."""
 
-MOST_TOKENS = 5_000_000
-"""Maximum number of tokens: several thousand pages, in about a gigabyte of memory."""
+MOST_TOKENS = 3_000_000
+"""Maximum number of tokens: a thousand pages or two, in about a gigabyte of memory."""
 
 _NO_ATTRIBUTES: Mapping[str, str] = {}
 
