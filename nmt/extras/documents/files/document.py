@@ -41,7 +41,7 @@ class Block:
     is_apart: bool = False
 
 
-class Document(ABC):
+class DocumentFile(ABC):
     """A file that was read."""
 
     blocks: Sequence[Block]
@@ -74,7 +74,7 @@ class Span:
     spell_text: Callable[[str], str] = str
 
 
-class TextDocument(Document):
+class TextDocument(DocumentFile):
     """A file whose blocks are spans of its text, between which nothing changes. A span may lie inside another one, like
     an attribute in a tag of a paragraph."""
 
@@ -85,7 +85,7 @@ class TextDocument(Document):
         self.blocks = [span.block for span in self._spans]
 
     def write(self, translations: Sequence[str]) -> bytes:
-        """See ``Document.write``. A character that the encoding lacks is written as a reference of XML."""
+        """See ``DocumentFile.write``. A character that the encoding lacks is written as a reference of XML."""
         return self.text(translations).encode(self._encoding, "xmlcharrefreplace")
 
     def text(self, translations: Sequence[str]) -> str:

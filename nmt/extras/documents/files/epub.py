@@ -7,7 +7,7 @@ from collections import defaultdict
 from urllib.parse import unquote
 
 from nmt.extras.documents.files import html
-from nmt.extras.documents.files.document import DamagedFile, Document
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile
 from nmt.extras.documents.files.paragraphs import Titles
 from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
@@ -15,14 +15,14 @@ from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 _ENCRYPTION = "META-INF/encryption.xml"
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> DocumentFile:
     """Reads a book; its chapters are in the order of reading. Raises DamagedFile."""
     archive = Archive(data)
     package = next((each["full-path"] for each in _elements(archive, "META-INF/container.xml", "rootfile")), "")
     items = {item["id"]: item for item in _elements(archive, package, "item")}
     order = [each["idref"] for each in _elements(archive, package, "itemref")]
     encrypted = _ENCRYPTION in archive.names and _elements(archive, _ENCRYPTION, "CipherReference")
-    parts: dict[str, Document] = {package: Titles(archive.content(package), is_apart=True).document}
+    parts: dict[str, DocumentFile] = {package: Titles(archive.content(package), is_apart=True).document}
     for item in [*(items[id_] for id_ in order if id_ in items), *items.values()]:
         # other items, such as images, and those that are not in the archive stay
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item["href"])))

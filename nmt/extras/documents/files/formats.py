@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from nmt.core.errors import InputError
-from nmt.extras.documents.files.document import DamagedFile, Document
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile
 from nmt.plugins import attribute
 
-Read: TypeAlias = Callable[[bytes], Document]
+Read: TypeAlias = Callable[[bytes], DocumentFile]
 """Reads the content of a file. Raises DamagedFile."""
 
 FORMATS: Mapping[str, str] = {
@@ -19,8 +19,6 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
     ".epub": "epub:read",
     **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
-    **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
-    **dict.fromkeys([".po", ".pot"], "po:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 
@@ -30,7 +28,7 @@ def is_document(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
-def read(path: Path) -> Document:
+def read(path: Path) -> DocumentFile:
     """Reads a file. Raises InputError for one that cannot be read or is damaged."""
     function: Read = attribute(f"nmt.extras.documents.files.{FORMATS[path.suffix.lower()]}")
     try:

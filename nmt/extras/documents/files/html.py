@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
 
-from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument, as_markup
-from nmt.extras.documents.files.inline import Piece, spans_of
+from nmt.extras.documents.files.document import Block, DamagedFile, DocumentFile, Span, TextDocument, as_markup
+from nmt.extras.documents.files.inline import Fragment, spans_of
 
 _BLOCKS = frozenset(
     """
@@ -54,7 +54,7 @@ class _Token:
     attributes: Sequence[tuple[str, str | None]] = ()
 
 
-class _Tokens(HTMLParser):
+class _Tokenizer(HTMLParser):
     """Collects the tokens of a file."""
 
     def __init__(self, text: str) -> None:
@@ -104,7 +104,7 @@ class _Tokens(HTMLParser):
         self._add("comment")
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> DocumentFile:
     """Reads a page. Raises DamagedFile if it is not in the encoding that it names, by default UTF-8."""
     text, encoding = decoded(data)
     return TextDocument(text, list(spans(text)), encoding)
@@ -132,12 +132,12 @@ def spans(text: str) -> Iterator[Span]:
     if text.rfind("<!--") > text.rfind("-->") or _UNCLOSED.search(text):
         raise DamagedFile("has a tag or a comment without an end")
     try:
-        tokens = _Tokens(text).tokens
+        tokens = _Tokenizer(text).tokens
     except AssertionError:  # at <![…]> of unknown kind
         raise DamagedFile("is not HTML") from None
     ends = [*(token.begin for token in tokens[1:]), len(text)]
     lines = [match.start() for match in re.finditer("\n", text)]
-    pieces, kept, depth = list[Piece](), "", 0
+    pieces, kept, depth = list[Fragment](), "", 0
     kept_from = 0
     for token, end in zip(tokens, ends, strict=True):
         place = f"line {bisect_right(lines, token.begin) + 1}"
@@ -145,7 +145,7 @@ def spans(text: str) -> Iterator[Span]:
             depth += (token.kind == "open") - (token.kind == "close") if token.name == kept else 0
             if depth == 0:
                 if kept not in _BLOCKS | _KEPT_BLOCKS:
-                    pieces.append(Piece("alone", kept_from, end, name=kept))
+                    pieces.append(Fragment("alone", kept_from, end, name=kept))
                 kept = ""
             continue
         raw = text[token.begin : end]
@@ -158,10 +158,10 @@ def spans(text: str) -> Iterator[Span]:
         if token.kind == "open" and _is_kept(token):
             kept, depth, kept_from = token.name, 1, token.begin
         elif token.kind == "text":
-            pieces.append(Piece("text", token.begin, end, as_markup(raw)))
+            pieces.append(Fragment("text", token.begin, end, as_markup(raw)))
         elif not is_border:
             kind = "alone" if token.kind == "comment" else token.kind
-            pieces.append(Piece(kind, token.begin, end, name=token.name))
+            pieces.append(Fragment(kind, token.begin, end, name=token.name))
     yield from spans_of(pieces, "the end")
 
 

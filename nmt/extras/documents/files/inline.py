@@ -23,7 +23,7 @@ Kind: TypeAlias = Literal["text", "open", "close", "alone"]
 
 
 @dataclass(frozen=True)
-class Piece:
+class Fragment:
     """A part of a file inside a block.
 
     Attributes:
@@ -40,10 +40,10 @@ class Piece:
     name: str = ""
 
 
-AnyPiece = TypeVar("AnyPiece", bound=Piece)
+AnyPiece = TypeVar("AnyPiece", bound=Fragment)
 
 
-def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
+def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
     """Returns the span of a block without white space, things and elements around all of its text; none if there is no
     letter or digit. White space is collapsed, as HTML and XML show it."""
     pieces = stripped(pieces)
@@ -53,14 +53,14 @@ def spans_of(pieces: Sequence[Piece], place: str) -> list[Span]:
     return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
 
 
-def extent(pieces: Sequence[Piece]) -> tuple[int, int]:
+def extent(pieces: Sequence[Fragment]) -> tuple[int, int]:
     """Returns the beginning and the end of stripped pieces in the file, without white space."""
     first, last = pieces[0], pieces[-1]
     begin = first.begin + len(first.text) - len(first.text.lstrip(SPACES))
     return begin, last.end - (len(last.text) - len(last.text.rstrip(SPACES)))
 
 
-def has_words(pieces: Sequence[Piece]) -> bool:
+def has_words(pieces: Sequence[Fragment]) -> bool:
     """Returns True if there is a letter or digit in a text."""
     return any(character.isalnum() for piece in pieces for character in piece.text)
 
@@ -100,7 +100,7 @@ def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
     return pieces[first : last + 1]
 
 
-def partners_of(pieces: Sequence[Piece]) -> dict[int, int]:
+def partners_of(pieces: Sequence[Fragment]) -> dict[int, int]:
     """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none."""
     opened, names, partners = list[int](), Counter[str](), dict[int, int]()
     for index, piece in enumerate(pieces):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from nmt.extras.documents.files.document import DamagedFile, Document
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile
 from nmt.extras.documents.files.paragraphs import ParagraphReader, Role
 from nmt.extras.documents.files.runs import TextRun
 from nmt.extras.documents.files.xml_tokens import Token
@@ -20,7 +20,7 @@ _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
 _STRETCHES = ("bookmark", "reference-mark", "change", "toc-mark", "user-index-mark", "alphabetical-index-mark")
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> DocumentFile:
     """Reads a document. Raises DamagedFile."""
     archive = Archive(data)
     if not archive.content("mimetype").startswith(b"application/vnd.oasis.opendocument."):

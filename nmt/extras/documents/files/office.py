@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from nmt.extras.documents.files.document import DamagedFile, Document
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile
 from nmt.extras.documents.files.paragraphs import Paragraph, ParagraphReader, Role, Titles
 from nmt.extras.documents.files.runs import RunPiece, TextRun
 from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
@@ -40,11 +40,11 @@ _NO_FORMAT = re.compile(
 _NO_PROPERTIES = re.compile(r"<[\w:]+\s*(?:/>|>\s*</[\w:]+\s*>)")
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> DocumentFile:
     """Reads a document or slides. Raises DamagedFile."""
     archive = Archive(data)
     found = sorted(_text_parts(archive), key=lambda each: (not each[1]["running"], _numbers(each[0])))
-    parts = dict[str, Document]()
+    parts = dict[str, DocumentFile]()
     for name, kind in found:
         reader = Titles if kind["title"] else _OfficeReader
         parts[name] = reader(archive.content(name), is_apart=not kind["running"]).document

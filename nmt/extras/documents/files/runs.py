@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.extras.documents.files.document import Block, Span
-from nmt.extras.documents.files.inline import SPACES, Piece, has_words, numbered, partners_of, stripped
+from nmt.extras.documents.files.inline import SPACES, Fragment, has_words, numbered, partners_of, stripped
 
 _TAG = re.compile(r"(<[^<>]*>)")
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -41,7 +41,7 @@ NO_RUN = TextRun()
 
 
 @dataclass(frozen=True)
-class RunPiece(Piece):
+class RunPiece(Fragment):
     """A piece of a block.
 
     Attributes:

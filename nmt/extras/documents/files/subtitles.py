@@ -14,8 +14,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument, as_markup, spell_as
-from nmt.extras.documents.files.inline import SPACES, Piece, cut, extent, has_words, length, numbered, stripped
+from nmt.extras.documents.files.document import (
+    Block,
+    DamagedFile,
+    DocumentFile,
+    Span,
+    TextDocument,
+    as_markup,
+    spell_as,
+)
+from nmt.extras.documents.files.inline import SPACES, Fragment, Kind, cut, extent, has_words, length, numbered, stripped
 from nmt.extras.documents.files.xml_tokens import decoded
 
 MOST_CUES = 6
@@ -59,7 +67,7 @@ class _Speech:
     voice: str = ""
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> DocumentFile:
     """Reads subtitles, in UTF-8 or UTF-16. Raises DamagedFile for other encodings, and for a file without times."""
     try:
         text, encoding = decoded(data)
@@ -138,19 +146,19 @@ def _goes_on(speech: _Speech, after: _Speech, has_stops: bool) -> bool:
 
 def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt: bool) -> list[Span]:
     """Returns the span of a block, if there are words in it."""
-    pieces = list[Piece]()
+    pieces = list[Fragment]()
     for index, speech in enumerate(group):
         if index:
-            border = Piece("alone", group[index - 1].end, speech.begin, name="border")
-            space = Piece("text", border.begin, border.begin, " ")
+            border = Fragment("alone", group[index - 1].end, speech.begin, name="border")
+            space = Fragment("text", border.begin, border.begin, " ")
             pieces += [space, border, space]
         begin = speech.begin
         for tag in [*_TAG.finditer(text, speech.begin, speech.end), None]:
             end = tag.start() if tag else speech.end
-            pieces.append(Piece("text", begin, end, as_markup(text[begin:end])))
+            pieces.append(Fragment("text", begin, end, as_markup(text[begin:end])))
             if tag:
-                kind = "alone" if not tag["name"] else "close" if tag["slash"] else "open"
-                pieces.append(Piece(kind, *tag.span(), name=tag["name"] or ""))
+                kind: Kind = "alone" if not tag["name"] else "close" if tag["slash"] else "open"
+                pieces.append(Fragment(kind, *tag.span(), name=tag["name"] or ""))
                 begin = tag.end()
     pieces = [piece for piece in pieces if piece.kind != "text" or piece.text]
     kept = stripped(pieces)

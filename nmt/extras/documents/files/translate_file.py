@@ -12,7 +12,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.data.context import DocumentContext
-from nmt.extras.documents.files.document import MARKUP, Block, Document
+from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
 from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
@@ -54,7 +54,7 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
     log.info(", ".join(f"{counts[fate]:,} {fate}" for fate in ("translated", "copied", "left")) + f": {output}")
 
 
-def translate_blocks(translator: Translator, document: Document) -> list[TranslatedBlock]:
+def translate_blocks(translator: Translator, document: DocumentFile) -> list[TranslatedBlock]:
     """Translates the blocks of a document; those with equal texts, and with equal sentences before them that the model
     reads, only once."""
     texts = _with_context(document.blocks) if translator.trained.experiment.data.context else None

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nmt.extras.documents.files.document import Block, DamagedFile, Document
+from nmt.extras.documents.files.document import Block, DamagedFile, DocumentFile
 
 MOST_MEMBERS = 20_000
 """Maximum number of members of an archive."""
@@ -70,11 +70,11 @@ class Archive:
         return stream.getvalue()
 
 
-class ZipDocument(Document):
+class ZipDocument(DocumentFile):
     """An archive whose translated members are documents themselves. Its unchanged members keep their contents; the
     archive has the same bytes if nothing is changed."""
 
-    def __init__(self, data: bytes, archive: Archive, parts: Mapping[str, Document]) -> None:
+    def __init__(self, data: bytes, archive: Archive, parts: Mapping[str, DocumentFile]) -> None:
         """``parts`` has the documents by the names of the members, in reading order."""
         self._data, self._archive, self._parts = data, archive, parts
         self.blocks: Sequence[Block] = [
@@ -82,7 +82,7 @@ class ZipDocument(Document):
         ]
 
     def write(self, translations: Sequence[str]) -> bytes:
-        """See ``Document.write``."""
+        """See ``DocumentFile.write``."""
         texts, changes = iter(zip(self.blocks, translations, strict=True)), dict[str, bytes]()
         for name, part in self._parts.items():
             pairs = [next(texts) for _ in part.blocks]

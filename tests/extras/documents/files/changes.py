@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nmt.extras.documents.files.document import MARKUP, Document
+from nmt.extras.documents.files.document import MARKUP, DocumentFile
 
 
 def upper(text: str) -> str:
@@ -17,11 +17,11 @@ def upper(text: str) -> str:
     return "".join([*parts, text[end:].upper()])
 
 
-def unchanged(document: Document) -> bytes:
+def unchanged(document: DocumentFile) -> bytes:
     """Writes a document with its own texts."""
     return document.write([block.text for block in document.blocks])
 
 
-def capitals(document: Document) -> str:
+def capitals(document: DocumentFile) -> str:
     """Writes a document in capitals."""
     return document.write([upper(block.text) for block in document.blocks]).decode()

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.extras.documents.files.inline import Piece, spans_of
+from nmt.extras.documents.files.inline import Fragment, spans_of
 
 Parts = list[tuple[str, str]]
 
 
-def pieces(parts: Parts) -> list[Piece]:
+def pieces(parts: Parts) -> list[Fragment]:
     """Text, "<b", "b>" and "/img" as the beginning, the end and the whole of an element, side by side."""
     found, begin = [], 0
     for part, name in parts:
         kind = {"<": "open", ">": "close", "/": "alone"}.get(part, "text")
         end = begin + (len(part) if kind == "text" else 1)
-        found.append(Piece(kind, begin, end, part if kind == "text" else "", name))  # type: ignore[arg-type]
+        found.append(Fragment(kind, begin, end, part if kind == "text" else "", name))  # type: ignore[arg-type]
         begin = end
     return found
 

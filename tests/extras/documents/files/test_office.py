@@ -49,7 +49,7 @@ def document(*paragraphs: str) -> bytes:
     )
 
 
-def saved(made: docx.document.Document | pptx.presentation.Presentation) -> bytes:
+def saved(made: docx.document.DocumentFile | pptx.presentation.Presentation) -> bytes:
     stream = io.BytesIO()
     made.save(stream)
     return stream.getvalue()

@@ -9,7 +9,7 @@ from typing import Any
 
 import nmt as package
 from nmt.extras.documents.files import translate_file
-from nmt.extras.documents.files.document import MARKUP, Block, Document
+from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.translator.translation import Results
 from tests.workflows.runs import call
 
@@ -64,7 +64,7 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x.html").exists()
 
 
-class Blocks(Document):
+class Blocks(DocumentFile):
     """Blocks without a file."""
 
     def __init__(self, *texts: str) -> None:

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from nmt.extras.documents.files import zip_file
-from nmt.extras.documents.files.document import Block, DamagedFile, Document, Span, TextDocument
+from nmt.extras.documents.files.document import Block, DamagedFile, DocumentFile, Span, TextDocument
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 from tests.extras.documents.files.archives import packed, unpacked
 
@@ -25,7 +25,7 @@ def archive() -> bytes:
     return stream.getvalue()
 
 
-def part(text: str) -> Document:
+def part(text: str) -> DocumentFile:
     return TextDocument(text, [Span(0, 1, Block(text[0], "here"))])
 
 
