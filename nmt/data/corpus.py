@@ -13,11 +13,9 @@ import bz2
 import codecs
 import gzip
 import html
-import importlib
 import io
 import lzma
 import re
-import sys
 import zipfile
 import zlib
 from collections import Counter
@@ -31,7 +29,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, ca
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import reading
-from nmt.core.installation import missing
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.file_kinds import (
     LEFT_OUT,
@@ -48,6 +45,7 @@ from nmt.data.file_kinds import (
     once,
 )
 from nmt.data.misalignment import locate_misalignment
+from nmt.data.packed import PACKED, zstandard
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -193,21 +191,17 @@ def _open(path: AnyPath) -> BinaryIO:
     return cast(BinaryIO, path.open("rb"))
 
 
-def zstandard(file: BinaryIO, mode: str) -> Any:
-    """Opens a file of Zstandard inside another one. Raises InputError if the package for it is missing."""
-    try:
-        zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
-    except ImportError:
-        raise missing("backports.zstd, which reads and writes .zst, is", "zstd") from None
+def _zstandard(path: AnyPath) -> Any:
+    zstd = zstandard()
     _DAMAGES.add(zstd.ZstdError)
-    return zstd.ZstdFile(file, mode)
+    return zstd.ZstdFile(_open(path))
 
 
 _UNPACKED: Mapping[bytes, Callable[[AnyPath], object]] = {
     b"\x1f\x8b": lambda path: gzip.GzipFile(fileobj=_open(path)),
     b"BZh": lambda path: bz2.BZ2File(_open(path)),
     b"\xfd7zXZ\x00": lambda path: io.BufferedReader(_Xz(path), _READ_BYTES),
-    b"\x28\xb5\x2f\xfd": lambda path: zstandard(_open(path), "rb"),
+    b"\x28\xb5\x2f\xfd": _zstandard,
 }
 
 
@@ -296,9 +290,6 @@ class _Xz(io.RawIOBase):
         self._file.close()
         super().close()
 
-
-PACKED = (".gz", ".xz", ".bz2", ".zst")
-"""Endings of compressed files."""
 
 _PAIRED = ("tmx", "xlf", "xliff", "tsv", "csv", "jsonl", "ndjson")
 _NO_TEXT = re.compile(r"(?:.*/)?(?:[._]|(?:readme|licen[cs]e|info)\b).*|.*\.(?:ids|scores|xml)", re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TextIO
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
-from nmt.data.corpus import PACKED, zstandard
+from nmt.data.packed import PACKED, zstandard
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def packed(file: BinaryIO, ending: str) -> Iterator[BinaryIO]:
         ".gz": lambda: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
         ".xz": lambda: lzma.LZMAFile(file, "wb"),  # noqa: SIM115 - is a context manager below
         ".bz2": lambda: bz2.BZ2File(file, "wb"),
-        ".zst": lambda: zstandard(file, "wb"),
+        ".zst": lambda: zstandard().ZstdFile(file, "wb"),
     }[ending]
     with opened() as stream:
         yield stream

@@ -11,7 +11,7 @@ from typing import Literal
 
 from nmt.core.errors import InputError
 from nmt.core.installation import missing
-from nmt.data.corpus import PACKED
+from nmt.data.packed import PACKED
 from nmt.translator.windows import OutputFormat
 
 Kind = Literal["text", "jsonl", "parquet"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.core.errors import InputError
-from nmt.extras.documents.files.document import DamagedFile, DocumentFile
 from nmt.plugins import attribute
 
-Read: TypeAlias = Callable[[bytes], DocumentFile]
+if TYPE_CHECKING:
+    from nmt.extras.documents.files.document import DocumentFile
+
+Read: TypeAlias = "Callable[[bytes], DocumentFile]"
 """Reads the content of a file. Raises DamagedFile."""
 
 FORMATS: Mapping[str, str] = {
@@ -30,6 +32,8 @@ def is_document(path: Path) -> bool:
 
 def read(path: Path) -> DocumentFile:
     """Reads a file. Raises InputError for one that cannot be read or is damaged."""
+    from nmt.extras.documents.files.document import DamagedFile
+
     function: Read = attribute(f"nmt.extras.documents.files.{FORMATS[path.suffix.lower()]}")
     try:
         return function(path.read_bytes())

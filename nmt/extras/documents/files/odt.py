@@ -24,7 +24,7 @@ def read(data: bytes) -> DocumentFile:
     """Reads a document. Raises DamagedFile."""
     archive = Archive(data)
     if not archive.content("mimetype").startswith(b"application/vnd.oasis.opendocument."):
-        raise DamagedFile("is no document of OpenDocument")
+        raise DamagedFile("is not an OpenDocument")
     if b"encryption-data" in archive.content("META-INF/manifest.xml"):
         raise DamagedFile("is encrypted; save it without a password")
     objects = [name for name in archive.names if name.endswith("/content.xml")]  # such as charts

@@ -49,7 +49,7 @@ def read(data: bytes) -> DocumentFile:
         reader = Titles if kind["title"] else _OfficeReader
         parts[name] = reader(archive.content(name), is_apart=not kind["running"]).document
     if not any(kind["running"] for _, kind in found):
-        raise DamagedFile("is no document or slides of Office")
+        raise DamagedFile("is neither a document nor slides of Office")
     return ZipDocument(data, archive, parts)
 
 

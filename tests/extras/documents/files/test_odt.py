@@ -225,7 +225,7 @@ def test_words_keep_their_formats_in_another_order(seed: int) -> None:
 def test_other_archives_are_refused() -> None:
     data = document("x")
     for change, name, message in (
-        ("application/zip", "mimetype", "is no document of OpenDocument"),
+        ("application/zip", "mimetype", "is not an OpenDocument"),
         ("<manifest:encryption-data/>", "META-INF/manifest.xml", "is encrypted"),
         ("<a>", "content.xml", "is not well-formed"),
     ):
