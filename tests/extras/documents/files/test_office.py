@@ -354,7 +354,10 @@ def test_what_is_no_document_or_has_macros_is_refused() -> None:
             ),
             "has macros",
         ),
-        (types.replace(main, "openxmlformats-officedocument.spreadsheetml.sheet.main"), "is no document or slides"),
+        (
+            types.replace(main, "openxmlformats-officedocument.spreadsheetml.sheet.main"),
+            "is neither a document nor slides",
+        ),
         ("<Types>", "is not well-formed"),
     ):
         with pytest.raises(DamagedFile, match=message):
