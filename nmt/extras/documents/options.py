@@ -53,6 +53,9 @@ class TranslateFiles(TranslateOptions):
     report: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
     """For a document such as report.docx: what was translated, copied and left, line by line."""
     after: ClassVar[str] = "context"
+    more_help: ClassVar[dict[str, str]] = {
+        "input_": " A document (.html, .epub, .docx, .pptx, .odt, .srt, .vtt …) gives a document in its format."
+    }
 
     def __post_init__(self) -> None:
         # nmt translate report.docx: the first argument is a document, not a model
