@@ -19,7 +19,7 @@ from nmt.core.device import Compute
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.aligner import layer as alignment_layer
-from nmt.extras.decoding.wait_k import WaitKModel
+from nmt.extras.decoding.wait_k import WaitKModel, WordStarts
 from nmt.models.ensemble import Ensemble
 from nmt.search.config import ConsensusConfig, SamplingConfig, SearchConfig
 from nmt.search.engine import TorchEngine
@@ -99,8 +99,8 @@ def test_wait_k_is_that_of_the_cpu(device: Device, config: dict[str, Any]) -> No
     begins_V = torch.tensor([False, True, False, True, True, False])
     masks = begins_V, begins_V, torch.zeros_like(begins_V)
     with device.in_use():
-        waiting = WaitKModel(there, 2, *(each.to(device.compute.device) for each in masks))
-    waited = assert_alike(device, WaitKModel(model, 2, *masks), waiting, SEARCHES["greedy"])
+        waiting = WaitKModel(there, 2, WordStarts(*(each.to(device.compute.device) for each in masks)))
+    waited = assert_alike(device, WaitKModel(model, 2, WordStarts(*masks)), waiting, SEARCHES["greedy"])
     assert not device.is_pretended or len(waited) <= 2 * 10 + 3, "\n".join(waited)
 
 

@@ -250,7 +250,7 @@ def test_zstandard(file: File) -> None:
 def test_zstandard_that_is_not_installed_is_named(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, ZSTD, None)
     message = failure(file("a", b"\x28\xb5\x2f\xfd"))
-    assert "backports.zstd, which reads .zst, is not installed: pip install" in message
+    assert "backports.zstd, which reads and writes .zst, is not installed: pip install" in message
 
 
 def documents() -> dict[str, bytes]:

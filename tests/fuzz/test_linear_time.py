@@ -57,6 +57,7 @@ class Use(NamedTuple):
 BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     "nmt.data.sampling: '.+' if across else f'{_MARK}?[^{_MARK}]+|{_MARK}'": lambda: re.compile("▁?[^▁]+|▁", re.DOTALL),
     "nmt.data.sampling: f\"({'|'.join(map(re.escape, longest_first))})\"": lambda: re.compile("(aaab|aab|b)"),
+    "nmt.extras.documents.files.subtitles: '|'.join(borders)": lambda: re.compile("<x1/>|<x3/>"),
     "nmt.extras.documents.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
         "1 000 ,5", 0, 8
     ),

@@ -20,7 +20,7 @@ FILES = "shards are read from files and written to a folder"
         ("--ray auto --workers 2", f"--workers: {CONFLICT}"),
         ("--ray auto", f"--ray: needs --input: {FILES}"),
         ("--ray auto --input train.de", f"--ray: needs --output: {FILES}"),
-        ("--field body", "--field: is for the JSONL and Parquet that --ray reads; without it the input is text"),
+        ("--field body", "--field: is for the JSONL and Parquet that --ray and --shard read; leave it out"),
     ],
 )
 def test_options_that_go_not_together_are_refused(
