@@ -31,7 +31,9 @@ Shapes: B canvases, Y rows, X columns, T glimpses, D width of a state, P values 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from matplotlib.figure import Figure
@@ -44,14 +46,17 @@ from nmt.attention.reinforce import ReinforceOptions, SampledPositions
 from nmt.models.position_losses import reinforce_loss
 from nmt.nn.recurrent import RecurrentStack
 
-CANVAS, DIGIT, PIECE, NOISE, DIGITS = 28, 8, 3, 0.1, 10
-"""Width of the canvas, of a digit and of a piece of another one; deviation of the noise; number of classes."""
+CANVAS, DIGIT, PIECES, PIECE, NOISE = 28, 8, 4, 3, 0.1
+"""Widths of the canvas and of a digit; number and width of the pieces of other digits; deviation of the noise."""
 
 CELLS, SCALES = 6, 3
 """A patch has 6 x 6 cells, which are 1, 2 and 4 pixels wide: the patches are 6, 12 and 24 pixels wide."""
 
 SIZE, DEVIATION, BATCH = 128, 0.15, 256
 """Width of a state, deviation of the places that training draws (2 pixels), canvases of a batch."""
+
+Places: TypeAlias = Callable[[Tensor], tuple[Tensor, SampledPositions | None]]
+"""Chooses places (B, 2) from the states (B, D); with the draws, if it learns from them."""
 
 
 def pixel(place_B2: Tensor) -> Tensor:
@@ -65,13 +70,11 @@ def windows(corner_B2: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     return rows_B1, (corner_B2[:, :1] + step)[:, :, None], (corner_B2[:, 1:] + step)[:, None]
 
 
-def draw_canvases(
-    scan_NYX: Tensor, label_N: Tensor, count: int, spread: float = 1.0, pieces: int = 4
-) -> tuple[Tensor, Tensor, Tensor]:
+def draw_canvases(scan_NYX: Tensor, label_N: Tensor, count: int, spread: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
     """Draws canvases (B, Y, X), their digits (B,) and the upper left corners of these (B, 2), which only the evaluation
     reads. A ``spread`` below 1 keeps the digits near the middle."""
     canvas_BYX = torch.zeros(count, CANVAS, CANVAS)
-    for _ in range(pieces):
+    for _ in range(PIECES):
         other_BYX = scan_NYX[torch.randint(len(scan_NYX), (count,))]
         piece_BYX = other_BYX[windows(torch.randint(DIGIT - PIECE + 1, (count, 2)), PIECE)]
         canvas_BYX[windows(torch.randint(CANVAS - PIECE + 1, (count, 2)), PIECE)] = piece_BYX
@@ -85,8 +88,7 @@ def sensor(canvas_BYX: Tensor, place_B2: Tensor) -> Tensor:
     """Computes rho (B, P). Cell (i, j) of scale k is the mean of the 2^k x 2^k pixels whose first one is 2^k (i - 3)
     rows and 2^k (j - 3) columns from the place. Pixels outside of the canvas are 0."""
     widest = CELLS * 2 ** (SCALES - 1)
-    padded_BYX = F.pad(canvas_BYX, [widest // 2] * 4)
-    patch_BYX = padded_BYX[windows(pixel(place_B2), widest)]
+    patch_BYX = F.pad(canvas_BYX, [widest // 2] * 4)[windows(pixel(place_B2), widest)]
     rho = list[Tensor]()
     for width in (2**scale for scale in range(SCALES)):
         edge = (widest - CELLS * width) // 2
@@ -101,51 +103,43 @@ class LearntPlaces(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.mean, self.baseline = nn.Linear(SIZE, 2), nn.Linear(SIZE, 1)
-        for parameter in self.parameters():
-            parameter.data *= 0.1  # the first places are near the middle, and no reward is expected
 
     def forward(self, state_BD: Tensor) -> tuple[Tensor, SampledPositions | None]:
         """Draws places (B, 2) while training, and returns the mean of the density when evaluating."""
         mean_B2 = self.mean(state_BD).tanh()
         if not self.training:
             return mean_B2, None
-        density = Normal(mean_B2, DEVIATION)
-        place_B2 = density.sample()  # type: ignore[no-untyped-call]
-        log_p_B1, entropy_B1 = (
-            x_B2.sum(dim=1, keepdim=True) for x_B2 in (density.log_prob(place_B2), density.entropy())
-        )
-        is_drawn_B1 = torch.ones_like(log_p_B1, dtype=torch.bool)
+        # the draw has no gradient, its log-density has one
+        place_B2 = mean_B2.detach() + DEVIATION * torch.randn_like(mean_B2)
+        log_p_B2: Tensor = Normal(mean_B2, DEVIATION).log_prob(place_B2)  # type: ignore[no-untyped-call]
+        log_p_B1 = log_p_B2.sum(dim=1, keepdim=True)
         # the state does not learn to be predictable
         baseline_B1 = self.baseline(state_BD.detach())
+        # the entropy of the density is constant, 0 stands in for it; all places are drawn
+        entropy_B1, is_drawn_B1 = torch.zeros_like(log_p_B1), torch.ones_like(log_p_B1, dtype=torch.bool)
         return place_B2, SampledPositions(ReinforceOptions(), log_p_B1, entropy_B1, baseline_B1, is_drawn_B1)
 
 
-class RandomPlaces(nn.Module):
-    """Places that are uniform over the canvas."""
-
-    def forward(self, state_BD: Tensor) -> tuple[Tensor, None]:
-        """Draws places (B, 2)."""
-        return 2.0 * torch.rand(len(state_BD), 2) - 1.0, None
+def random_places(state_BD: Tensor) -> tuple[Tensor, None]:
+    """Draws places (B, 2) that are uniform over the canvas."""
+    return 2.0 * torch.rand(len(state_BD), 2) - 1.0, None
 
 
-class Middle(nn.Module):
-    """The middle of the canvas."""
-
-    def forward(self, state_BD: Tensor) -> tuple[Tensor, None]:
-        """Returns places (B, 2)."""
-        return torch.zeros(len(state_BD), 2), None
+def middle(state_BD: Tensor) -> tuple[Tensor, None]:
+    """Returns the middle of the canvas as places (B, 2)."""
+    return torch.zeros(len(state_BD), 2), None
 
 
 class GlimpseReader(nn.Module):
     """Sensor, glimpse network, core and classification of the equations above."""
 
-    def __init__(self, places: nn.Module, glimpses: int) -> None:
+    def __init__(self, places: Places, glimpses: int) -> None:
         super().__init__()
         self.places, self.glimpses = places, glimpses
         self.what, self.where = nn.Linear(SCALES * CELLS**2, SIZE), nn.Linear(2, SIZE // 4)
         self.glimpse = nn.Linear(SIZE + SIZE // 4, SIZE)
         self.core = RecurrentStack("gru", input_size=SIZE, size=SIZE, layers=1)
-        self.output = nn.Linear(SIZE, DIGITS)
+        self.output = nn.Linear(SIZE, 10)
 
     def forward(self, canvas_BYX: Tensor) -> tuple[Tensor, Tensor, SampledPositions | None]:
         """Returns logits (B, V), places (B, T, 2), and in training the draws."""
@@ -161,12 +155,12 @@ class GlimpseReader(nn.Module):
         return self.output(state.top_BD), torch.stack(places, dim=1), SampledPositions.joined(draws)
 
 
-def train(model: GlimpseReader, scan_NYX: Tensor, label_N: Tensor, updates: int, curriculum: float) -> None:
-    """Trains by Adam; the digits spread over the whole canvas during the share ``curriculum`` of the updates."""
+def train(model: GlimpseReader, scan_NYX: Tensor, label_N: Tensor, updates: int, *, curriculum: bool) -> None:
+    """Trains by Adam; with the curriculum, digits lie anywhere after a bit more than half of the updates."""
     optimizer = torch.optim.Adam(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=updates)
     for update in range(updates):
-        spread = min(1.0, 0.1 + update / (curriculum * updates)) if curriculum else 1.0
+        spread = min(1.0, 0.1 + 1.6 * update / updates) if curriculum else 1.0
         canvas_BYX, label_B, _ = draw_canvases(scan_NYX, label_N, BATCH, spread)
         logits_BV, _, sampled = model(canvas_BYX)
         loss = F.cross_entropy(logits_BV, label_B, reduction="sum")
@@ -174,8 +168,7 @@ def train(model: GlimpseReader, scan_NYX: Tensor, label_N: Tensor, updates: int,
             reward_B1 = (logits_BV.argmax(dim=1) == label_B).float()[:, None]
             loss = loss + reinforce_loss([sampled], reward_B1, torch.zeros_like(reward_B1, dtype=torch.bool))
         optimizer.zero_grad()
-        (loss / BATCH).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        (loss / BATCH).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
 
@@ -194,10 +187,10 @@ def plot(path: Path, canvas_BYX: Tensor, label_B: Tensor, readings: dict[str, tu
     for (name, (best_B, place_BT2)), row in zip(readings.items(), panels, strict=True):
         row[0].set_ylabel(name)
         for axes, canvas_YX, label, best, place_T2 in zip(row, canvas_BYX, label_B, best_B, place_BT2, strict=True):
-            y_T, x_T = pixel(place_T2).T
+            (y_T, x_T), edge = pixel(place_T2).T, CELLS / 2 + 0.5
             axes.imshow(1 - canvas_YX, cmap="gray", vmin=0, vmax=1)
             axes.plot(x_T, y_T, "o-", color="#d9480f", markersize=4, linewidth=1)
-            axes.add_patch(Rectangle((x_T[-1] - 3.5, y_T[-1] - 3.5), CELLS, CELLS, fill=False, edgecolor="#2171b5"))
+            axes.add_patch(Rectangle((x_T[-1] - edge, y_T[-1] - edge), CELLS, CELLS, fill=False, edgecolor="#2171b5"))
             for glimpse, (x, y) in enumerate(zip(x_T, y_T, strict=True), start=1):
                 axes.annotate(str(glimpse), (x, y), xytext=(3, 3), textcoords="offset points", color="#d9480f")
             axes.set_title(f"{label}, read as {best}", color="black" if best == label else "#999999", fontsize=9)
@@ -210,14 +203,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--glimpses", type=int, default=3, help="n; default: 3")
     parser.add_argument("--updates", type=int, default=1200, help="of training, for each model; default: 1200")
-    parser.add_argument("--curriculum", type=float, default=0.6, help="its share of the updates; default: 0.6; 0: none")
+    parser.add_argument("--no-curriculum", action="store_true", help="digits lie anywhere from the start")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of canvases and glimpses")
     args = parser.parse_args()
-    if args.glimpses < 1 or args.updates < 1 or not 0.0 <= args.curriculum <= 1.0:
-        parser.error("--glimpses and --updates must be at least 1, and --curriculum between 0 and 1")
-    if args.output and not args.output.parent.is_dir():
-        parser.error(f"--output {args.output}: there is no folder {args.output.parent}; make it first")
+    if args.glimpses < 1 or args.updates < 1 or (args.output and not args.output.parent.is_dir()):
+        parser.error("--glimpses and --updates must be at least 1, and --output in a folder that is there")
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -226,21 +217,21 @@ def main() -> None:
     scans = load_digits()
     scan_NYX, label_N = torch.tensor(scans.images, dtype=torch.float32) / 16, torch.tensor(scans.target)
     canvas_BYX, label_B, corner_B2 = draw_canvases(scan_NYX[1400:], label_N[1400:], 1000)
-    policies = {
-        "learnt": (LearntPlaces(), args.glimpses),
-        "random": (RandomPlaces(), args.glimpses),
-        "middle": (Middle(), 1),
+    models = {
+        "learnt": GlimpseReader(LearntPlaces(), args.glimpses),
+        "random": GlimpseReader(random_places, args.glimpses),
+        "middle": GlimpseReader(middle, glimpses=1),
     }
     readings = dict[str, tuple[Tensor, Tensor]]()
-    for name, (places, glimpses) in policies.items():
-        model = GlimpseReader(places, glimpses)
-        train(model, scan_NYX[:1400], label_N[:1400], args.updates, args.curriculum)
+    for name, model in models.items():
+        train(model, scan_NYX[:1400], label_N[:1400], args.updates, curriculum=not args.no_curriculum)
         with torch.no_grad():
             logits_BV, place_BT2, _ = model.eval()(canvas_BYX)
-        best_B, on_digit_T = logits_BV.argmax(dim=1), is_on_digit(place_BT2, corner_B2).float().mean(dim=0)
+        best_B = logits_BV.argmax(dim=1)
         readings[name] = best_B[:6], place_BT2[:6]
-        right = (best_B == label_B).float().mean()
-        print(f"{name}: {right:.1%} of digits are right; on the digit: last glimpse {on_digit_T[-1]:.1%}", flush=True)
+        on_digit_T = is_on_digit(place_BT2, corner_B2).float().mean(dim=0).tolist()
+        print(f"{name}: {(best_B == label_B).float().mean():.1%} of digits are right; glimpses on the digit:", end=" ")
+        print(", then ".join(f"{share:.1%}" for share in on_digit_T), flush=True)
     if args.output:
         plot(args.output, canvas_BYX[:6], label_B[:6], readings)
 
