@@ -1,9 +1,11 @@
 """Counts where lines cross: by a template written by hand, by one learnt from the counts alone, and by attention.
 
 An image has horizontal and vertical segments, one pixel thick and at least three long. A crossing is a pixel inside a
-horizontal and inside a vertical segment; the ends of a segment are not inside it. So a segment that ends on another
-one, or next to it, makes no crossing (a T or an L). Parallel segments keep a blank row between them and two blank
-pixels between their ends. Then a pixel is a crossing exactly if it and its four neighbours are ink.
+horizontal and inside a vertical segment; the ends of a segment are not inside it. So there is none where a segment ends
+on another one or next to it (a T or an L). Two horizontal segments that share a column have a blank row between them,
+and two in one row have at least two blank pixels between them; the same holds for vertical ones. Under these rules a
+pixel is a crossing exactly if it and its four neighbours are ink. Without them, two segments that end on either side of
+a third one would look like a crossing.
 
 The processor looks at each place s of the image through a small window x_s and compares it with a template w:
 
@@ -12,16 +14,21 @@ The processor looks at each place s of the image through a small window x_s and 
 By hand, w is 1 on the five pixels of a plus and 0 elsewhere, and b = -4: c_s is 1 at a crossing and 0 at all others.
 
 The same processor can learn w and b from images and counts, without any places (Lempitsky & Zisserman 2010, "Learning
-to Count Objects in Images", learn a sum over places, too). ReLU has no gradient where it is 0, and a template soon gets
-stuck there. Training replaces it by softplus, log(1 + exp(beta u)) / beta, and raises beta until the two agree. Four
-templates are trained side by side, and the one with the least error in training is kept. Counts say nothing about
-where a crossing is, so the learnt template may be moved by a pixel inside its window.
+to Count Objects in Images", learn a sum over places, too, but from places). ReLU has no gradient where it is 0, and a
+template soon gets stuck there. Training replaces it by softplus, log(1 + exp(beta u)) / beta, and raises beta; the last
+fifth of the updates has ReLU. Four templates are trained side by side, and the one with the least error in training is
+kept.
+
+The learnt template need not be the one by hand to find the same crossings. It may be moved by a pixel inside its
+window, as counts say nothing about where a crossing is. The corners of a crossing are always blank, so that a negative
+weight on them does no harm. Then the middle matters less: a blank pixel between four of ink is the hole of a #, where
+most of the corners are ink.
 
 Attention computes sum over s of weight_s v_s instead, where the weights sum to 1: an average. It does not change if
 each place comes twice, but the count doubles. A sum tells such sets apart, a mean cannot (Xu et al. 2019, "How Powerful
 are Graph Neural Networks?", section 5.2; Zhang et al. 2018, "Learning to Count Objects in Natural Images for Visual
-Question Answering", section 3). In images of one size the share of the crossings among all places gives the count
-away, and attention learns that; the larger images show the difference.
+Question Answering", section 3). If all images have one size, the share of crossings among the places still gives the
+count away, and attention learns this share times a constant. The constant is wrong for larger images.
 
 Shapes: B images, Y rows, X columns, R templates, S places, K pixels of a window.
 """
@@ -45,7 +52,7 @@ WINDOW, LARGE, BATCH = 5, 40, 64
 """Height and width of a window and of the larger images, and images of a batch."""
 
 Segment: TypeAlias = tuple[int, int, int]  # its row, first and last column; or its column, first and last row
-Counter: TypeAlias = Callable[[Tensor, float], Tensor]
+Counter: TypeAlias = Callable[[Tensor, float], Tensor]  # from images and the progress of training to counts (B, R)
 
 
 def draw(size: int, trials: int) -> tuple[Tensor, list[Segment], list[Segment]]:
@@ -154,10 +161,10 @@ def plot(
         panels[row, 0].imshow(1 - image_YX, cmap="gray", vmin=-1)
         y_N, x_N = found_2YX[row].nonzero(as_tuple=True)
         panels[row, 0].plot(x_N, y_N, "o", markersize=9, markerfacecolor="none", markeredgecolor="#d9480f")
-        panels[row, 0].set(title=f"places found {name}: {len(x_N)}", xticks=[], yticks=[])
+        panels[row, 0].set(title=f"{len(x_N)} places found {name}", xticks=[], yticks=[])
         panels[row, 1].imshow(template_2YX[row], cmap="RdBu_r", vmin=-1.5, vmax=1.5)
         for place, weight in enumerate(template_2YX[row].flatten().tolist()):
-            panels[row, 1].text(place % WINDOW, place // WINDOW, f"{weight:.2f}", ha="center", va="center")
+            panels[row, 1].text(place % WINDOW, place // WINDOW, f"{weight:z.2f}", ha="center", va="center")
         panels[row, 1].set(title=f"template {name}", xticks=[], yticks=[])
     for axes, name in zip(panels[:, 2], list(estimates)[1:], strict=True):
         axes.plot([0, count_B.max()], [0, count_B.max()], color="#999999", linewidth=1)
@@ -174,8 +181,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, metavar="F.png", help="write a picture of places and templates")
     args = parser.parse_args()
-    if args.updates < 10 or args.size < 6:
-        parser.error("--updates must be at least 10 and --size at least 6")
+    if args.updates < 1 or args.size < 6:
+        parser.error("--updates must be at least 1 and --size at least 6")
     if args.output and not args.output.parent.is_dir():
         parser.error(f"--output {args.output}: there is no folder {args.output.parent}; make it first")
     torch.manual_seed(args.seed)
@@ -208,7 +215,7 @@ def main() -> None:
     both, similarity = (hand_BYX & moved_BYX).sum(), torch.corrcoef(torch.stack([hand[0][0], moved_YX]).flatten(1))
     print(f"learnt template, with b = {learnt[1].item():.2f}:")
     for line in learnt[0][0].tolist():
-        print("  " + " ".join(f"{weight:5.2f}" for weight in line))
+        print("  " + " ".join(f"{weight:z5.2f}" for weight in line))
     print(f"moved by {move} it finds {both} of {hand_BYX.sum()} crossings, and {moved_BYX.sum() - both} other places")
     print(f"correlation with the template by hand {similarity[0, 1]:.2f}")
     if args.output:

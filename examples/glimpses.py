@@ -1,27 +1,27 @@
 """Finds and reads a handwritten digit on a large canvas by a few glimpses, whose places are learnt by REINFORCE.
 
-This is the recurrent attention model (Mnih et al. 2014, "Recurrent Models of Visual Attention", sections 2.3, 3 and
-4.1). A digit of scikit-learn lies somewhere on a canvas of 28 x 28 pixels, among noise and pieces of other digits. The
-model never sees the whole canvas. At each step t it takes a glimpse at a place l_t = (y, x), which is (-1, -1) at the
-upper left pixel and (1, 1) at the lower right one. After n glimpses it names the digit:
+This is the recurrent attention model (Mnih et al. 2014, "Recurrent Models of Visual Attention", sections 3 and 4.1). A
+digit of scikit-learn lies somewhere on a canvas of 28 x 28 pixels, among noise and pieces of other digits. The model
+never sees the whole canvas. At each step t it takes a glimpse at a place l_t = (y, x), which is (-1, -1) at the upper
+left pixel and (1, 1) at the lower right one. After n glimpses it names the digit:
 
     l_t ~ N(tanh(W s_{t-1} + b), deviation^2)                 location network; evaluation takes the mean
     rho_t = patches of three scales around l_t                retina-like sensor, see ``sensor``
     g_t = ReLU(W [ReLU(W rho_t + b); ReLU(W l_t + b)] + b)    glimpse network
-    s_t = GRU(g_t, s_{t-1})                                   core; the paper adds and rectifies, and has an LSTM, too
+    s_t = GRU(g_t, s_{t-1})                                   core; ReLU(W s_{t-1} + U g_t) in the paper
     p(digit) = softmax(W s_n + b)
 
 Cross-entropy trains all parts but the location network. A place is drawn, and the sensor has no derivative with respect
-to it, so the location network learns by REINFORCE (Williams 1992): the gradient of the log-density of each place,
-times R - baseline. Its gradient reaches the core as well, which must remember where the digit may be. The reward R of
-all n places is 1 if the digit is right and 0 otherwise, as in the paper. It is what we want, and it is bounded: log p
-could fall without limit for a few bad canvases, and these would then decide the gradient. The baseline W s_{t-1} + b is
-learnt by least squares from R. The loss is that of nmt's hard attention, ``reinforce_loss``, which also subtracts the
-mean of R - baseline over the other canvases.
+to it, so the location network learns by REINFORCE (Williams 1992): the gradient of the log-density of each place is
+multiplied by R - baseline. It reaches the core as well, which must remember where the digit may be. The reward R of all
+n places is 1 if the digit is right and 0 otherwise, as in the paper. This is what we want, and it is bounded; log p of
+the digit could fall without limit for a few bad canvases, which would then decide the gradient. The baseline
+W s_{t-1} + b is learnt by least squares from R. The loss is that of nmt's hard attention, ``reinforce_loss``, which
+also subtracts the mean of R - baseline over the other canvases.
 
 Two things help REINFORCE here. A batch has 256 canvases, because the estimate is noisy. And there is a curriculum
 (Bengio et al. 2009): digits lie near the middle at first, where the first glimpse falls, and then further and further
-away. So the digits are learnt first, and a reward is there for places to be learnt from.
+away. So the model can read a digit before it must look for one, and its first rewards tell good places from bad ones.
 
 The same model is also trained with places drawn at random, and with a single glimpse at the middle.
 
@@ -188,13 +188,13 @@ def plot(path: Path, canvas_BYX: Tensor, label_B: Tensor, readings: dict[str, tu
         row[0].set_ylabel(name)
         for axes, canvas_YX, label, best, place_T2 in zip(row, canvas_BYX, label_B, best_B, place_BT2, strict=True):
             (y_T, x_T), edge = pixel(place_T2).T, CELLS / 2 + 0.5
-            axes.imshow(1 - canvas_YX, cmap="gray", vmin=0, vmax=1)
+            axes.imshow(1 - canvas_YX, cmap="gray", vmin=-0.7, vmax=1)
             axes.plot(x_T, y_T, "o-", color="#d9480f", markersize=4, linewidth=1)
             axes.add_patch(Rectangle((x_T[-1] - edge, y_T[-1] - edge), CELLS, CELLS, fill=False, edgecolor="#2171b5"))
             for glimpse, (x, y) in enumerate(zip(x_T, y_T, strict=True), start=1):
                 axes.annotate(str(glimpse), (x, y), xytext=(3, 3), textcoords="offset points", color="#d9480f")
             axes.set_title(f"{label}, read as {best}", color="black" if best == label else "#999999", fontsize=9)
-            axes.set(xticks=[], yticks=[])
+            axes.set(xticks=[], yticks=[], xlim=(-0.5, CANVAS - 0.5), ylim=(CANVAS - 0.5, -0.5))
     figure.savefig(path, dpi=90, format="png")
 
 
