@@ -187,7 +187,7 @@ def plot(path: Path, canvas_BYX: Tensor, label_B: Tensor, readings: dict[str, tu
     for (name, (best_B, place_BT2)), row in zip(readings.items(), panels, strict=True):
         row[0].set_ylabel(name)
         for axes, canvas_YX, label, best, place_T2 in zip(row, canvas_BYX, label_B, best_B, place_BT2, strict=True):
-            (y_T, x_T), edge = pixel(place_T2).T, CELLS / 2 + 0.5
+            (y_T, x_T), edge = pixel(place_T2).T.tolist(), CELLS / 2 + 0.5
             axes.imshow(1 - canvas_YX, cmap="gray", vmin=-0.7, vmax=1)
             axes.plot(x_T, y_T, "o-", color="#d9480f", markersize=4, linewidth=1)
             axes.add_patch(Rectangle((x_T[-1] - edge, y_T[-1] - edge), CELLS, CELLS, fill=False, edgecolor="#2171b5"))

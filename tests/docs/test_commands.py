@@ -117,6 +117,8 @@ SHORTER = {
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
     "digit_reader.py": "digit_reader.py --updates 2",
+    "glimpses.py": "glimpses.py --updates 2",
+    "crossings.py": "crossings.py --updates 2",
     "one_file.py": "one_file.py --updates 2",
 }
 """Parts of commands that are run in another form than on the page: shorter, or on one machine; tests are collected, not
