@@ -117,6 +117,8 @@ SHORTER = {
     "curl ": "curl --fail ",
     "sentence_classifier.py": "sentence_classifier.py --updates 2",
     "digit_reader.py": "digit_reader.py --updates 2",
+    "glimpses.py": "glimpses.py --updates 2",
+    "crossings.py": "crossings.py --updates 2",
     "one_file.py": "one_file.py --updates 2",
     "record_and_text.py": "record_and_text.py --updates 2",
     "score_function.py": "score_function.py --repeats 2",

@@ -39,9 +39,9 @@ _VOID = frozenset(
 
 _TEXT_ATTRIBUTES = frozenset(("abbr", "alt", "aria-label", "aria-description", "label", "placeholder", "title"))
 _DESCRIPTIONS = re.compile(r"(?:og:|twitter:)?(?:description|title)|keywords", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
+_ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 _UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*\Z")
-_CHARSET = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
+_CHARSET = re.compile(rb"""<\?xml[^<>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^<>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ _TAG = re.compile(
     r"<(?P<slash>/?)(?P<name>[A-Za-z]+)(?:[\s.][^<>\n]*)?>|<[\d:.]+>|\{\\[^{}\n]*\}|\{[YyCcSsFfPpHh]:[^{}\n]*\}"
 )
 _DASH = re.compile(r"(?:[ \t]|<[^<>\n]*>|\{[^{}\n]*\})*[-‐–—]+[ \t]*(?=\S)")
-_ENDS = re.compile(r"""[.!?…:。！？؟।♪♫*#)\]"”»’'“][\s)\]"”»’'“]*\Z""")
+_CLOSING = " \t\n\r)]\"”»’'“"
+_STOPS = frozenset(".!?…:。！？؟।♪♫*#)]\"”»’'“")
 _PAUSES = re.compile(r"(?:…|\.\.)\Z")
 _BEGINS = re.compile(r"""(?:…|\.\.+)?\s*["“„«'‘¿¡]?(\w)""")
 
@@ -121,7 +122,7 @@ def _speeches(text: str, begin: int, end: int, start: float, stop: float) -> lis
 def _sentences(speeches: Sequence[_Speech]) -> Iterator[Sequence[_Speech]]:
     """Puts together what a sentence goes over, in consecutive cues."""
     # without full stops, as in captions of a machine, only a small letter shows that a sentence goes on
-    has_stops = sum(bool(_ENDS.search(speech.plain)) for speech in speeches) * 4 >= len(speeches)
+    has_stops = sum(_ends_sentence(speech.plain) for speech in speeches) * 4 >= len(speeches)
     group = list[_Speech]()
     for speech in speeches:
         if group and not (len(group) < MOST_CUES and _goes_on(group[-1], speech, has_stops)):
@@ -134,7 +135,7 @@ def _sentences(speeches: Sequence[_Speech]) -> Iterator[Sequence[_Speech]]:
 
 def _goes_on(speech: _Speech, after: _Speech, has_stops: bool) -> bool:
     """Returns True if a sentence goes on from a cue to the next one."""
-    begins, has_ended = _BEGINS.match(after.plain), bool(_ENDS.search(speech.plain))
+    begins, has_ended = _BEGINS.match(after.plain), _ends_sentence(speech.plain)
     if after.start == speech.start or abs(after.start - speech.stop) > LONGEST_PAUSE:
         return False
     if not speech.plain or not begins or after.has_dash or after.voice not in ("", speech.voice):
@@ -180,3 +181,9 @@ def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt:
 
     spans = {tag: (piece.begin, piece.end) for tag, piece in tags.items()}
     return [Span(begin, end, Block(marked, place), spans, spell, str if is_vtt else spell_as(text[begin:end]))]
+
+
+def _ends_sentence(text: str) -> bool:
+    """Returns True if a stop is the last character but for closing marks, which may be one themselves."""
+    words = text.rstrip(_CLOSING)
+    return not _STOPS.isdisjoint(text[max(len(words) - 1, 0) :])
