@@ -207,8 +207,9 @@ class DotProductHeads(nn.Module):
         # the beams of a sentence are treated as further target positions
         query_BHTA = query_NHTA.view(batch, beams, heads, time, width).transpose(1, 2).reshape(batch, heads, -1, width)
         is_hidden = self._is_hidden(time, positions, memory.is_pad_BS, query_NHTA.device)
-        if memory.unread_BTS is not None and is_hidden is not None:
-            is_hidden = is_hidden | unread(memory.unread_BTS, position_NT)
+        if memory.unread_BTS is not None:
+            unread_B1TS = unread(memory.unread_BTS, position_NT)
+            is_hidden = unread_B1TS if is_hidden is None else is_hidden | unread_B1TS
         dropout_mask = self.dropout.mask(
             (batch, heads, beams * time, positions), memory.values_BHSA.dtype, query_NHTA.device
         )

@@ -90,7 +90,7 @@ def check_wanted(shards: Sequence[Shard], format: OutputFormat, field: str | Non
 def check_output(shards: Sequence[Shard], output: Path) -> None:
     """Raises InputError if translations would be among the shards, or cannot be written into a folder."""
     if output.exists() and not output.is_dir():
-        raise InputError(f"--output {output}: is a file; with --ray it is a folder, with a file for each shard")
+        raise InputError(f"--output {output}: is a file, and must be a folder, with a file for each shard")
     for folder in {shard.path.parent for shard in shards}:
         if output.exists() and output.samefile(folder):
             raise InputError(f"--output {output}: is the folder of the input; name another one")

@@ -63,13 +63,6 @@ class ShardJob:
 class ThisProcess:
     """Calls what a ``Cluster`` calls in this process, one after the other."""
 
-    cores = 1
-
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs of this machine."""
-        return torch.cuda.device_count()
-
     def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
         """See ``Cluster.call``."""
         return function(argument)
@@ -245,7 +238,11 @@ def _check_node(job: ShardJob) -> None:
 
 
 def _settled(cluster: Cluster | ThisProcess, job: ShardJob) -> ShardJob:
-    """Returns the job with a device and a precision that are the same everywhere."""
+    """Returns the job with a precision that is the same everywhere and, with Ray, such a device."""
+    if job.part is not None:
+        found = cluster.call(settle, job)
+        return replace(job, precision=found) if job.engine == "nmt" else job
+    assert isinstance(cluster, Cluster)
     kind = job.device.partition(":")[0]
     if kind not in ("auto", "cpu", "cuda"):
         raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")

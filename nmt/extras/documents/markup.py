@@ -134,11 +134,6 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
 
 
-def placeholders(text: str) -> list[str]:
-    """Finds the placeholders of programs, such as ``%s`` and ``{name}``, in a marked text."""
-    return [match["placeholder"] for match in _ITEM.finditer(text) if match["placeholder"]]
-
-
 @dataclass(frozen=True)
 class _Match:
     """A match of markup in the original text.

@@ -83,6 +83,7 @@ class TranslateFiles(TranslateOptions):
         for option, is_set in (
             ("--prefix", self.prefix), ("--constraints", self.constraints), ("--n-best", self.n_best),
             ("--format", self.format_ != "text"), ("--alignment", self.alignment), ("--context", self.context),
+            ("--workers", self.workers),
         ):  # fmt: skip
             if is_set:
                 raise InputError(f"{option}: is for text, line by line, and {path} is a document; leave it out")

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
 
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
@@ -125,13 +126,13 @@ def escaped(translation: str, source: str) -> str:
     parts, end = [], 0
     for match in MARKUP.finditer(translation):
         markup = match.group()
-        parts.append(_as_text(translation[end : match.start()]))
+        parts.append(escape(translation[end : match.start()]))
         # an entity may come again, since it is a character; a tag may not
         is_markup = allowed[markup] > 0 or (markup[0] == "&" and markup in allowed)
-        parts.append(markup if is_markup else _as_text(markup))
+        parts.append(markup if is_markup else escape(markup))
         allowed[markup] -= 1
         end = match.end()
-    return "".join([*parts, _as_text(translation[end:])])
+    return "".join([*parts, escape(translation[end:])])
 
 
 def as_markup(text: str) -> str:
@@ -143,7 +144,3 @@ def spell_as(text: str) -> Callable[[str], str]:
     """Returns the function that spells text of a translation as in ``text``, which is of a format without entities, but
     may have some of HTML."""
     return str if _ENTITY.search(text) else html.unescape
-
-
-def _as_text(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -40,9 +40,14 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
     written."""
     if output.suffix.lower() != path.suffix.lower():
         raise InputError(f"--output {output}: has another format than {path}; let its name end in {path.suffix}")
-    refuse_overwriting(output, path, report)
+    refuse_overwriting(output, path)
+    refuse_overwriting(report, path, option="--report")
+    if report is not None and report.absolute() == output.absolute():
+        raise InputError(f"--report {report}: is the file of the translation, too; name another one")
     document = read(path)
-    translated = translate_blocks(load(), document)
+    translator = load()
+    translator.trained.warn_of_language(MARKUP.sub(" ", block.text) for block in document.blocks)
+    translated = translate_blocks(translator, document)
     with output_file(output) as stream:
         stream.write(document.write([each.text for each in translated]))
     if report is not None:
@@ -57,17 +62,21 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
 def translate_blocks(translator: Translator, document: DocumentFile) -> list[TranslatedBlock]:
     """Translates the blocks of a document; those with equal texts, and with equal sentences before them that the model
     reads, only once."""
-    texts = _with_context(document.blocks) if translator.trained.experiment.data.context else None
-    keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts or [b.text for b in document.blocks]]
-    unique = list(dict.fromkeys(keys))
-    sources = [texts[keys.index(key)] if texts else key[0] for key in unique]
-    translations = dict[tuple[str, tuple[str, ...]], str]()
+    has_context = translator.trained.experiment.data.context > 0
+    texts = _with_context(document.blocks) if has_context else [block.text for block in document.blocks]
+    keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
+    by_key = dict(zip(keys, texts, strict=True))
+    unique, sources = list(by_key), list(by_key.values())
+    translations, cut = dict[tuple[str, tuple[str, ...]], str](), 0
     with log.progress(total=len(unique), description="translate", unit="block") as bar:
         for first in range(0, len(unique), WINDOW_BLOCKS):
             window = slice(first, first + WINDOW_BLOCKS)
             found = translator.translate(sources[window])
             translations |= zip(unique[window], (each.text for each in found), strict=True)
             bar.update(len(found))
+            cut += sum(each.cut > 0 for each in found)
+    if cut:
+        log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
     return [_judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
 
 

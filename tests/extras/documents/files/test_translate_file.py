@@ -58,6 +58,9 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path) -> None:
             ("-i", "page.html", "-o", "x.html", "--format", "tsv"),
             "--format: is for text, line by line, and page.html is",
         ),
+        (("-i", "page.html", "-o", "x.html", "--report", "page.html"), "--report page.html: is an input file"),
+        (("-i", "page.html", "-o", "x.html", "--report", "x.html"), "--report x.html: is the file of the translation"),
+        (("-i", "page.html", "-o", "x.html", "--workers", "2"), "--workers: is for text, line by line"),
         (("-i", "text", "--report", "r"), "--report: is for documents (.html"),
     ):
         assert message in call(tmp_path, "translate", run, *arguments).error
@@ -85,7 +88,7 @@ class Translator:
     def translate(self, texts: list[str]) -> Results[Any]:
         self.given += texts
         changed = [MARKUP.sub("", text) if "?" in text else text.replace("a", "A") for text in texts]
-        return Results(type("Translation", (), {"text": text}) for text in changed)
+        return Results(type("Translation", (), {"text": text, "cut": 0}) for text in changed)
 
 
 def test_equal_blocks_are_translated_once() -> None:
