@@ -95,7 +95,7 @@ def load_translator(
             raise InputError(
                 "--wait: of the ensemble some models were trained with training.wait; use those or the others"
             )
-        searcher: Engine = torch_engine(trained, others)
+        searcher = torch_engine(trained, others)
     else:
         if ensemble:
             raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from nmt.models.feed import Feed
     from nmt.models.seq2seq import Seq2Seq
     from nmt.models.step_model import StepModel
-    from nmt.search.engine import TorchEngine
     from nmt.translator.aligner import Aligner
     from nmt.translator.scorer import PairScore
 
@@ -477,7 +476,7 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> TorchEngine:
+def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> Engine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
     from nmt.search.engine import TorchEngine
 

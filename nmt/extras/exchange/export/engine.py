@@ -17,6 +17,7 @@ from nmt.core.cpu import thread_count
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, refuse_special
 from nmt.core.installation import missing
+from nmt.core.memory import keep_freed_memory
 from nmt.data.batching import length_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, PAD
@@ -47,11 +48,10 @@ class CTranslate2Engine:
         """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
         model and for a device or precision that CTranslate2 does not have."""
         ctranslate2 = required()
-        parts = re.fullmatch(r"(auto|cpu|cuda)(?::(\d+))?", device)
-        if parts is None:
+        if (parts := re.fullmatch(r"(auto|cpu|cuda)(?::(\d+))?", device)) is None:
             raise InputError(f"--device {device}: is none of auto, cpu, cuda, cuda:N")
         try:
-            self._translator = ctranslate2.Translator(
+            translator = self._translator = ctranslate2.Translator(
                 str(folder),
                 device=parts[1],
                 device_index=int(parts[2] or 0),
@@ -62,8 +62,7 @@ class CTranslate2Engine:
         except (RuntimeError, ValueError) as error:
             options, reason = f"--device {device} and --precision {precision}", " ".join(str(error).split())
             raise InputError(f"{folder}: CTranslate2 cannot load it with {options}: {reason}") from None
-        where = self._translator.device if device == "auto" else device
-        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {where}, {self._translator.compute_type}")
+        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {translator.device}, {translator.compute_type}")
         self._source_pieces = tokenizers.source.pieces(range(tokenizers.source.size))
         self._target_pieces = tokenizers.target.pieces(range(tokenizers.target.size))
         self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
@@ -213,6 +212,7 @@ def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTran
         refuse_special(folder / file)
         if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
             raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
+    keep_freed_memory()
     exported = CTranslate2Engine(folder, trained.tokenizers, device=device, precision=precision, workers=thread_count())
     exported.check(trained.experiment.search)
     return exported
