@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from nmt.evaluation.translation import scores
 from nmt.search.config import USUAL_PENALTY
 from nmt.search.engine import ranking_of
-from nmt.training.validation import deciding_metric
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator, torch_engine
 from nmt.translator.validation import Validation
 
-PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+PENALTIES = (0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
 
 MOST_SENTENCES = 1000
 """Number of valid sentences that are translated, spread over the corpus."""
@@ -26,13 +24,12 @@ SHARE_OF_TRAINING = 0.02
 """Share of the training's time that this may take."""
 
 
-def choose_length_penalty(
-    validation: Validation, figures: Mapping[str, float], seconds: float
-) -> tuple[float, str] | None:
-    """Returns the length penalty with which the metric of the validation is best for the valid corpus, and what it has
-    gained; or None if the configuration sets one, if its search needs none, if its validations do not translate, if the
-    model has several target languages, or if this would take more than a share of ``seconds``, the duration of the
-    training. ``figures`` are those of the best validation, whose checkpoint translates.
+def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float, str] | None:
+    """Returns the length penalty with which the best checkpoint translates the valid corpus best, and what it gains; or
+    None if the configuration sets one, if its search needs none, if its validations do not translate, if the model has
+    several target languages, or if this would take more than a share of ``seconds``, the duration of the training.
+
+    The best is that with the highest sum of BLEU and chrF: chrF alone prefers translations that are too long.
     """
     experiment = validation.experiment
     search = experiment.search
@@ -54,20 +51,18 @@ def choose_length_penalty(
         return None
     others = [row for row in rows if row not in found]
     found |= zip(others, translator.candidates([sources[row] for row in others]), strict=True)
-    metric = deciding_metric(figures, experiment.training.validation.metric)
-    metric = "chrf" if metric == "loss" else metric
     references = [validation.valid.text(row).target for row in rows]
 
-    def score(penalty: float) -> float:
+    def measure(penalty: float) -> list[float]:
         ranking = ranking_of(search.model_copy(update={"length_penalty": penalty}))
 
         def rank(translation: Translation) -> float:
             return ranking.score(translation.log_prob, len(translation.tokens) + 1)
 
         best = [max(found[row], key=rank).text for row in rows]
-        return scores(best, references, metrics=(metric,))[0].value
+        return [score.value for score in scores(best, references, metrics=("bleu", "chrf"))]
 
-    by_penalty = {penalty: score(penalty) for penalty in PENALTIES}
-    usual = by_penalty[USUAL_PENALTY]
-    best = max(PENALTIES, key=lambda penalty: (by_penalty[penalty], -abs(penalty - USUAL_PENALTY)))
-    return best, f"{best:g}, by {metric} on valid {by_penalty[best]:.2f}; {usual:.2f} with {USUAL_PENALTY:g}"
+    measured = {penalty: measure(penalty) for penalty in PENALTIES}
+    best = max(PENALTIES, key=lambda penalty: (sum(measured[penalty]), -abs(penalty - USUAL_PENALTY)))
+    values = [f"BLEU {bleu:.1f} and chrF {chrf:.1f}" for bleu, chrf in (measured[best], measured[USUAL_PENALTY])]
+    return best, f"{best:g}: {values[0]} on valid; with {USUAL_PENALTY:g}, {values[1]}"

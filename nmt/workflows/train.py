@@ -369,12 +369,11 @@ def _outcome(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, st
 
 def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Writes the settings of the search that suit the model best into the config.yaml of the run, and yields them."""
-    figures, seconds = trainer.best_validation.figures, trainer.position.seconds
-    if not isinstance(trainer.validate, Validation) or not figures:
+    if not isinstance(trainer.validate, Validation) or trainer.best_validation.best is None:
         return
     from nmt.workflows.choose_search import choose_length_penalty
 
-    if (chosen := choose_length_penalty(trainer.validate, figures, seconds)) is not None:
+    if (chosen := choose_length_penalty(trainer.validate, trainer.position.seconds)) is not None:
         penalty, reason = chosen
         search = experiment.search.model_copy(update={"length_penalty": penalty})
         experiments.save(experiment.model_copy(update={"search": search}), trainer.directory() / experiments.FILE)
