@@ -162,7 +162,7 @@ def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
 
 def ranking_of(config: SearchConfig) -> Ranking:
     """Creates the ranking of a configuration."""
-    return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
+    return Ranking(config.penalty, config.length_normalization, config.coverage_penalty)
 
 
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:

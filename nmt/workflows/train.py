@@ -101,7 +101,7 @@ def train(
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
-                _report(_outcome(trainer, experiment))
+                _report([*_outcome(trainer, experiment), *_chosen_search(trainer, experiment)])
     return run
 
 
@@ -365,6 +365,19 @@ def _outcome(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, st
     if experiment.data.test_corpora:
         yield "measure", f"nmt evaluate {run}"
     yield "more", f"nmt info {run}"
+
+
+def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Writes the settings of the search that suit the model best into the config.yaml of the run, and yields them."""
+    if not isinstance(trainer.validate, Validation) or trainer.best_validation.best is None:
+        return
+    from nmt.workflows.choose_search import choose_length_penalty
+
+    if (chosen := choose_length_penalty(trainer.validate, trainer.position.seconds)) is not None:
+        penalty, reason = chosen
+        search = experiment.search.model_copy(update={"length_penalty": penalty})
+        experiments.save(experiment.model_copy(update={"search": search}), trainer.directory() / experiments.FILE)
+        yield "search", f"length_penalty {reason}"
 
 
 def _report(rows: Iterable[tuple[str, str]]) -> None:

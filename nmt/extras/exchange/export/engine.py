@@ -165,7 +165,7 @@ class CTranslate2Engine:
 
 def _exponent(config: SearchConfig) -> float:
     """Returns the power of the length by which CTranslate2's search divides log-probabilities."""
-    return config.length_penalty if config.length_normalization == "average" else 1.0
+    return config.penalty if config.length_normalization == "average" else 1.0
 
 
 def required() -> Any:

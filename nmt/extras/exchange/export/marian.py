@@ -178,12 +178,12 @@ def _config(
 
 def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: int) -> dict[str, Any]:
     search = trained.experiment.search
-    if search.beam > 1 and search.length_penalty and search.length_normalization != "average":
+    if search.beam > 1 and search.penalty and search.length_normalization != "average":
         log.warning(f"search.length_normalization: {search.length_normalization}: transformers has average instead")
     longest = positions if search.max_length is None else min(search.max_length + 2, positions)
     options: dict[str, Any] = {
         "num_beams": search.beam,
-        "length_penalty": search.length_penalty,
+        "length_penalty": search.penalty,
         "max_length": longest,
         "forced_eos_token_id": target.eos,
     }
