@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 6850,
+    "lines of the core": 6950,
     "lines of nmt": 32665,
     "longest function": 80,
     "'is no'": 5,

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from nmt.core.device import Compute
 from nmt.training.config import OptimizerConfig
-from nmt.training.muon import Muon, matrices
 
 _LAYER = re.compile(r"(encoder|decoder)\.(?:layers|forwards|backwards|stack\.\w+|handover\.layers)\.(\d+)\.")
 _ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
@@ -42,7 +41,11 @@ class NamedOptimizer:
         self._peak = config.learning_rate
         # the more layers are above a layer, the more slowly it learns (Howard & Ruder 2018, "ULMFiT")
         below = layers_above(self._names.values())
-        in_muon = matrices(model) if config.kind == "muon" else {}
+        in_muon: dict[str, int] = {}
+        if config.kind == "muon":
+            from nmt.training.muon import Muon, matrices
+
+            in_muon = matrices(model)
         members: dict[tuple[float, float, int], list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
             # decay draws matrices towards 0; biases, norms and other vectors are not decayed
