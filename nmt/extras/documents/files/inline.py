@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal, TypeAlias, TypeVar
 
-from nmt.extras.documents.files.document import MARKUP, Block, Span
+from nmt.extras.documents.files.document import MARKUP, Block, Span, as_markup
 
 SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
@@ -43,6 +44,19 @@ class Fragment:
 AnyPiece = TypeVar("AnyPiece", bound=Fragment)
 
 
+def fragments(text: str, begin: int, end: int, markup: re.Pattern[str]) -> Iterator[Fragment]:
+    """Divides a part of a file into text and what a pattern finds in it: the beginnings and ends of elements, with
+    their names in its groups ``open`` and ``close``, and things."""
+    for match in [*markup.finditer(text, begin, end), None]:
+        last = match.start() if match else end
+        if begin < last:
+            yield Fragment("text", begin, last, as_markup(text[begin:last]))
+        if match:
+            begin, name = match.end(), match[match.lastgroup or 0]
+            kind: Kind = "open" if match.lastgroup == "open" else "close" if match.lastgroup == "close" else "alone"
+            yield Fragment(kind, *match.span(), name=name)
+
+
 def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
     """Returns the span of a block without white space, things and elements around all of its text; none if there is no
     letter or digit. White space is collapsed, as HTML and XML show it."""
@@ -51,6 +65,24 @@ def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
         return []
     text, tags = numbered(pieces)
     return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callable[[str], str] = str) -> Span:
+    """Returns a span of a file that has lines where the source has some: where there are pieces called "break". Each
+    line is spelt by itself."""
+    breaks = [
+        text[each.begin : each.end] for each in pieces if each.name == "break" and span.begin < each.begin < span.end
+    ]
+    width = max(map(len, text[span.begin : span.end].splitlines()))
+
+    def spelt(translation: str) -> str:
+        lines = [translation]
+        if breaks:
+            lines = textwrap.wrap(translation, width, break_long_words=False, break_on_hyphens=False)
+        begins = ["", *breaks, *breaks[-1:] * len(lines)]
+        return "".join(begin + spell(line) for begin, line in zip(begins, lines, strict=False))
+
+    return replace(span, spell=spelt)
 
 
 def extent(pieces: Sequence[Fragment]) -> tuple[int, int]:
