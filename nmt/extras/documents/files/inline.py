@@ -68,12 +68,12 @@ def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
 
 
 def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callable[[str], str] = str) -> Span:
-    """Returns a span of a file that has lines where the source has some: where there are pieces called "break". Each
-    line is spelt by itself."""
-    breaks = [
-        text[each.begin : each.end] for each in pieces if each.name == "break" and span.begin < each.begin < span.end
-    ]
-    width = max(map(len, text[span.begin : span.end].splitlines()))
+    """Returns a span of a file that has lines where the source has some: where there are pieces called "break". They
+    are about as long as those of the source, and each is spelt by itself."""
+    found = [piece for piece in pieces if piece.name == "break" and span.begin < piece.begin < span.end]
+    breaks = [text[piece.begin : piece.end] for piece in found]
+    borders = [span.begin, *(border for piece in found for border in (piece.begin, piece.end)), span.end]
+    width = max(end - begin for begin, end in zip(borders[::2], borders[1::2], strict=True))
 
     def spelt(translation: str) -> str:
         lines = [translation]
