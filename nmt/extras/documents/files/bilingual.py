@@ -1,7 +1,7 @@
 """Files with a text and its translation side by side, as programs keep their messages in.
 
-A line of a message is a block of its own, unless it ends in a sentence. So is each branch of a message of ICU, such as
-``{n, plural, one {a dog} other {# dogs}}``.
+Each line of a message is a block, unless a sentence goes on in the next one. So is each branch of a message of ICU,
+such as ``{n, plural, one {a dog} other {# dogs}}``.
 """
 
 from __future__ import annotations

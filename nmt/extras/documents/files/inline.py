@@ -70,16 +70,17 @@ def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
 def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callable[[str], str] = str) -> Span:
     """Returns a span of a file that has lines where the source has some: where there are pieces called "break". They
     are about as long as those of the source, and each is spelt by itself."""
-    found = [piece for piece in pieces if piece.name == "break" and span.begin < piece.begin < span.end]
-    breaks = [text[piece.begin : piece.end] for piece in found]
-    borders = [span.begin, *(border for piece in found for border in (piece.begin, piece.end)), span.end]
-    width = max(end - begin for begin, end in zip(borders[::2], borders[1::2], strict=True))
+    breaks = [piece for piece in pieces if piece.name == "break" and span.begin < piece.begin < span.end]
+    line_begins = [span.begin, *(piece.end for piece in breaks)]
+    line_ends = [*(piece.begin for piece in breaks), span.end]
+    width = max(end - begin for begin, end in zip(line_begins, line_ends, strict=True))
+    between = [text[piece.begin : piece.end] for piece in breaks]
 
     def spelt(translation: str) -> str:
         lines = [translation]
-        if breaks:
+        if between:
             lines = textwrap.wrap(translation, width, break_long_words=False, break_on_hyphens=False)
-        begins = ["", *breaks, *breaks[-1:] * len(lines)]
+        begins = ["", *between, *between[-1:] * len(lines)]
         return "".join(begin + spell(line) for begin, line in zip(begins, lines, strict=False))
 
     return replace(span, spell=spelt)

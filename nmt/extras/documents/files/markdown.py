@@ -42,7 +42,8 @@ _KEPT = re.compile(
     # footnote marks, alerts, boxes of task lists, formulas, templates, attributes, names of emoji, containers, bars
     r"\[[\^!][^\[\]\s]+\]:?|(?<=[-*+.)] )\[[ xX]\](?= )|(?<![\\$\w])\$(?![\s$])(?:[^$\n\\]|\\.)*+(?<![\s\\])\$(?![\w$])"
     r"|\{\{[^{}\n]*+\}\}|\{[#.:%][^{}\n]*+\}|(?<![\w:]):[a-z0-9_+-]++:(?!\w)|:::.*|\\\|"
-    r"|</(?P<close>[A-Za-z][\w-]*+)\s*+>|<(?P<open>[A-Za-z][\w-]*+)(?:\s[^<>]*+)?/?>|<[!?][^<>]*+>"
+    r"|</(?P<close>[A-Za-z][\w-]*+)\s*+>|<(?P<open>[A-Za-z][\w-]*+)(?:\s[^<>]*+)?/?>"
+    r"|<!--(?:(?!<!--|-->)[\s\S])*+-->|<[!?][^<>]*+>"
 )
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ESCAPE = re.compile(rf"\\({_PUNCTUATION})")
@@ -86,7 +87,7 @@ def _located(text: str, tokens: Sequence[MarkdownToken], offset: int) -> list[tu
             if match is None:
                 return []
             located.append((token, match))
-        else:
+        else:  # skips the tokens inside
             next((inner for inner in rest if inner.type == "link_close" or inner.content.startswith("</")), None)
             located.append((MarkdownToken("thing", "", 0), match))
         offset = match.end()
@@ -158,19 +159,20 @@ def _spelt(
     text: str, span: Span, group: Sequence[Fragment], labels: Mapping[int, tuple[int, int]], is_cell: bool
 ) -> Span:
     """Adds how a translation is written."""
+    # a link whose text is the name of its address gets a text of its own before that name
     tags = dict(span.tags)
     named = {tag: f"<label{begin}/>" for tag, (begin, _) in span.tags.items() if begin in labels}
     for tag, label in named.items():
         begin = span.tags[tag][0]
         tags |= {tag: (begin, begin + 1), label: labels[begin]}
-
     marks = {tag: text[begin] for tag, (begin, end) in span.tags.items() if not text[begin:end].strip("*_~")}
 
+    def escape(match: re.Match[str]) -> str:
+        tag = match["tag"]
+        return tag + named.get(tag, "") if tag else f"\\{match.group()}"
+
     def spell(line: str) -> str:
-        line = _with_marks(line, marks)
-        line = _NUMBER.sub(r"\1\\", _SPECIAL.sub(lambda match: match["tag"] or f"\\{match.group()}", line))
-        for tag, label in named.items():
-            line = line.replace(tag, tag + label)
+        line = _NUMBER.sub(r"\1\\", _SPECIAL.sub(escape, _with_marks(line, marks)))
         return line.replace("|", "\\|") if is_cell else line
 
     return replace(with_lines(span, text, group, spell), tags=tags, spell_text=unescape)
@@ -179,12 +181,15 @@ def _spelt(
 def _with_marks(line: str, marks: Mapping[str, str]) -> str:
     """Makes room for marks of emphasis: removes pairs around nothing, and puts a space outside of those that would not
     be read as such beside a letter or each other."""
-    for tag, mark in marks.items():
-        line = line.replace(f"{tag}</{tag[1:]}", "")
-        before, _, after = line.partition(tag)
-        is_end = tag[1] == "/"
+    written = [""]
+    for part, after in pairwise([*filter(None, re.split("(<[^<>]*>)", line)), ""]):
+        mark, is_end, before = marks.get(part), part.startswith("</"), written[-1]
+        if mark is not None and is_end and before.strip() == f"<{part[2:]}":
+            written.pop()
+            continue
         inside, outside = (before[-1:], after[:1]) if is_end else (after[:1], before[-1:])
-        is_between = is_end and after.partition(">")[0] + ">" in marks and after[1] != "/"
-        if is_between or (outside.isalnum() and (mark == "_" or not inside.isalnum())):
-            line = line.replace(tag, f"{tag} " if is_end else f" {tag}")
-    return line
+        is_joined = outside.isalnum() and (mark == "_" or not inside.isalnum())
+        if mark is not None and (is_joined or (is_end and after in marks and after[1] != "/")):
+            part = f"{part} " if is_end else f" {part}"
+        written.append(part)
+    return "".join(written)

@@ -18,15 +18,15 @@ from nmt.extras.documents.files.document import DamagedFile, DocumentFile, TextD
 from nmt.extras.documents.files.inline import Fragment
 from nmt.extras.documents.markup import placeholders
 
-_STRING = r'"((?:[^"\\\n]|\\(?:[abfnrtv"\\0-7]|x[0-9a-fA-F]{2}))*+)"'
-_STRINGS = rf"(?:\s*{_STRING})++"
+_STRINGS = r'(?:\s*"(?:[^"\\\n]|\\(?:[abfnrtv"\\0-7]|x[0-9a-fA-F]{2}))*+")++'
 _STATEMENT = re.compile(
     rf"\s+|#.*|domain{_STRINGS}"
     rf"|(?:msgctxt{_STRINGS}\s*)?msgid(?P<single>{_STRINGS})(?:\s*msgid_plural(?P<several>{_STRINGS}))?"
     rf"\s*(?P<forms>msgstr(?:\[\d+\])?{_STRINGS}(?:\s*msgstr\[\d+\]{_STRINGS})*+)"
 )
-_CHARSET = re.compile(rb"Content-Type:[^\"\n]*charset=(?!CHARSET)([\w.:-]+)")
-_OTHER_CHARSET = re.compile(r"(Content-Type:[^\"\n]*charset=)(?!utf-8)[\w.:-]+", re.IGNORECASE)
+_STRING = re.compile(r'"((?:[^"\\]|\\.?)*+)(?:"|\Z)', re.DOTALL)
+_CHARSET = re.compile(rb"Content-Type: *[\w/]++; *charset=(?!CHARSET)([\w.:-]+)")
+_OTHER_CHARSET = re.compile(r"(Content-Type: *[\w/]++; *charset=)(?!utf-8)[\w.:-]+", re.IGNORECASE)
 _PLURALS = re.compile(r"Plural-Forms:\s*nplurals\s*=\s*([1-9]\d?)\s*;\s*plural\s*=\s*([^;\n]+)")
 _ESCAPES = {code: f"\\{code:03o}" for code in range(32)} | {
     ord(character): f"\\{letter}" for character, letter in zip('\n\t\r"\\', 'ntr"\\', strict=True)
@@ -99,7 +99,7 @@ def _unit(statement: re.Match[str], place: str, forms: Sequence[Sequence[int]], 
 
 def _unquoted(strings: str) -> str:
     """Returns the text of strings."""
-    escaped = "".join(re.findall(_STRING, strings))
+    escaped = "".join(_STRING.findall(strings))
     return escaped.encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 

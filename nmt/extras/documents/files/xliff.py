@@ -27,14 +27,20 @@ _MARK = re.compile(
 """The names and numbers of inline elements that are themselves the beginning or the end of something, and those of
 Angular."""
 
-_CDATA = re.compile(r"<!\[CDATA\[((?:(?!\]\]>).)*+)\]\]>", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[((?:(?!\]\]>).)*+)(?:\]\]>|\Z)", re.DOTALL)
 _STATE = re.compile(r"""\s(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
 _UNTRANSLATED = frozenset(("", "new", "needs-translation", "initial"))
 
 
 @dataclass
 class _XmlElement:
-    """An element, its tags, its children by their names, and what elements around it say of it."""
+    """An element, with its children by their names.
+
+    Attributes:
+        opening, closing: Its tags.
+        is_kept: True if it is not translated, by its attributes or those of an element around it.
+        has_lines: True if the line breaks in it are text.
+    """
 
     opening: Token
     closing: Token
@@ -81,7 +87,7 @@ def _elements(found: Sequence[Token], name: str) -> Iterator[_XmlElement]:
                 yield element
 
 
-def _unit(text: str, element: _XmlElement, is_old: bool, place: str) -> Iterator[TranslationUnit]:
+def _unit(text: str, element: _XmlElement, is_version_1: bool, place: str) -> Iterator[TranslationUnit]:
     """Yields the unit of an element if it has no translation."""
     opening, source, target = element.opening, element.children.get("source"), element.children.get("target")
     if source is None:
@@ -96,11 +102,11 @@ def _unit(text: str, element: _XmlElement, is_old: bool, place: str) -> Iterator
     else:
         begin, end, before, name = target.opening.begin, target.closing.end, "", target.opening.name
         tag, inside = text[begin : target.opening.end], text[target.opening.end : target.closing.begin]
-        state = (target.opening if is_old else opening).attributes.get("state", "")
-        is_copy = inside == content and (state or not is_old)
+        state = (target.opening if is_version_1 else opening).attributes.get("state", "")
+        is_copy = inside == content and (state or not is_version_1)
         if state not in _UNTRANSLATED or not (is_copy or not re.sub("<[^<>]*>", "", inside).strip()):
             return
-    if is_old:
+    if is_version_1:
         before += _opening(tag, ' state="needs-review-translation" state-qualifier="leveraged-mt"')
     else:
         # the state is that of the segment, whose tag is before the source
