@@ -134,9 +134,9 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
 
 
-def placeholders(text: str) -> list[str]:
-    """Finds the placeholders of programs in a text, such as ``%s`` and ``{name}``."""
-    return [match["placeholder"] for match in _ITEM.finditer(text) if match["placeholder"]]
+def tags_and_placeholders(text: str) -> list[str]:
+    """Finds the tags in a text, and the placeholders of programs such as ``%s`` and ``{name}``."""
+    return [match.group() for match in _ITEM.finditer(text) if match["tag"] or match["placeholder"]]
 
 
 @dataclass(frozen=True)

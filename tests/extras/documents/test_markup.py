@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.extras.documents.markup import extract, placeholders
+from nmt.extras.documents.markup import extract, tags_and_placeholders
 
 KINDS = {"+": "open", "-": "close", ".": "alone", "=": "word"}
 SAME = None
@@ -99,8 +99,8 @@ def test_no_sentence_crosses_the_border_of_a_block() -> None:
 
 
 def test_placeholders_of_programs() -> None:
-    text = "%s %lu %-5.2f %1$s %(a)s %% %1 %L2 %.*f %Y %-m %s%d {x} {0.a} ${y} $z 50 % of 50% a 100%s %10"
-    assert placeholders(text) == [*text.split()[:-7], "%10"]
+    text = "<x1> %s </x1> %lu %-5.2f %1$s %(a)s %% %1 %L2 %.*f %Y %-m %s%d {x} {0.a} ${y} $z 50 % of 50% a 100%s %10"
+    assert tags_and_placeholders(text) == [*text.split()[:-7], "%10"]
 
 
 @given(st.text(alphabet="<>/b i=\"'&amp;#{}%s5.x@:\u00a0-!?"))

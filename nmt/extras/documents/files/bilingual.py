@@ -18,12 +18,14 @@ LONG_LINE = 50
 """Number of characters from which on a line without a full stop is one that was broken."""
 
 _CHOICE = r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{"
+_CONVERSION = r"%(?:\d++\$)?[-+#0']*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:hh?|ll?|[jztL])?[cdiouxXeEfFgGsSp]"
 _KEPT = (
     r"\0|\r?\n[ \t]*+|\t++"
     # marks of keys such as "_File", options of commands, and entities and placeholders that are not copied as words
     r"|(?<!\w)(?:&amp;|[_&])(?=[A-Za-z])(?!\w+;)|(?<!\S)--?[A-Za-z][\w-]*+(?:=\w+)?,?"
-    r"|&amp;#?\w+;|%<\w+>\w?|(?<=[A-Za-z])%[a-z]\b|\{[^{}\s]*+\s[^{}]*+\}"
-    r"|</(?P<close>[A-Za-z][\w:-]*+)\s*+>|<(?P<open>[A-Za-z][\w:-]*+)(?:\s[^<>]*+)?/?>|<!--[^<>]*+-->"
+    r"|&amp;#?\w+;|%<\w+>\w?|\{[^{}\s]*+\s[^{}]*+\}"
+    rf"|(?<!\d\d)(?<![1-9])(?:(?<=[\w%]){_CONVERSION}|{_CONVERSION}(?=\w))"
+    r"|</(?P<close>[A-Za-z][\w:-]*+)\s*+>|<(?P<open>[A-Za-z][\w:-]*+)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>|<!--[^<>]*+-->"
 )
 _MESSAGE = re.compile(_KEPT)
 _ICU_MESSAGE = re.compile(

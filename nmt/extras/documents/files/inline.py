@@ -18,6 +18,8 @@ SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
 
 _SPACE = re.compile(f"[{SPACES}]+")
+_VALUE = re.compile(r"%[^$(<]*\Z")
+"""A placeholder like ``%d``, by whose order a program puts in values; its tag is ``<x1./>``."""
 
 
 Kind: TypeAlias = Literal["text", "open", "close", "alone"]
@@ -109,7 +111,8 @@ def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
         # the tag of a pair has the number of its beginning
         partner = partners.get(index)
         number = min(index, index if partner is None else partner)
-        tag = f"<x{number}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
+        mark = "." if _VALUE.match(piece.name) else ""
+        tag = f"<x{number}{mark}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
         parts.append(tag)
         tags[tag] = piece
     return _SPACE.sub(" ", "".join(parts)).strip(" "), tags

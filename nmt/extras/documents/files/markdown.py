@@ -166,30 +166,36 @@ def _spelt(
         begin = span.tags[tag][0]
         tags |= {tag: (begin, begin + 1), label: labels[begin]}
     marks = {tag: text[begin] for tag, (begin, end) in span.tags.items() if not text[begin:end].strip("*_~")}
+    marks |= {tag: "`" for tag, (begin, _) in span.tags.items() if text[begin] == "`"}
+    around = (text[max(span.begin - 1, 0) : span.begin], text[span.end : span.end + 1])
 
     def escape(match: re.Match[str]) -> str:
         tag = match["tag"]
         return tag + named.get(tag, "") if tag else f"\\{match.group()}"
 
     def spell(line: str) -> str:
-        line = _NUMBER.sub(r"\1\\", _SPECIAL.sub(escape, _with_marks(line, marks)))
+        line = _NUMBER.sub(r"\1\\", _SPECIAL.sub(escape, _with_marks(line, marks, *around)))
         return line.replace("|", "\\|") if is_cell else line
 
     return replace(with_lines(span, text, group, spell), tags=tags, spell_text=unescape)
 
 
-def _with_marks(line: str, marks: Mapping[str, str]) -> str:
-    """Makes room for marks of emphasis: removes pairs around nothing, and puts a space outside of those that would not
-    be read as such beside a letter or each other."""
-    written = [""]
-    for part, after in pairwise([*filter(None, re.split("(<[^<>]*>)", line)), ""]):
-        mark, is_end, before = marks.get(part), part.startswith("</"), written[-1]
-        if mark is not None and is_end and before.strip() == f"<{part[2:]}":
-            written.pop()
-            continue
+def _with_marks(line: str, marks: Mapping[str, str], first: str, last: str) -> str:
+    """Makes room for the marks of emphasis and code in a line between two characters: removes pairs around nothing, and
+    puts a space where a mark would not be read as such beside a letter or another one."""
+    written = [first]
+    for part, after in pairwise([*filter(None, re.split("(<[^<>]*>)", line)), last]):
+        mark, is_end, before = marks.get(part, ""), part.startswith("</"), written[-1]
         inside, outside = (before[-1:], after[:1]) if is_end else (after[:1], before[-1:])
-        is_joined = outside.isalnum() and (mark == "_" or not inside.isalnum())
-        if mark is not None and (is_joined or (is_end and after in marks and after[1] != "/")):
-            part = f"{part} " if is_end else f" {part}"
-        written.append(part)
-    return "".join(written)
+        if mark and is_end and before.strip() == f"<{part[2:]}":
+            written.pop()
+        elif mark == "`":
+            written += [" "] * (mark in (before, marks.get(before))) + [part] + [" "] * (mark == after)
+        elif mark and (
+            (is_end and after in marks and after[1] != "/")
+            or (outside.isalnum() and (mark == "_" or not inside.isalnum()))
+        ):
+            written.append(f"{part} " if is_end else f" {part}")
+        else:
+            written.append(part)
+    return "".join(written[1:])

@@ -16,7 +16,7 @@ from dataclasses import replace
 from nmt.extras.documents.files.bilingual import BilingualDocument, TranslationUnit, message_spans
 from nmt.extras.documents.files.document import DamagedFile, DocumentFile, TextDocument, decoded, line_names, spell_as
 from nmt.extras.documents.files.inline import Fragment
-from nmt.extras.documents.markup import placeholders
+from nmt.extras.documents.markup import tags_and_placeholders
 
 _STRINGS = r'(?:\s*"(?:[^"\\\n]|\\(?:[abfnrtv"\\0-7]|x[0-9a-fA-F]{2}))*+")++'
 _STATEMENT = re.compile(
@@ -83,7 +83,7 @@ def _unit(statement: re.Match[str], place: str, forms: Sequence[Sequence[int]], 
         for span in message_spans(text, [Fragment("text", 0, len(text))], place)
     ]
     # "one file" is not for 21 files, where these have the same form
-    is_for_all = len({tuple(sorted(placeholders(each))) for each in texts}) == 1
+    is_for_all = len({tuple(sorted(tags_and_placeholders(each))) for each in texts}) == 1
 
     def spell(translation: str) -> str:
         if len(texts) == 1:

@@ -15,7 +15,7 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
-from nmt.extras.documents.markup import placeholders
+from nmt.extras.documents.markup import tags_and_placeholders
 from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
 
@@ -97,6 +97,6 @@ def _judged(block: Block, translation: str) -> TranslatedBlock:
 
 
 def _markup(text: str) -> tuple[Counter[str], list[str]]:
-    """Counts the tags and placeholders of a text, and lists the placeholders that stand for values in their order."""
-    tags, names = [tag for tag in MARKUP.findall(text) if tag[0] == "<"], placeholders(text)
-    return Counter([*tags, *names]), [name for name in names if re.fullmatch("%[^($]*[A-Za-z]", name)]
+    """Counts the tags and placeholders of a text, and lists in their order those that stand for values."""
+    items = tags_and_placeholders(text)
+    return Counter(items), [item for item in items if re.fullmatch(r"%[^($]*[A-Za-z]|<x\d+\./>", item)]

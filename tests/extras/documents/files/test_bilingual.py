@@ -21,6 +21,8 @@ def message(text: str, has_lines: bool = True) -> TextDocument:
         ("Datei &öffnen {0, number} {name}",
          ["Datei &amp;öffnen <x1/> {name}"], "DATEI &amp;ÖFFNEN {0, number} {name}"),
         ("  -n, --name=X   a <b>c</b>\td", ["a <x1>c</x1><x4/>d"], "  -n, --name=X   A <b>C</b>\tD"),
+        ("Rest: %sB, 0x%lx oder %1$sx %s; 50%ige", ["Rest: <x1./>B, 0x<x3./> oder <x5/>x %s; 50%ige"],
+         "REST: %sB, 0X%lx ODER %1$sX %s; 50%ige"),
         ("Eins.\n\n  Zwei:\nDrei", ["Eins.", "Zwei:", "Drei"], "EINS.\n\n  ZWEI:\nDREI"),
         ("Eins und\n  zwei", ["Eins und zwei"], "EINS UND\n  ZWEI"),
         (f"{LONG}\n  Zeilen geht.\nNeu", [f"{LONG} Zeilen geht.", "Neu"], f"{LONG.upper()}\n  ZEILEN GEHT.\nNEU"),

@@ -163,6 +163,7 @@ def test_what_a_translation_says_is_text(translation: str) -> None:
         ("Ein *Hund* bellt", "a<x1>b</x1>c", "a*b*c"),
         ("Ein *Hund* bellt", "a <x1></x1> c", "a  c"),
         ("Ein *Hund* *bellt*", "<x1>a</x1><x5>b</x5>", "*a* *b*"),
+        ("`a`, `b` und c `d`", "<x1/>, und c", "`a` `b`, und c `d`"),
         ("Ein [Hund](x) bellt", "Ja!<x1></x1>", "Ja\\![](x)"),
         ("Der ![Hund] und [Hund]\n\n[Hund]: x", "a <x1>d</x1> b <x5>c</x5>", "a ![d][Hund] b [c][Hund]\n\n[Hund]: x"),
     ],

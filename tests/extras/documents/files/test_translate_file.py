@@ -106,7 +106,8 @@ def test_a_translation_without_its_placeholders_is_left() -> None:
         ("%s a %d", "%s A %d", "translated"),
         ("%s a", "%s A %s", "left"),
         ("%s a %d", "%d A %s", "left"),  # a program would take a number for a text
-        ("{a} b {c}", "{c} B {a}", "translated"),
+        ("<x1./>a %d", "%d A<x1./>", "left"),
+        ("<x1/>a {b} %1$s", "%1$s {b} A<x1/>", "translated"),
     ):
         translator: Any = Translator(0)
         translator.translate = lambda _, text=translation: Results([type("Translation", (), {"text": text, "cut": 0})])
