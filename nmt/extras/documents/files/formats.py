@@ -21,6 +21,9 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
     ".epub": "epub:read",
     **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
+    **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
+    **dict.fromkeys([".po", ".pot"], "po:read"),
+    **dict.fromkeys([".md", ".markdown"], "markdown:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
+from nmt.extras.documents.markup import tags_and_placeholders
 from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
 """What has become of a block: a translation; itself, because nothing in it can be translated; itself, because the
-translation had lost a tag."""
+translation had not the same tags and placeholders."""
 
 WINDOW_BLOCKS = 1000
 """Number of blocks that are translated together."""
@@ -89,5 +91,12 @@ def _with_context(blocks: Sequence[Block]) -> list[str]:
 def _judged(block: Block, translation: str) -> TranslatedBlock:
     if translation == block.text:
         return TranslatedBlock(block, translation, "copied")
-    tags = [Counter(tag for tag in MARKUP.findall(text) if tag[0] == "<") for text in (block.text, translation)]
-    return TranslatedBlock(block, *((translation, "translated") if tags[0] == tags[1] else (block.text, "left")))
+    if _markup(translation) != _markup(block.text):
+        return TranslatedBlock(block, block.text, "left")
+    return TranslatedBlock(block, translation, "translated")
+
+
+def _markup(text: str) -> tuple[Counter[str], list[str]]:
+    """Counts the tags and placeholders of a text, and lists in their order those that stand for values."""
+    items = tags_and_placeholders(text)
+    return Counter(items), [item for item in items if re.fullmatch(r"%[^($]*[A-Za-z]|<x\d+\./>", item)]
