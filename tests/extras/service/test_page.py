@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
-from nmt.extras.service.listening import bind, url
+from nmt.extras.service.batcher import Answer, Batching, RequestOptions
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import ServerMetrics
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import CONTROL, ENTER, TAB, Browser
-from tests.extras.service.fakes import AT_ONCE, LIMITS, Gated, batching
+from tests.extras.service.fakes import Gated, serving
 
 
 class Looking(Gated):
@@ -48,19 +42,6 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
     }  # fmt: skip
     plain = {"text": " ".join(target), "score": -0.5, "log_prob": -1.0, "tokens": target}
     return {**plain, "alignment": alignment} if options.alignment else plain
-
-
-@contextmanager
-def serving(engine: Gated, config: Batching = AT_ONCE, limits: Limits = LIMITS) -> Iterator[tuple[str, Batcher]]:
-    """Serves the application around an engine over a real socket; yields its address, and its batcher."""
-    with batching(engine, config) as batcher, bind("127.0.0.1", 0) as listening:
-        app = create_app(batcher, limits, ServerMetrics())
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        yield url(listening), batcher
-        server.should_exit = True
-        thread.join(20)
 
 
 @pytest.fixture(scope="module")
