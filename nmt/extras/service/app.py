@@ -107,9 +107,7 @@ async def _translate(service: Service, request: Request, fields: Fields) -> obje
     return {"results": [{"line": number, **answer.tree} for number, answer in answers], "warnings": warnings}
 
 
-async def _respond(
-    service: Service, handler: Callable[[Service, Request, Fields], Awaitable[object]], request: Request
-) -> Response:
+async def _respond(service: Service, handler: Callable[..., Awaitable[object]], request: Request) -> Response:
     """Answers a request. Raises Refused if the answer takes too long or nobody waits for it, and then cancels the
     handler."""
     fields = await service.limits.read_fields(request)

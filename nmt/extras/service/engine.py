@@ -89,7 +89,9 @@ class TranslatorEngine:
         translator = replace(translator, search=self._search(options), engine=replace(engine, on_step=on_step))
         translator = translator.to(target_language=options.to)
         # the model of each target language, whose check has judged texts so far
-        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(texts)
+        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(
+            [] if options.markup else texts
+        )
         candidates = translator.candidates(texts)
         results = json_results(translator, texts, candidates, alignment=options.alignment)
         answers = [

@@ -233,11 +233,13 @@ def listed(texts: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def parse(cls: type[AnyStructure], fields: Fields, unused: Collection[str] | None = None) -> AnyStructure:
     """Parses a request. In another protocol, which has ``unused`` fields, numbers may be text, and null, false and
-    empty lists and objects do not count. Raises Refused for a file, and InputError."""
+    empty lists and objects do not count. Raises Refused for a file or a field that is not supported, and InputError."""
     if "file" in fields:
-        raise Refused(422, "file: does not belong in this request; leave it out")
+        raise Refused(422, "file: does not belong in this request; POST /translate_file takes one")
     if unused is not None:
         fields = {name: value for name, value in fields.items() if value not in _NOTHING and name not in unused}
+        for name in fields.keys() - cls.model_fields.keys():
+            raise Refused(422, f"{name}: is not supported by this server; leave it out")
     return validate(cls, Document(fields, {(): "request"}), strict=unused is None)
 
 
@@ -260,8 +262,7 @@ async def _form(request: Request, kind: str, body: bytes) -> Fields:
     if kind == "multipart/form-data":
         form = await Request(request.scope, receive).form()
     else:  # starlette would read it as Latin-1
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
-        form = FormData([*pairs])
+        form = FormData([*parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)])
     if [name for name, value in form.multi_items() if isinstance(value, UploadFile)] not in ([], ["file"]):
         raise ValueError("it may have one file, in the field file")
     lists = {name: form.getlist(name) for name in form}

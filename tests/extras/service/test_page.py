@@ -206,6 +206,31 @@ def test_what_goes_wrong_is_said_and_tried_again(browser: Browser) -> None:
     browser.until(f"{STATUS} === 'The server does not answer.'")
 
 
+def test_a_document_is_translated_and_offered(browser: Browser, address: str, tmp_path: Path) -> None:
+    document = tmp_path / "Seite.html"
+    document.write_text("<p>ein Hund</p>")
+    browser.open(address)
+    browser.until("return document.getElementById('answer').textContent === 'English'")
+    browser.type("#file", str(document))
+    browser.until("return document.querySelector('#status a') !== null")
+    assert browser.texts("#status") == ["Save the translation of Seite.html"]
+    assert faults(browser) == []
+    dropped = """
+    const list = new DataTransfer();
+    list.items.add(new File([arguments[1]], arguments[0]));
+    document.querySelector("main").dispatchEvent(new DragEvent("drop", { bubbles: true, dataTransfer: list }));
+    """
+    link = "return document.querySelector('#status a')"
+    browser.run(dropped, "Seite 2.html", "<p>zwei Hunde</p>")
+    browser.until(f"{link}?.download == 'Seite 2.html'")
+    assert httpx.get(browser.run(f"{link}.href"), trust_env=False).text == "<p>ednuH iewz</p>"
+    browser.run(dropped, "a.exe", "a")
+    browser.until(f"{STATUS}.startsWith('Not translated: file: its name must end in one of .html')")
+    browser.run(dropped, "a.html", "<!--")
+    browser.until(f"{STATUS} == 'Not translated: a.html: has a tag or a comment without an end.'")
+    assert "422" in "".join(browser.complaints())
+
+
 def test_the_page_asks_for_a_key_where_one_is_needed(browser: Browser) -> None:
     shown = "return document.getElementById('key').getClientRects().length > 0"
     with serving(Looking(), limits=Limits(key=b"secret")) as (address, _):

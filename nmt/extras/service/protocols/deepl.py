@@ -104,7 +104,8 @@ async def document_status(service: Service, request: Request, fields: Fields) ->
     task = kept(service.files, request.path_params["id"])
     failure = task.exception() if task.done() else None
     status = "error" if failure else "done" if task.done() else "translating"
-    return {"document_id": request.path_params["id"], "status": status, "error_message": failure and str(failure)}
+    message = failure and (str(failure) or "it took longer than the server allows")
+    return {"document_id": request.path_params["id"], "status": status, "error_message": message}
 
 
 async def document_result(service: Service, request: Request, fields: Fields) -> Response:

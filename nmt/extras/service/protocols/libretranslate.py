@@ -39,15 +39,15 @@ class DetectRequest(Structure):
 async def translate(service: Service, request: Request, fields: Fields) -> dict[str, Any]:
     """Answers ``POST /translate`` with ``q``."""
     asked, engine = parse(LibreTextRequest, fields, ()), service.engine
-    texts, n_best = listed(asked.q), 1 + asked.alternatives if asked.alternatives else None
-    options = RequestOptions(n_best, to=languages.target(engine, asked.source, asked.target))
+    texts = listed(asked.q)
+    options = RequestOptions(1 + asked.alternatives, to=languages.target(engine, asked.source, asked.target))
     sources = [languages.source(engine, asked.source, text) for text in texts]
     ranked = await service.translate(texts, options, None if asked.format == "text" else "html")
     answer: dict[str, list[Any]] = {"translatedText": [best for best, *_ in ranked]}
     if asked.source == "auto":
         answer["detectedLanguage"] = [_confidence(*source) for source in sources]
     if asked.alternatives:
-        answer["alternatives"] = [others[: asked.alternatives] for _, *others in ranked]
+        answer["alternatives"] = [others for _, *others in ranked]
     return {key: values[0] for key, values in answer.items()} if isinstance(asked.q, str) else answer
 
 

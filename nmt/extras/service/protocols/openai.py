@@ -50,7 +50,7 @@ async def complete(service: Service, request: Request, fields: Fields) -> dict[s
     asked, targets = parse(ChatRequest, fields, _UNUSED), _targets(service)
     if asked.model not in targets:
         raise Refused(404, f"model: {asked.model} is not here; use one of {', '.join(targets)}")
-    options = RequestOptions(None if asked.n == 1 else asked.n, to=targets[asked.model], document=True)
+    options = RequestOptions(asked.n, to=targets[asked.model], document=True)
     texts = [_text(asked.messages)]
     (answer,), (prompt,) = await service.answers(texts, options), service.engine.subwords(texts)
     usage = {"prompt_tokens": prompt, "completion_tokens": answer.tokens, "total_tokens": prompt + answer.tokens}
@@ -58,7 +58,7 @@ async def complete(service: Service, request: Request, fields: Fields) -> dict[s
     part = "delta" if asked.stream else "message"
     choices = [
         {"index": rank, part: {"role": "assistant", "content": each["text"]}, "finish_reason": "stop"}
-        for rank, each in enumerate(answer.tree["translations"][: asked.n])
+        for rank, each in enumerate(answer.tree["translations"])
     ]
     kind = "chat.completion.chunk" if asked.stream else "chat.completion"
     completion = {**head, "object": kind, "choices": choices, "usage": usage}
