@@ -83,7 +83,10 @@ async def test_a_body_is_read_to_the_limit_and_no_further(engine: Gated, client:
     exact = b'{"text": "a"}'.ljust(1000)
     assert texts_of(await client.send(exact)) == ["A"]
     response = await client.send(exact + b" ")
-    assert error_of(response, 413) == "the body has more than 1000 bytes; send fewer or shorter texts at once"
+    assert (
+        error_of(response, 413)
+        == "the body has more than 1000 bytes; send less at once, or raise --max-body of the server"
+    )
     assert response.headers["connection"] == "close"
     error_of(await client.send(chunks()), 413)  # no Content-Length
     assert sent == 11
