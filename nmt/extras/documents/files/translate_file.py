@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -64,8 +63,7 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
 def translate_blocks(translator: Translator, document: DocumentFile) -> list[TranslatedBlock]:
     """Translates the blocks of a document; those with equal texts, and with equal sentences before them that the model
     reads, only once."""
-    has_context = translator.trained.experiment.data.context > 0
-    texts = _with_context(document.blocks) if has_context else [block.text for block in document.blocks]
+    texts = source_texts(document, has_context=translator.trained.experiment.data.context > 0)
     keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
     by_key = dict(zip(keys, texts, strict=True))
     unique, sources = list(by_key), list(by_key.values())
@@ -79,16 +77,17 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
             cut += sum(each.cut > 0 for each in found)
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
-    return [_judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+    return [judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
 
 
-def _with_context(blocks: Sequence[Block]) -> list[str]:
-    """Gives each block the blocks before it; one that is apart has none, and is none."""
-    context = DocumentContext()
-    return [block.text if block.is_apart else context.sentences([block.text])[0] for block in blocks]
+def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
+    """Returns the texts of the blocks; for a model with context each knows the blocks before it, unless it is apart."""
+    sentences = DocumentContext().sentences
+    return [sentences([each.text])[0] if has_context and not each.is_apart else each.text for each in document.blocks]
 
 
-def _judged(block: Block, translation: str) -> TranslatedBlock:
+def judged(block: Block, translation: str) -> TranslatedBlock:
+    """Tells what has become of a block; it keeps its own text if the translation has lost a tag."""
     if translation == block.text:
         return TranslatedBlock(block, translation, "copied")
     if _markup(translation) != _markup(block.text):
