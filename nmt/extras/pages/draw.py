@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from matplotlib import style
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.core.files import writing
 from nmt.core.terminal_width import drawable
 from nmt.evaluation.by_length import FEW, LengthScores, length_label
 from nmt.extras.pages.report.charts import Chart, ChartLine
@@ -44,7 +45,6 @@ from nmt.extras.pages.report.record import ModelPart
 if TYPE_CHECKING:
     from nmt.extras.pages.states.trace import Trace
 
-Metric: TypeAlias = Literal["BLEU", "chrF2"]
 _Series: TypeAlias = Mapping[str, Sequence[LengthScores]]
 _Limits: TypeAlias = tuple[int, int | None]
 
@@ -200,11 +200,9 @@ def plot_alignment(
         room |= {"handlelength": 1.1, "handleheight": 1.1}
         below = min(0, 1 - bar_height / height)
         _draw_legend(axes, list(marks.values()), list(marks), below, columns=3 if width > 3.2 else 1, **room)
-    try:
-        if path is not None:  # at most 8000 pixels: sentences of several hundred words are coarser rather than larger
+    if path is not None:  # at most 8000 pixels: sentences of several hundred words are coarser rather than larger
+        with writing(path):
             save(figure, path, format, dpi=min(200, 8000 / (max(width, height) + 4)))
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
     return figure
 
 
@@ -412,8 +410,8 @@ def draw_curves(traces: Mapping[str, Trace], planes: Sequence[NDArray[np.float64
 # ---- scores by source length
 
 
-def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", title: str = "") -> None:
-    """Draws the score of each bucket of source lengths with its 95 % interval, one line for each named series, into a
+def plot_by_length(series: _Series, path: Path) -> None:
+    """Draws the BLEU of each bucket of source lengths with its 95 % interval, one line for each named series, into a
     PNG or SVG file; below it the number of sentences.
 
     Points of few sentences (`LengthScores.is_few`) are hollow. If there are several series, their names form a legend;
@@ -422,11 +420,8 @@ def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", titl
     Raises InputError like `check_plot` and if the file cannot be written, ValueError without a bucket.
     """
     check_plot(path)
-    figure = draw_by_length(series, metric=metric, title=title)
-    try:
-        save(figure, path, path.suffix[1:].lower())
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
+    with writing(path):
+        save(draw_by_length(series), path, path.suffix[1:].lower())
 
 
 def check_plot(path: Path) -> None:
@@ -438,7 +433,7 @@ def check_plot(path: Path) -> None:
 
 
 @own_style()
-def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
+def draw_by_length(series: _Series, *, legend: bool = True) -> Figure:
     """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the names.
     Raises ValueError without a bucket."""
     limits = {(each.first, each.last) for scores in series.values() for each in scores}
@@ -451,12 +446,12 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
     figure.subplots_adjust(hspace=0.06)
     for axes in (score_axes, count_axes):
         _style_axes(axes, size=10)
-    samples = _draw_scores(score_axes, series, place, metric)
+    samples = _draw_scores(score_axes, series, place)
     _draw_counts(count_axes, series, place)
     score_axes.spines["bottom"].set_visible(False)
     score_axes.tick_params(labelbottom=False)
     score_axes.set_ylim(bottom=max(score_axes.get_ylim()[0], 0.0))
-    score_axes.set_ylabel(metric, size=10, color=TEXT_COLOUR, labelpad=8)
+    score_axes.set_ylabel("BLEU", size=10, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_yticks([])
     count_axes.set_ylabel("sentences", size=9, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_xlim(-0.55, len(buckets) - 0.45)
@@ -466,23 +461,20 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
     hollow = f"; hollow: fewer than {FEW} sentences"
     has_few = any(each.is_few for scores in series.values() for each in scores)
     _write_above(score_axes, f"vertical lines: 95% bootstrap intervals{hollow if has_few else ''}", size=8.5)
-    if title:
-        score_axes.set_title(drawable(title), size=12, color=TEXT_COLOUR, loc="left", pad=22, **_literal())
     if legend and len(series) > 1:
         columns = 1 if max(map(len, series)) > 24 else min(len(series), 4)
         _draw_legend(count_axes, samples, list(series), -0.68, columns=columns, handlelength=2.2)
     return figure
 
 
-def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], metric: Metric) -> list[Line2D]:
+def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float]) -> list[Line2D]:
     """Draws the series side by side within each bucket; returns one sample of each for the legend."""
     samples = []
     size, alpha = (4.8, 0.55) if len(series) > 4 else (6.0, 0.85)
     for number, scores in enumerate(series.values()):
         colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
         x = [place[each.first, each.last] + _aside(number, len(series)) for each in scores]
-        estimates = [each.bleu if metric == "BLEU" else each.chrf for each in scores]
-        values, lows, highs = ([getattr(each, name) for each in estimates] for name in ("value", "low", "high"))
+        values, lows, highs = ([getattr(each.bleu, name) for each in scores] for name in ("value", "low", "high"))
         axes.plot(x, values, color=colour, linewidth=1.3, alpha=0.5, zorder=2)
         axes.vlines(x, lows, highs, color=colour, linewidth=size / 4, alpha=alpha, zorder=3)
         faces = ["white" if each.is_few else colour for each in scores]

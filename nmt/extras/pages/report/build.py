@@ -14,7 +14,7 @@ from nmt import experiment as experiments
 from nmt.cli.options import with_search
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file
+from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file, writing
 from nmt.data.prepared import PreparedData, opened
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
@@ -93,12 +93,9 @@ def report(options: RunReportOptions) -> None:
         for note in run.notes:
             log.warning(f"{run.name}: {note}")
     html = writer.page(runs)
-    try:
-        with whole_file(output) as partial:
-            # a lone surrogate, which UTF-8 does not have, becomes a question mark
-            partial.write_bytes(html.encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+    with writing(f"--output {output}"), whole_file(output) as partial:
+        # a lone surrogate, which UTF-8 does not have, becomes a question mark
+        partial.write_bytes(html.encode("utf-8", errors="replace"))
     log.info(f"report: {output}")
     if pictures is not None:
         _draw_all(runs, pictures)
@@ -302,8 +299,5 @@ def save_picture(figure: Figure, folder: Path, name: str) -> None:
     """Writes a figure as SVG and as PNG. Raises InputError if it cannot be written."""
     for format in ("svg", "png"):
         path = folder / f"{name}.{format}"
-        try:
-            with whole_file(path) as partial:
-                save(figure, partial, format)
-        except OSError as error:
-            raise InputError(f"--pictures {folder}: cannot write {path.name}: {error.strerror}") from None
+        with writing(f"--pictures {path}"), whole_file(path) as partial:
+            save(figure, partial, format)

@@ -98,7 +98,7 @@ def _write_pictures(traces: Mapping[str, Trace], path: Path, *, curves: bool, un
     """Writes the gates of a sentence, or all sentences as ``curves``, as PNG or SVG, by the ending of the name; or a
     page of HTML of all of them. Keys are the names of the sentences. Raises InputError if the file cannot be
     written."""
-    from nmt.core.files import whole_file
+    from nmt.core.files import whole_file, writing
     from nmt.extras.pages.draw import draw_curves, draw_gates, save
     from nmt.extras.pages.states.trace import components
     from nmt.extras.pages.viewer import page_file
@@ -112,8 +112,5 @@ def _write_pictures(traces: Mapping[str, Trace], path: Path, *, curves: bool, un
         save(figure, stream := BytesIO(), "png" if format == "png" else "svg")
         picture = stream.getvalue()
         data += f"<h2>{escape(heading)}</h2>\n".encode("utf-8", "replace") + picture[picture.find(b"<svg") :]
-    try:
-        with whole_file(path) as partial:
-            partial.write_bytes(data if format == "html" else picture)
-    except OSError as error:
-        raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
+    with writing(f"--output {path}"), whole_file(path) as partial:
+        partial.write_bytes(data if format == "html" else picture)
