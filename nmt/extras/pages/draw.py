@@ -417,29 +417,18 @@ def plot_by_length(series: _Series, path: Path) -> None:
     Points of few sentences (`LengthScores.is_few`) are hollow. If there are several series, their names form a legend;
     a series may lack buckets that others have.
 
-    Raises InputError like `check_plot` and if the file cannot be written, ValueError without a bucket.
+    Raises InputError if the file cannot be written.
     """
-    check_plot(path)
     with writing(path):
         save(draw_by_length(series), path, path.suffix[1:].lower())
 
 
-def check_plot(path: Path) -> None:
-    """Raises InputError, before the work, if `plot_by_length` could not draw into this file."""
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} for this picture does not exist; make it first")
-
-
 @own_style()
 def draw_by_length(series: _Series, *, legend: bool = True) -> Figure:
-    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the names.
-    Raises ValueError without a bucket."""
+    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the
+    names."""
     limits = {(each.first, each.last) for scores in series.values() for each in scores}
     buckets = sorted(limits, key=lambda each: (each[0], each[1] or float("inf")))
-    if not buckets:
-        raise ValueError("there is no bucket to draw")
     place = {bucket: float(number) for number, bucket in enumerate(buckets)}
     figure = Picture(figsize=(max(5.8, len(buckets) * max(0.85, 0.13 * len(series))), 4.4))
     score_axes, count_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3.5, 1))

@@ -12,6 +12,7 @@ import typer
 
 from nmt.cli.conflicts import Excludes, Needs, Rule
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_unwritable
 
 if TYPE_CHECKING:
     from nmt.cli.align_options import AlignmentOptions
@@ -127,7 +128,9 @@ class EvaluatePlot(EvaluateOptions):
     def plotter(self) -> Plot | None:
         if self.plot is None:
             return super().plotter()
-        from nmt.extras.pages.draw import check_plot, plot_by_length
+        if self.plot.suffix.lower() not in (".png", ".svg"):
+            raise InputError(f"--plot {self.plot}: a picture is a file that ends in .png or .svg; name it so")
+        refuse_unwritable(self.plot, option="--plot")
+        from nmt.extras.pages.draw import plot_by_length
 
-        check_plot(self.plot)
         return partial(plot_by_length, path=self.plot)
