@@ -16,7 +16,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, make_folder
+from nmt.core.files import content_hash, make_folder, reading
 from nmt.data.atomic_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
@@ -239,20 +239,17 @@ def _check_node(job: ShardJob) -> None:
 
 def _settled(cluster: Cluster | ThisProcess, job: ShardJob) -> ShardJob:
     """Returns the job with a precision that is the same everywhere and, with Ray, such a device."""
-    if job.part is not None:
-        found = cluster.call(settle, job)
-        return replace(job, precision=found) if job.engine == "nmt" else job
-    assert isinstance(cluster, Cluster)
-    kind = job.device.partition(":")[0]
-    if kind not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
-    if ":" in job.device:
-        raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
-    if kind == "cuda" and cluster.gpus < 1:
-        raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
-    job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
-    if cluster.cores < 1:
-        log.info("no node of the cluster has a core; waiting for one")
+    if isinstance(cluster, Cluster):
+        kind = job.device.partition(":")[0]
+        if kind not in ("auto", "cpu", "cuda"):
+            raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
+        if ":" in job.device:
+            raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
+        if kind == "cuda" and cluster.gpus < 1:
+            raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
+        job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
+        if cluster.cores < 1:
+            log.info("no node of the cluster has a core; waiting for one")
     found = cluster.call(settle, job, gpus=int(job.device == "cuda"))
     return replace(job, precision=found) if job.engine == "nmt" else job
 
@@ -302,7 +299,6 @@ def _weights(checkpoint: Path) -> str:
 
 
 def _hash(path: Path) -> str:
-    try:
-        return content_hash(path).hex()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    with reading(path):
+        digest = content_hash(path)
+    return digest.hex()

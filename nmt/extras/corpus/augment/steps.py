@@ -15,7 +15,7 @@ from typing import Any
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, read_json, whole_file
+from nmt.core.files import content_hash, read_json, reading, replace_file
 
 FILE = "augment.json"
 _HASH = "sha256:"
@@ -74,8 +74,7 @@ class PipelineStep:
 
 def save(folder: Path, record: Mapping[str, Any]) -> None:
     """Writes the record of the steps."""
-    with whole_file(folder / FILE) as partial:
-        partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace_file(folder / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def _is_short(value: Any) -> bool:
@@ -88,8 +87,6 @@ def hash_of(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         for file in sorted(path.glob("[!.]*")) if path.is_dir() else [path]:
-            try:
+            with reading(file):
                 digest.update(content_hash(file))
-            except OSError as error:
-                raise InputError(f"{file}: cannot be read: {error.strerror}") from None
     return _HASH + digest.hexdigest()
