@@ -300,5 +300,4 @@ def _weights(checkpoint: Path) -> str:
 
 def _hash(path: Path) -> str:
     with reading(path):
-        digest = content_hash(path)
-    return digest.hex()
+        return content_hash(path).hex()

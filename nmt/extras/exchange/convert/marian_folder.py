@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
-from nmt.core.files import MAX_JSON_BYTES, read_whole
+from nmt.core.files import MAX_JSON_BYTES, read_whole, reading
 from nmt.data.imported import ImportedVocabulary
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.extras.exchange.convert import marian
@@ -90,9 +90,7 @@ def _json_object(path: Path) -> dict[str, Any]:
         tree = json.loads(_read(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
         if not isinstance(tree, dict):
             raise ValueError("no JSON object")
-    except RecursionError:
-        raise InputError(f"{path}: is not valid: nested too deeply") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not valid: {error}") from None
     return tree
 
@@ -194,9 +192,5 @@ def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) ->
 
 
 def _read(path: Path, *, most: int) -> bytes:
-    try:
+    with reading(path):
         return read_whole(path, most=most)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
