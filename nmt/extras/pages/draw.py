@@ -14,7 +14,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -95,8 +94,12 @@ class Picture(Figure):
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Sets matplotlib's default style instead of the user's, and ignores characters that no font has."""
-    with style.context(["default", SVG_SETTINGS]), warnings.catch_warnings():
+    """Sets matplotlib's default style instead of the user's, and ignores characters that no font has. Text is drawn
+    literally: otherwise a word such as $x_1$ would be drawn as a formula, or fail as one."""
+    installed = set(fontManager.get_font_names())
+    fonts = [*(name for name in _FONTS if name in installed), "sans-serif"]
+    settings = {**SVG_SETTINGS, "text.parse_math": False, "font.family": fonts}
+    with style.context(["default", settings]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
@@ -119,15 +122,6 @@ def inline_svg(figure: Figure, key: str) -> str:
         svg = re.sub(rf"(?<=: ){colour}(?=[;\"])", f"var({name})", svg)
     drawn = r'<svg \1 aria-hidden="true" focusable="false">'
     return re.sub(r'<svg(?>[^<]*?(viewBox="[^"]*"))[^<>]*>', drawn, svg, count=1)
-
-
-@cache
-def _literal() -> dict[str, Any]:
-    """Returns arguments with which matplotlib draws a text literally: without ``parse_math=False`` and ``usetex=False``
-    a word such as $x_1$ would be drawn as a formula, or fail as one."""
-    installed = set(fontManager.get_font_names())
-    family = [*(name for name in _FONTS if name in installed), "sans-serif"]
-    return {"parse_math": False, "usetex": False, "family": family}
 
 
 def _label(word: str, limit: int = 24) -> str:
@@ -160,7 +154,7 @@ def _draw_legend(
     blank = [" "] * len(samples)  # a name that begins with an underscore would be left out
     legend = axes.legend(samples, blank, loc="upper left", bbox_to_anchor=(0, below), **look)
     for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set(text=drawable(name), **_literal())
+        text.set_text(drawable(name))
 
 
 # ---- heatmaps
@@ -252,10 +246,10 @@ def _draw_words(axes: Axes, alignment: Alignment, languages: Sequence[str] | Non
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(which="both", length=0, pad=4)
-    axes.set_xticks(range(len(sources)), sources, size=size, rotation=90, **_literal())
-    axes.set_yticks(range(len(targets)), targets, size=size, **_literal())
-    axes.set_xlabel(sides[0], size=size + 1, style="italic", labelpad=6, **_literal())
-    axes.set_ylabel(sides[1], size=size + 1, style="italic", labelpad=6, **_literal())
+    axes.set_xticks(range(len(sources)), sources, size=size, rotation=90)
+    axes.set_yticks(range(len(targets)), targets, size=size)
+    axes.set_xlabel(sides[0], size=size + 1, style="italic", labelpad=6)
+    axes.set_ylabel(sides[1], size=size + 1, style="italic", labelpad=6)
 
 
 def _draw_marks(axes: Axes, gold: Gold | None, alignment: Alignment, cell: float) -> dict[str, Artist]:
@@ -299,7 +293,7 @@ def draw_gates(trace: Trace, *, units: int) -> Figure:
     panels[0].xaxis.tick_top()
     panels[0].tick_params(labeltop=True, length=0)
     words = [_label(token) for token in trace.tokens]
-    panels[0].set_xticks(np.arange(len(words)) + 0.5, words, size=9, rotation=90, **_literal())
+    panels[0].set_xticks(np.arange(len(words)) + 0.5, words, size=9, rotation=90)
     return figure
 
 
@@ -395,7 +389,7 @@ def draw_curves(traces: Mapping[str, Trace], planes: Sequence[NDArray[np.float64
         colour, (x_T, y_T) = COLOURS[number % len(COLOURS)], plane_T2.T
         axes.plot(x_T, y_T, "o-", color=colour, linewidth=1.1, markersize=2.5, alpha=0.6)
         samples += axes.plot(x_T[:1], y_T[:1], "o-", color=colour, markersize=8, markerfacecolor="none")
-        look = {"textcoords": "offset points", "size": 7, "color": colour, **_literal()}
+        look: dict[str, Any] = {"textcoords": "offset points", "size": 7, "color": colour}
         for place, token in zip(plane_T2.tolist(), trace.tokens, strict=True):
             axes.annotate(_label(token.strip("▁") or token), place, (3, 3), **look)
     _style_axes(axes, size=8)
@@ -530,7 +524,7 @@ def _draw_box(axes: Axes, part: ModelPart, x: float, y: float, *, height: float)
     rows = list(filter(None, [part.name, *part.details, part.counted]))
     pitch = min(0.2, (height - 0.12) / len(rows))
     top = y + height / 2 + pitch * (len(rows) - 1) / 2
-    look = {"color": TEXT_COLOUR, "ha": "center", "va": "center", **_literal()}
+    look: dict[str, Any] = {"color": TEXT_COLOUR, "ha": "center", "va": "center"}
     for place, row in enumerate(rows):
         size, weight = (8.5, "normal") if place else (10, "bold")
         axes.text(x + width / 2, top - place * pitch, drawable(row), size=size, weight=weight, **look)
