@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nmt
 from nmt import experiment as experiments
@@ -37,7 +38,6 @@ from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
-from nmt.extras.corpus.augment.options import AugmentOptions
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
 from nmt.extras.corpus.augment.steps import hash_of, run_step
 from nmt.extras.corpus.augment.text import cleaned, read_copies, read_translations, write_lines, write_shards
@@ -45,6 +45,9 @@ from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows import train, translate
 from nmt.workflows.align import check_readable
+
+if TYPE_CHECKING:
+    from nmt.extras.corpus.augment.command import AugmentOptions
 
 
 def kinds_of(options: AugmentOptions) -> list[Kind]:
@@ -176,7 +179,7 @@ class Augmentation:
     def pairs(self, kind: Kind) -> Synthetic:
         """Makes a corpus of a kind."""
         text, options, seed = self._text(kind), self.options, self.experiment.seed
-        keep = 1.0 if kind.copies else options.keep
+        keep, order = 1.0 if kind.copies else options.keep, options.keep_by or "score"
         again: Path | None = None
         inputs: dict[str, object] = {"method": kind.method, "--keep": keep, "seed": seed}
         if kind.copies:
@@ -188,8 +191,8 @@ class Augmentation:
             rows = partial(read_translations, folder)
             inputs["translations"] = hash_of([folder])
             if keep < 1:
-                inputs["--keep-by"] = options.order
-            if options.order == "round-trip":
+                inputs["--keep-by"] = order
+            if order == "round-trip":
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
@@ -202,7 +205,7 @@ class Augmentation:
             if not counts.written:
                 raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
-            worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
+            worst = f", {counts.worst:,} of the worst {order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
         run_step(self.folder, f"pairs of {kind.name}", inputs, (source, target), make)
