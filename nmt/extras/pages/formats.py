@@ -1,22 +1,15 @@
-"""The formats of `nmt align` that are pictures."""
+"""The formats of `nmt align` that are folders of pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import count, repeat
 from pathlib import Path
 
 from nmt.alignment.formats import Alignment
 from nmt.core.files import make_folder
-from nmt.workflows.align import Header, OpenWriter, WritePair, lines
-
-
-def open_heatmap(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
-    """Opens a file, or stdout, for heatmaps in text."""
-    from nmt.extras.pages.heatmap import HeatmapWriter
-
-    return lines(HeatmapWriter)(path, header)
+from nmt.workflows.align import Header, OpenWriter, WritePair
 
 
 def _folder_of(format: str) -> OpenWriter:

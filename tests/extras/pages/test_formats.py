@@ -11,7 +11,8 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.extras.pages.draw import plot_alignment
-from nmt.extras.pages.formats import open_heatmap, open_png, open_svg
+from nmt.extras.pages.formats import open_png, open_svg
+from nmt.extras.pages.heatmap import open_heatmap
 from nmt.workflows.align import Header
 from tests.extras.pages.samples import aligned
 
