@@ -105,7 +105,8 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
     job.wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = replace(
-        job, output=output.absolute(), field=job.field or FIELD, weights=tuple(map(_weights, checkpoints)),
+        job, output=output.absolute(), field=job.field or FIELD,
+        weights=tuple(_hash(checkpoint / run_directory.MODEL) for checkpoint in checkpoints),
         checkpoints=tuple(checkpoint.resolve() for checkpoint in checkpoints),
     )  # fmt: skip
     make_folder(output)
@@ -233,7 +234,7 @@ def _check_node(job: ShardJob) -> None:
         if not path.is_dir():
             raise on_this_node(f"{path}: is not there; {_SHARED}")
     for checkpoint, weights in zip(job.checkpoints, job.weights, strict=True):
-        if _weights(checkpoint) != weights:
+        if _hash(checkpoint / run_directory.MODEL) != weights:
             raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
 
 
@@ -292,10 +293,6 @@ def _made_with(job: ShardJob, experiment: Experiment) -> dict[str, Any]:
     if job.engine == "ctranslate2":
         made_with["exported"] = _hash(run / "exported" / "ctranslate2" / "model.bin")
     return made_with
-
-
-def _weights(checkpoint: Path) -> str:
-    return _hash(checkpoint / run_directory.MODEL)
 
 
 def _hash(path: Path) -> str:

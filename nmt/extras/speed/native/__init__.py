@@ -42,18 +42,13 @@ BLOCK, QUAD = 64, 4
 """Sizes of the layout of weights; see ``kernels.cpp``."""
 
 
-def shift(values_OI: Tensor) -> Tensor:
-    """Computes the start of the sum of each output, (O,): 128 is added to inputs to make them unsigned."""
-    return (-128 * values_OI.sum(dim=1, dtype=torch.int32)).to(torch.int32)
-
-
 class Packed(NamedTuple):
     """A weight of 8-bit integers in the layout of ``Kernels.product``."""
 
     values: Tensor
     inputs: int
     shift: Tensor
-    """Result of ``shift``, padded with zeros."""
+    """Start of the sum of each output, (O,): 128 is added to inputs to make them unsigned. Padded with zeros."""
 
     @staticmethod
     def of(values_OI: Tensor) -> Packed:
@@ -63,7 +58,7 @@ class Packed(NamedTuple):
         blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
         padded = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
         packed = padded.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
-        return Packed(packed, inputs, shift(padded))
+        return Packed(packed, inputs, -128 * padded.sum(dim=1, dtype=torch.int32))
 
 
 class Kernels:
