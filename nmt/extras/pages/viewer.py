@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from itertools import count
+from itertools import repeat
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -53,14 +53,13 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
     assert path is not None
     refuse_unwritable(path)
     block: list[Any] = []
-    numbers = count()
+    golds = iter(header.gold or repeat(None))
 
     def write(alignments: Sequence[Alignment]) -> None:
         if len(alignments) != len(header.views):
             raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
-        number = next(numbers)
-        gold = None if header.gold is None or not header.gold[number].is_judged else header.gold[number]
-        block.append(record(alignments, gold))
+        gold = next(golds)
+        block.append(record(alignments, gold if gold is not None and gold.is_judged else None))
         if len(block) == _BLOCK_PAIRS:
             stream.write(data_block('class="pairs"', block))
             block.clear()
