@@ -16,7 +16,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, make_folder
+from nmt.core.files import content_hash, make_folder, reading
 from nmt.data.atomic_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
@@ -105,7 +105,8 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
     job.wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = replace(
-        job, output=output.absolute(), field=job.field or FIELD, weights=tuple(map(_weights, checkpoints)),
+        job, output=output.absolute(), field=job.field or FIELD,
+        weights=tuple(_hash(checkpoint / run_directory.MODEL) for checkpoint in checkpoints),
         checkpoints=tuple(checkpoint.resolve() for checkpoint in checkpoints),
     )  # fmt: skip
     make_folder(output)
@@ -233,26 +234,23 @@ def _check_node(job: ShardJob) -> None:
         if not path.is_dir():
             raise on_this_node(f"{path}: is not there; {_SHARED}")
     for checkpoint, weights in zip(job.checkpoints, job.weights, strict=True):
-        if _weights(checkpoint) != weights:
+        if _hash(checkpoint / run_directory.MODEL) != weights:
             raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
 
 
 def _settled(cluster: Cluster | ThisProcess, job: ShardJob) -> ShardJob:
     """Returns the job with a precision that is the same everywhere and, with Ray, such a device."""
-    if job.part is not None:
-        found = cluster.call(settle, job)
-        return replace(job, precision=found) if job.engine == "nmt" else job
-    assert isinstance(cluster, Cluster)
-    kind = job.device.partition(":")[0]
-    if kind not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
-    if ":" in job.device:
-        raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
-    if kind == "cuda" and cluster.gpus < 1:
-        raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
-    job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
-    if cluster.cores < 1:
-        log.info("no node of the cluster has a core; waiting for one")
+    if isinstance(cluster, Cluster):
+        kind = job.device.partition(":")[0]
+        if kind not in ("auto", "cpu", "cuda"):
+            raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
+        if ":" in job.device:
+            raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
+        if kind == "cuda" and cluster.gpus < 1:
+            raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
+        job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
+        if cluster.cores < 1:
+            log.info("no node of the cluster has a core; waiting for one")
     found = cluster.call(settle, job, gpus=int(job.device == "cuda"))
     return replace(job, precision=found) if job.engine == "nmt" else job
 
@@ -297,12 +295,6 @@ def _made_with(job: ShardJob, experiment: Experiment) -> dict[str, Any]:
     return made_with
 
 
-def _weights(checkpoint: Path) -> str:
-    return _hash(checkpoint / run_directory.MODEL)
-
-
 def _hash(path: Path) -> str:
-    try:
+    with reading(path):
         return content_hash(path).hex()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
