@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from torch import device as Device
 
     from nmt.api import align, evaluate, load, train
-    from nmt.search.engine import Engine
     from nmt.translator.loading import TrainedModel
-    from nmt.translator.translator import Translator
+    from nmt.translator.translator import Engine, Translator
 
     OpenEngine = Callable[[TrainedModel, str, str], Engine]
 
@@ -75,31 +74,33 @@ def load_translator(
     ``glossary``, the file of `nmt translate --glossary` or the same as an object. Raises InputError; ``nmt.load`` is
     the same, with errors in words of Python.
     """
-    import torch
-
     from nmt import plugins
     from nmt.config.yaml_source import Override
+    from nmt.core.cpu import thread_count
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, torch_engine
 
     device = str(device)
     if target_language is not None:
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
-    accelerate()
-    threads = torch.get_num_threads()  # now: CTranslate2 sets it to one
+    threads = thread_count()
     if engine == "nmt":
+        import torch
+
+        accelerate()
+        threads = torch.get_num_threads()
         trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         if wait is not None and len({each.experiment.training.wait is None for each in [trained, *others]}) > 1:
             raise InputError(
                 "--wait: of the ensemble some models were trained with training.wait; use those or the others"
             )
-        searcher: Engine = torch_engine(trained, others)
+        searcher = torch_engine(trained, others)
     else:
         if ensemble:
             raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")
         of_engine: OpenEngine = plugins.find("engines", engine, f"--engine {engine}", ["nmt"])
-        trained = load_trained(model, overrides, device=device, precision="float32")
+        trained = load_trained(model, overrides, device=device, precision="float32", before_use=accelerate)
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
     for part, option in {"glossary": glossary, "wait": wait}.items():

@@ -86,7 +86,7 @@ class Plugin:
             ``conflicts`` has rules of `nmt.cli.conflicts`, and ``more_help`` the text that is added to the help of
             other fields or, by the name "", of the command.
         engines: Values of ``nmt translate --engine``: (`TrainedModel`, device, precision) ->
-            `nmt.search.engine.Engine`.
+            `nmt.translator.translator.Engine`.
         formats: Values of ``nmt align --format``.
         methods: Values of ``nmt align --method``.
         scores: Values of ``model.attention.score``: subclasses of `nmt.attention.mechanism.Score`.

@@ -18,7 +18,7 @@ from nmt.core.memory import gc_paused
 from nmt.plugins import Choice, leave_out
 
 if TYPE_CHECKING:
-    from nmt.translator.translator import Loader
+    from nmt.translator.translator import Loader, Translator
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -128,7 +128,13 @@ class ModelOptions:
 
 def loader(model: str | None, changes: Sequence[str], *, device: str, precision: str) -> Loader:
     """Returns the function that loads the translator of a command."""
-    return partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
+    return partial(load_translator, model=model, overrides=changes, device=device, precision=precision)
+
+
+def load_translator(**arguments: Any) -> Translator:
+    """Loads a translator like ``nmt.load_translator``, for which most commands import PyTorch."""
+    with gc_paused():
+        return nmt.load_translator(**arguments)
 
 
 Options = TypeVar("Options")

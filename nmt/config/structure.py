@@ -29,7 +29,9 @@ class Structure(BaseModel):
     An int is accepted for a float; text for a number, a bool for an int, or 2.0 for an int is an error.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
 
 
 def validate(cls: type[AnyStructure], document: Document, *, strict: bool = True) -> AnyStructure:

@@ -1,7 +1,8 @@
-"""The CPU's name and instruction sets, from /proc/cpuinfo, which only Linux has."""
+"""The CPU: its name and instruction sets, from /proc/cpuinfo, which only Linux has, and the cores to use."""
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import cache
 from pathlib import Path
@@ -22,3 +23,14 @@ def name() -> str:
 def features() -> frozenset[str]:
     """Returns the names of instruction sets; empty if the system does not list them."""
     return frozenset(_info().get("flags", _info().get("Features", "")).split())
+
+
+def core_count() -> int:
+    """Returns the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count() -> int:
+    """Returns OMP_NUM_THREADS if it is set, otherwise the number of cores that this process may use."""
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    return int(value) if value.isascii() and value.isdigit() and int(value) else core_count()

@@ -114,3 +114,12 @@ class SearchConfig(Structure):
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length: {self.min_length} is more than max_length, {self.max_length}")
         return self
+
+
+def constrains(config: SearchConfig) -> str | None:
+    """Returns the configuration key that rules out constraints, or None."""
+    if config.sampling is not None or config.consensus is not None:
+        return "sampling" if config.sampling is not None else "consensus"
+    if config.groups > 1:
+        return "groups"
+    return "no_repeat" if config.no_repeat else None

@@ -1,10 +1,10 @@
-"""Engines that find translations: the toolkit's own search over a model, or an engine that a model was exported to."""
+"""The toolkit's own engine, which finds translations by a search over a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
@@ -13,10 +13,10 @@ from nmt.core.device import Compute, uploaded
 from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import Interruptible, StepModel, WithoutToken
-from nmt.search.config import SamplingConfig, SearchConfig
+from nmt.search.config import SamplingConfig, SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
-from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.scoring import max_lengths, ranking_of
 from nmt.search.sequential import greedy_search
 
 ON_GPU = 8
@@ -25,24 +25,6 @@ ON_GPU = 8
 ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
 """Function that creates the search of a configuration, whose hypotheses meet the constraints of their source row. The
 tensor, (V,), is true for the tokens that may follow a ``WORD_END``."""
-
-
-class Engine(Protocol):
-    """Translates any number of sentences."""
-
-    def translate_ids(
-        self,
-        sources: Sequence[Sequence[int]],
-        config: SearchConfig,
-        *,
-        prefixes: Sequence[Sequence[int]] | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
-        """Finds hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first
-        or, for sampling, in the order of the draws: at most ``config.n_best`` of each, or ``config.consensus.samples``
-        to choose from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
-        against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +56,8 @@ class TorchEngine:
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
-        """See ``Engine``. Constraints need a beam search in one group without ``no_repeat``. Without ``scored``, a
-        greedy search is faster and finds the same translations."""
+        """See ``nmt.translator.translator.Engine``. Constraints need a beam search in one group without ``no_repeat``.
+        Without ``scored``, a greedy search is faster and finds the same translations."""
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
@@ -85,17 +67,17 @@ class TorchEngine:
         # sentences of similar length together, so that there is little padding
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
-            max_length_B = max_lengths(torch.from_numpy(length_B), config.max_length_ratio, config.max_length)
+            max_length_B = max_lengths(length_B, config.max_length_ratio, config.max_length)
             batch_prefixes: Sequence[Sequence[int]] | None = None
             if prefixes is not None:
                 # the limit counts the tokens that the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
-                max_length_B = max_length_B + torch.tensor([len(prefix) for prefix in batch_prefixes])
+                max_length_B += [len(prefix) for prefix in batch_prefixes]
             phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
             if phrases is not None:
                 # a hypothesis may need all of its phrases, in their longest variants, beyond the usual limit
                 longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
-                max_length_B = max_length_B + torch.tensor(longest)
+                max_length_B += longest
             searched = self.model
             if config.suppress_padding == "renormalized":
                 # the probability of padding goes to the other tokens; "plain" removes padding and keeps their logits
@@ -103,8 +85,9 @@ class TorchEngine:
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
             source_BS, restrictions = uploaded(torch.from_numpy(padded), self.compute.device), _processors(config)
+            limit_B = torch.from_numpy(max_length_B)
             processors = LogitsProcessors(
-                max_length_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
+                limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
             if phrases is None:
                 search = search_of(config, scored=scored)
@@ -128,15 +111,6 @@ def hypotheses_per_sentence(config: SearchConfig) -> int:
     return config.beam if config.sampling is None else config.n_best
 
 
-def constrains(config: SearchConfig) -> str | None:
-    """Returns the configuration key that rules out constraints, or None."""
-    if config.sampling is not None or config.consensus is not None:
-        return "sampling" if config.sampling is not None else "consensus"
-    if config.groups > 1:
-        return "groups"
-    return "no_repeat" if config.no_repeat else None
-
-
 def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
     """Creates the search of a configuration. ``scored`` is that of ``Engine.translate_ids``."""
     ranking = ranking_of(config)
@@ -158,11 +132,6 @@ def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
     from nmt.search.beam import BeamSearch
 
     return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
-
-
-def ranking_of(config: SearchConfig) -> Ranking:
-    """Creates the ranking of a configuration."""
-    return Ranking(config.penalty, config.length_normalization, config.coverage_penalty)
 
 
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:

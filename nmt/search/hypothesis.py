@@ -1,14 +1,15 @@
-"""The interface of searches, and their result."""
+"""The interface of searches, and their result. This module does not import torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-from nmt.models.step_model import StepModel
-from nmt.search.logits_processors import LogitsProcessors
+    from nmt.models.step_model import StepModel
+    from nmt.search.logits_processors import LogitsProcessors
 
 Phrase: TypeAlias = tuple[int, ...]
 """Successive tokens that a translation must contain; ``WORD_END`` may be the last."""

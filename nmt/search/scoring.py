@@ -1,13 +1,17 @@
-"""Scores of hypotheses, and limits of their length."""
+"""Scores of hypotheses, and limits of their length. This module does not import torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from nmt.search.config import SearchConfig
 
 F = TypeVar("F", float, npt.NDArray[Any])
 
@@ -39,6 +43,11 @@ class Ranking:
         return log_prob / self.penalty(length) + self.coverage * covered
 
 
+def ranking_of(config: SearchConfig) -> Ranking:
+    """Creates the ranking of a configuration."""
+    return Ranking(config.penalty, config.length_normalization, config.coverage_penalty)
+
+
 def covered(attended_NS: Tensor, is_pad_NS: Tensor) -> Tensor:
     """Computes the sum over source positions of log min(attention received, 1), (N,). It is 0 if each position has
     received the attention of one whole step, and below 0 otherwise. ``attended_NS`` is the sum over steps. Unlike in
@@ -46,9 +55,9 @@ def covered(attended_NS: Tensor, is_pad_NS: Tensor) -> Tensor:
     return attended_NS.clamp(LEAST_COVERED, 1.0).log().masked_fill(is_pad_NS, 0.0).sum(dim=1)
 
 
-def max_lengths(source_length_B: Tensor, ratio: float, most: int | None = None) -> Tensor:
+def max_lengths(source_length_B: npt.NDArray[np.int64], ratio: float, most: int | None = None) -> npt.NDArray[np.int64]:
     """Computes the maximum number of tokens of translations, end-of-sentence included: ``ratio`` times the number of
     source tokens, which also includes end-of-sentence, and ten more; but not more than ``most`` besides
     end-of-sentence."""
-    limit_B = (source_length_B * ratio).long() + 10
-    return limit_B if most is None else torch.clamp(limit_B, max=most + 1)
+    limit_B = (source_length_B * ratio).astype(np.int64) + 10
+    return limit_B if most is None else limit_B.clip(max=most + 1)

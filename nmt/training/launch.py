@@ -20,6 +20,7 @@ from typing import IO
 
 import typer
 
+from nmt.core.cpu import core_count
 from nmt.core.errors import InputError
 from nmt.training.interruption import terminated_as_interrupted
 
@@ -58,7 +59,7 @@ def spawn_workers(count: int, arguments: Sequence[str]) -> Iterator[None]:
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
         "TORCHELASTIC_RUN_ID": secrets.token_hex(8),  # identifies the messages on the port
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // count)),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, core_count() // count)),
     }
     with ExitStack() as stack:
         files = [stack.enter_context(TemporaryFile()) for _ in range(1, count)]
@@ -185,8 +186,3 @@ def _watched(workers: Sequence[_Worker], missed: threading.Event) -> Iterator[No
     finally:
         over.set()
         watcher.join()
-
-
-def _cores() -> int:
-    """Counts the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

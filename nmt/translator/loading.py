@@ -1,11 +1,12 @@
-"""Loads a trained model for use."""
+"""Loads a trained model for use. This module imports torch only when the weights of a model are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +14,14 @@ import numpy as np
 from nmt import experiment as experiments
 from nmt.config.structure import differences
 from nmt.core import log
-from nmt.core.device import Compute, compute
 from nmt.core.errors import InputError
-from nmt.core.meta_init import on_meta_device, without_init
 from nmt.core.operation import Operation
 from nmt.data.context import BREAK, context_tokens
 from nmt.data.segments import SourceLengths, left_blank
 from nmt.data.tokenizer import EncodedWords, Tokenizer, TokenizerPair
 from nmt.data.vocabulary import PAD
 from nmt.experiment import Experiment
-from nmt.models.build import build
 from nmt.models.config import ModelConfig
-from nmt.models.seq2seq import Seq2Seq
-from nmt.training import checkpoint as checkpoints
 from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of, target_language
 from nmt.translator.manifest import checked_state
@@ -34,6 +30,8 @@ TOO_LONG = (EncodedWords((), (), (), ()),) * 2
 """Replacement of a pair that is too long to be scored or aligned. It has no words, like a blank pair."""
 
 if TYPE_CHECKING:
+    from nmt.core.device import Compute
+    from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.source_language import SourceLanguageCheck
 
 FREQUENT = 0.05
@@ -48,10 +46,20 @@ class TrainedModel:
     checkpoint: Path
     experiment: Experiment
     tokenizers: TokenizerPair
-    model: Seq2Seq[Any, Any]
-    compute: Compute
+    load: Callable[[], tuple[Seq2Seq[Any, Any], Compute]]
+    """Returns the model with its device and precision; the first call may read its weights."""
     lengths: SourceLengths
     """Lengths of the sentences that the model was trained on."""
+
+    @property
+    def model(self) -> Seq2Seq[Any, Any]:
+        """The model, in the state in which it translates."""
+        return self.load()[0]
+
+    @property
+    def compute(self) -> Compute:
+        """The device of the model and the precision of its products."""
+        return self.load()[1]
 
     @property
     def run(self) -> Path:
@@ -160,12 +168,14 @@ def load_trained(
     device: str = "auto",
     precision: str = "auto",
     prepare: Callable[[Seq2Seq[Any, Any], Compute], Seq2Seq[Any, Any]] | None = None,
+    before_use: Callable[[], object] | None = None,
 ) -> TrainedModel:
     """Loads a model for use, after ``prepare`` (by default ``for_inference``).
 
     ``model`` is a run directory (its best checkpoint, or the latest before the first validation), a checkpoint folder,
     or the config that trained it; None means the run under ``runs/`` that was trained last. ``overrides`` change the
-    config of the run. Raises InputError for files that are missing, damaged or of different models.
+    config of the run. With ``before_use``, which is then called first, weights are not read before ``model`` or
+    ``compute`` is used. Raises InputError for files that are missing, damaged or of different models.
     """
     folder = find_checkpoint(model, overrides)
     run = run_of(folder)
@@ -179,23 +189,42 @@ def load_trained(
     run_directory.verify(folder, (run_directory.MODEL, run_directory.STATE))
     if checked_state(folder, trained_with, lengths).get("vocabulary") != tokenizers.fingerprint:
         raise InputError(f"{folder}: was trained with another vocabulary than the subword model in {run}")
-    chosen = compute(device, precision)
-    with on_meta_device():
-        checkpoints.check_weights(folder, build_model(experiment.model, tokenizers))
-    with without_init():
-        built = build_model(experiment.model, tokenizers)
-    checkpoints.load_weights(folder, built)
-    ready = (prepare or for_inference)(built.to(chosen.device), chosen)
+    checkpoint, lock = folder.resolve(), Lock()  # now, because a link may be changed
+
+    @cache
+    def load() -> tuple[Seq2Seq[Any, Any], Compute]:
+        from nmt.core.device import compute
+        from nmt.core.meta_init import on_meta_device, without_init
+        from nmt.training import checkpoint as checkpoints
+
+        if before_use is not None:
+            before_use()
+        chosen = compute(device, precision)
+        with on_meta_device():
+            checkpoints.check_weights(checkpoint, build_model(experiment.model, tokenizers))
+        with without_init():
+            built = build_model(experiment.model, tokenizers)
+        checkpoints.load_weights(checkpoint, built)
+        return (prepare or for_inference)(built.to(chosen.device), chosen), chosen
+
+    def load_once() -> tuple[Seq2Seq[Any, Any], Compute]:
+        with lock:  # one of the threads that need the model loads it
+            return load()
+
     limit = experiment.data.filters.max_length  # for older runs, which have not recorded their lengths
     lengths = lengths or SourceLengths(usual=limit, longest=limit)
-    trained = TrainedModel(folder, experiment, tokenizers, ready, chosen, lengths)
+    trained = TrainedModel(folder, experiment, tokenizers, load_once, lengths)
     if experiment.search.to is not None:
         _ = trained.source_prefix  # raises for a language that it does not have
+    if before_use is None:
+        load_once()
     return trained
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq[Any, Any]:
     """Builds a new model of a configuration, with the sizes of its vocabularies."""
+    from nmt.models.build import build
+
     source, target = tokenizers.source, tokenizers.target
     model = build(config, source_tokens=source.size, target_tokens=target.size, pad=PAD, bos=target.begin)
     model.output.suppressed = target.controls

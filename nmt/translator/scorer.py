@@ -12,7 +12,7 @@ from nmt.data.context import BREAK, rows_of_sentences
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict, token_log_probs
 from nmt.models.feed import Feed, TeacherForcing
-from nmt.search.engine import ranking_of
+from nmt.search.scoring import ranking_of
 from nmt.translator.loading import TOO_LONG, TrainedModel
 from nmt.translator.translation import Results
 

@@ -29,10 +29,7 @@ from nmt.config.structure import dump, validate
 from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
 from nmt.data.vocabulary import UNK
-from nmt.models.feed import Feed
-from nmt.models.step_model import StepModel
-from nmt.search.config import SearchConfig
-from nmt.search.engine import Engine, TorchEngine, constrains
+from nmt.search.config import SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.arguments import check_pairs, check_texts, library
 from nmt.translator.loading import TrainedModel, load_trained
@@ -45,7 +42,9 @@ if TYPE_CHECKING:
     from nmt.alignment.formats import Alignment, Level
     from nmt.data.context import DocumentContext
     from nmt.evaluation.perplexity import Prediction
+    from nmt.models.feed import Feed
     from nmt.models.seq2seq import Seq2Seq
+    from nmt.models.step_model import StepModel
     from nmt.translator.aligner import Aligner
     from nmt.translator.scorer import PairScore
 
@@ -84,6 +83,24 @@ class EncodedSentences:
         return EncodedSentences(*(None if each is None else [each[row] for row in rows] for each in values))  # type: ignore[arg-type]
 
 
+class Engine(Protocol):
+    """Translates any number of sentences."""
+
+    def translate_ids(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        *,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None,
+        scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Finds hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first
+        or, for sampling, in the order of the draws: at most ``config.n_best`` of each, or ``config.consensus.samples``
+        to choose from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
+        against the limits of length. Without ``scored``, scores and log-probabilities may be NaN."""
+
+
 class Terminology(Protocol):
     """Puts the terms of a glossary into translations."""
 
@@ -109,7 +126,9 @@ class Translator:
     """Puts terms into translations."""
 
     def __repr__(self) -> str:
-        return f"Translator({str(self.trained.checkpoint)!r}, {self.trained.compute.label})"
+        compute = getattr(self.engine, "compute", None)  # another engine than ours may have loaded no model
+        label = type(self.engine).__name__ if compute is None else compute.label
+        return f"Translator({str(self.trained.checkpoint)!r}, {label})"
 
     def __post_init__(self) -> None:
         _ = self._markup  # raises if it is not installed
@@ -152,6 +171,8 @@ class Translator:
         return replace(translator, trained=trained, search=search)
 
     def _on_device(self, device: str) -> Translator:
+        from nmt.search.engine import TorchEngine
+
         trained = self.trained
         if device in trained.experiment.data.target_languages:
             raise InputError(f"device={device!r}: is a language; write to(target_language={device!r})")
@@ -179,6 +200,8 @@ class Translator:
 
     def reporting(self, on_batch: Callable[[int], object]) -> Translator:
         """Returns the same translator, whose search calls a function with the number of sentences of each batch."""
+        from nmt.search.engine import TorchEngine
+
         if not isinstance(self.engine, TorchEngine):
             return self
         return replace(self, engine=replace(self.engine, on_batch=on_batch))
@@ -453,8 +476,10 @@ Loader: TypeAlias = Callable[..., Translator]
 """``nmt.load``, or a function with the same arguments."""
 
 
-def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> TorchEngine:
+def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> Engine:
     """Our own search with a model, or with an ensemble of it and others. Raises InputError for other vocabularies."""
+    from nmt.search.engine import TorchEngine
+
     for other in others:
         if other.tokenizers.fingerprint != trained.tokenizers.fingerprint:
             raise InputError(

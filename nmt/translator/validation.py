@@ -99,7 +99,9 @@ class Validation:
         if snapshot is not None and experiment.training.snapshots:
             snapshot.parent.mkdir(exist_ok=True)  # now, before another run may take its place
         model = for_inference(model, self.compute)
-        trained = TrainedModel(experiment.folder, experiment, self.tokenizers, model, self.compute, self.lengths)
+        trained = TrainedModel(
+            experiment.folder, experiment, self.tokenizers, lambda: (model, self.compute), self.lengths
+        )
         sources = self.valid.source_texts()
         references = [self.valid.text(index).target for index in range(len(self.valid))]
         rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))

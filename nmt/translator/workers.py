@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
-import torch
-
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.translator.translator import Translator
@@ -105,6 +103,8 @@ _state: tuple[Translator, OutputOptions] | None = None
 
 def _initialize(load: Callable[[], Translator], options: OutputOptions) -> None:
     """Loads the translator of a worker process, which has one thread."""
+    import torch
+
     global _state
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process ends this one
     log.set_verbosity(log.Verbosity.SILENT)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
+from nmt.core.cpu import core_count
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.context import BREAK, DocumentContext, context_tokens
@@ -219,7 +219,7 @@ _Tokenise: TypeAlias = Callable[[TokenizerPair, Iterator[_Texts]], Iterator[_Enc
 def tokenising(config: DataConfig, cluster: OpenRunner | None) -> Iterator[_Tokenise]:
     """Context manager of a function that tokenises in threads, or on a cluster."""
     if cluster is None:
-        threads = config.workers or _cores()
+        threads = config.workers or core_count()
         with ThreadPoolExecutor(threads) as executor:
             try:
                 yield functools.partial(_in_threads, executor, threads + 1)
@@ -469,8 +469,3 @@ def _refuse_empty(dropped: Mapping[str, int], *, kept: int) -> None:
         reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items() if count)
         pairs = sum(dropped.values())
         raise InputError(f"data.filters: none of {pairs:,} training pairs is left ({reasons}); relax the filters")
-
-
-def _cores() -> int:
-    """Counts the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

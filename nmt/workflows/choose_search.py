@@ -6,7 +6,7 @@ import time
 
 from nmt.evaluation.translation import scores
 from nmt.search.config import USUAL_PENALTY
-from nmt.search.engine import ranking_of
+from nmt.search.scoring import ranking_of
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator, torch_engine

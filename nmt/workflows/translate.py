@@ -13,8 +13,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
-import torch
-
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import is_written_directly, refuse_overwriting
@@ -97,7 +95,7 @@ def translate(
             in_processes, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
             on_cpu = translator.trained.compute.device.type == "cpu"
-            count, size, after = torch.get_num_threads() if on_cpu else 1, WINDOW_LINES, AFTER
+            count, size, after = translator.threads if on_cpu else 1, WINDOW_LINES, AFTER
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, options, in_processes, count=count, full=size, after=after))

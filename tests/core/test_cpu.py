@@ -1,4 +1,4 @@
-"""The CPU as files of several architectures name it."""
+"""The CPU as files of several architectures name it, and its threads."""
 
 from __future__ import annotations
 
@@ -34,3 +34,14 @@ def test_name_and_features(
         (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(cpu, "Path", lambda path: tmp_path / Path(path).name)
     assert (cpu.name(), cpu.features()) == (name, set(features.split()))
+
+
+@pytest.mark.parametrize(("value", "threads"), [("3", 3), ("", 7), ("0", 7), ("2,1", 7), (None, 7)])
+def test_the_user_may_set_the_number_of_threads(
+    value: str | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "core_count", lambda: 7)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert cpu.thread_count() == threads

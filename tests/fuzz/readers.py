@@ -49,7 +49,7 @@ from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
 from nmt.extras.documents.glossary import find_variants, read_glossary
-from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.exchange.export.engine import exported_about
 from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
 from nmt.extras.service.messages import Limits

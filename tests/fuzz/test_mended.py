@@ -31,7 +31,7 @@ from nmt.data.store import Store
 from nmt.data.tokenizer import Tokenizer
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import ShardManifest
-from nmt.extras.exchange.export.export_model import exported_about
+from nmt.extras.exchange.export.engine import exported_about
 from nmt.training import checkpoint
 from nmt.training.run_directory import read_lengths, read_state
 from nmt.translator.loading import load_trained

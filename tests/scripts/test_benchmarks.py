@@ -157,6 +157,6 @@ def test_aligners_are_compared_with_eflomal(run: Run) -> None:
 
 @slow
 def test_speed_and_memory_are_printed(run: Run) -> None:
-    assert run("benchmark_start", "{t}/run --rounds 1")["auto: first sentence, as much as the import"] > 0
+    assert run("benchmark_start", "{t}/run --rounds 1")["nmt, auto: first sentence, as much as the import"] > 0
     figures = run("benchmark_translation_memory", "{t}/run {t}/test.de --lines 10 --lines 20")
     assert figures["20 lines: memory as much as for 10"] > 0

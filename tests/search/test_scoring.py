@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +23,6 @@ def test_the_length_penalty_is_gnmts() -> None:
 
 
 def test_limits_of_length() -> None:
-    assert max_lengths(torch.tensor([3, 10]), 1.5).tolist() == [14, 25]
-    assert max_lengths(torch.tensor([3, 10]), 1.5, 12).tolist() == [13, 13]
-    assert max_lengths(torch.tensor([3, 10]), 1.5, 20).tolist() == [14, 21]
+    assert max_lengths(np.array([3, 10]), 1.5).tolist() == [14, 25]
+    assert max_lengths(np.array([3, 10]), 1.5, 12).tolist() == [13, 13]
+    assert max_lengths(np.array([3, 10]), 1.5, 20).tolist() == [14, 21]

@@ -12,7 +12,7 @@ from nmt.training.distributed import LaunchEnvironment
 
 
 def test_cores_are_shared_out_unless_the_user_has_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_cores", lambda: 7)
+    monkeypatch.setattr(launch, "core_count", lambda: 7)
     monkeypatch.setattr(launch, "_Worker", worker := Mock())
     worker.return_value.poll.return_value = 0  # it has ended well
     for given_threads, expected in (("", "3"), ("5", "5")):

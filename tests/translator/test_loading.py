@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from nmt.data.segments import SourceLengths
 from nmt.data.train_tokenizers import train_tokenizers
 from nmt.data.vocabulary import PAD
 from nmt.training.run_directory import read_lengths
+from nmt.translator.loading import load_trained
 from nmt.translator.source_language import write_counts
 from nmt.translator.translator import Translator
 from tests.workflows.runs import edit_state, loaded
@@ -29,6 +31,19 @@ def test_a_checkpoint_keeps_the_bias_of_suppressed_tokens(translator: Translator
     weights = load_file(translator.trained.checkpoint / "model.safetensors")
     assert weights["output.bias_V"].isfinite().all()
     assert translator.trained.model.output.bias_V[PAD] == -torch.inf
+
+
+def test_weights_are_read_once_when_the_model_is_first_used(trained: Path) -> None:
+    begun = list[str]()
+    model = load_trained(trained / "run", device="cpu", precision="float32", before_use=lambda: begun.append("now"))
+    assert begun == []
+    with ThreadPoolExecutor(4) as threads:
+        first, *others = threads.map(lambda _: model.to(None).model, range(4))
+    assert begun == ["now"]
+    assert all(each is first for each in others)
+    eager = load_trained(trained / "run", device="cpu", precision="float32")
+    assert model.compute == eager.compute
+    assert all(map(torch.equal, first.parameters(), eager.model.parameters()))
 
 
 def test_the_lengths_of_training_are_noted_in_the_run(trained: Path, tmp_path: Path) -> None:

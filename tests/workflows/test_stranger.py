@@ -19,7 +19,8 @@ import pytest
 from nmt.core.errors import InputError
 from nmt.extras.aligner.aligner import load_aligner
 from nmt.extras.aligner.layer import load_layer
-from nmt.extras.exchange.export.export_model import export, export_folder
+from nmt.extras.exchange.export.engine import export_folder
+from nmt.extras.exchange.export.export_model import export
 from nmt.translator.loading import load_trained
 from scripts.make_golden_run import copy
 from tests.fuzz.readers import make_run

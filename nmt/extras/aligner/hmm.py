@@ -32,7 +32,6 @@ pairs of one batch.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -42,6 +41,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from nmt.core.cpu import thread_count
 from nmt.core.memory import malloc_trim
 from nmt.extras.speed.compiled import compiled
 
@@ -631,14 +631,6 @@ def _sides(pair_E: Tokens, target_tokens: int) -> tuple[Tokens, Tokens]:
 
 def _within(length_B: Tokens, width: int) -> npt.NDArray[np.bool_]:
     return np.arange(width) < length_B[:, None]
-
-
-def thread_count() -> int:
-    """Returns OMP_NUM_THREADS if it is set, otherwise the number of cores that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isascii() and given.isdigit() and int(given):
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(call: Callable[[A], B], arguments: Sequence[A]) -> Iterator[B]:

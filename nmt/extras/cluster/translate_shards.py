@@ -216,6 +216,7 @@ def _translator(job: ShardJob) -> Translator:
         if job.part is None:
             log.set_verbosity(log.Verbosity.SILENT)
             torch.set_num_threads(1)
+            os.environ["OMP_NUM_THREADS"] = "1"  # for other engines
         model, *others = map(str, job.checkpoints)
         translator = nmt.load_translator(
             model, device=device, precision=job.precision, overrides=job.overrides, ensemble=others, engine=job.engine

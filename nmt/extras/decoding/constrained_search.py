@@ -26,8 +26,8 @@ from nmt.data.vocabulary import EOS
 from nmt.extras.decoding.phrases import PhraseAutomaton, shortest
 from nmt.search.beam import Advance, Beams, BeamSearch, first_rows
 from nmt.search.config import SearchConfig
-from nmt.search.engine import ranking_of
 from nmt.search.hypothesis import Constraint
+from nmt.search.scoring import ranking_of
 
 
 @dataclass(frozen=True)

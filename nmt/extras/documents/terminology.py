@@ -35,8 +35,10 @@ from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.replacement import with_terms
-from nmt.search.engine import TorchEngine, constrains, ranking_of
+from nmt.search.config import constrains
+from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
+from nmt.search.scoring import ranking_of
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 MAX_LOSS = 1.0

@@ -13,7 +13,7 @@ PLUGIN = Plugin(
     },
     engines={
         "ctranslate2": Choice(
-            f"{_EXPORT}.export_model:exported_engine", "translate with the files that nmt export wrote for MODEL"
+            f"{_EXPORT}.engine:exported_engine", "translate with the files that nmt export wrote for MODEL"
         )
     },
     parts={"save_model": f"{_EXPORT}.export_model:save"},

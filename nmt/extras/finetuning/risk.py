@@ -89,7 +89,8 @@ class MinimumRisk:
         model, config = self._model, self.config
         # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
         # gradient
-        max_length_B = max_lengths((source_BS != model.pad).sum(dim=1), config.max_length_ratio)
+        length_B = (source_BS != model.pad).sum(dim=1).cpu().numpy()
+        max_length_B = torch.from_numpy(max_lengths(length_B, config.max_length_ratio)).to(source_BS.device)
         with _evaluating(model), self._compute.autocast():
             drawn_BKT = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
         pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)

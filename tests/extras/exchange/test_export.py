@@ -68,6 +68,31 @@ def test_the_export_translates_as_the_model_does(exported: Path) -> None:
     assert quantized.stdout.count(b"\n") == 4
 
 
+WITHOUT_TORCH = """
+import sys
+import nmt
+from nmt.cli.app import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code
+translator = nmt.load("run", engine="ctranslate2", precision="float32")
+assert repr(translator) == "Translator('run/best', CTranslate2Engine)"
+translator.translate(["eins Hund.", "zwei Katze."], n_best=2)
+assert "torch" not in sys.modules
+assert translator.score("eins Hund.", "one dog.").log_prob < 0  # by our own model
+assert "torch" in sys.modules
+"""
+
+
+def test_torch_is_not_imported_before_our_own_model_is_used(exported: Path) -> None:
+    options = ["--precision", "float32", "--beam", "1", "--document"]
+    command = [sys.executable, "-c", WITHOUT_TORCH, *USE, *options]
+    done = subprocess.run(command, cwd=exported, input=TEXT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == succeeding("translate", "run", *options, folder=exported, stdin=TEXT).stdout
+
+
 def test_many_lines_come_in_order_with_their_numbers(exported: Path) -> None:
     """The lines are more than the two windows that are computed at once; the last line is not UTF-8."""
     texts = [source for source, _ in sentences(1300, seed=7)]
@@ -130,7 +155,9 @@ def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
         ("--constraints", str(tmp_path / "words")): "--constraints: --engine ctranslate2 knows none",
         ("--sample",): "search.sampling: --engine ctranslate2",
         ("--ensemble", "run"): "--ensemble: --engine ctranslate2 knows one model",
-        ("--precision", "float16"): "CTranslate2",
+        ("--precision", "float16"): "CTranslate2 cannot load it with --device auto and --precision float16: Requested",
+        ("--device", "gpu"): "--device gpu: is none of auto, cpu, cuda, cuda:N",
+        ("--device", "cuda:99"): "CTranslate2 cannot load it with --device cuda:99 and --precision auto: ",
     }
     for options, message in mistakes.items():
         done = nmt(*USE, *options, folder=exported, stdin=TEXT)

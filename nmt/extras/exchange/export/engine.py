@@ -1,4 +1,5 @@
-"""Translation by CTranslate2, of a model that ``nmt.extras.exchange.export.ctranslate2`` has written."""
+"""Translation by CTranslate2, of a model that ``nmt.extras.exchange.export.ctranslate2`` has written. This module does
+not import torch, so that the first translation comes sooner."""
 
 from __future__ import annotations
 
@@ -9,18 +10,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from nmt.core import log
+from nmt.core.cpu import thread_count
 from nmt.core.errors import InputError
+from nmt.core.files import content_hash, read_json, refuse_special
 from nmt.core.installation import missing
+from nmt.core.memory import keep_freed_memory
 from nmt.data.batching import length_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, PAD
 from nmt.search.config import SearchConfig
-from nmt.search.engine import ranking_of
 from nmt.search.hypothesis import Constraint, Hypothesis
-from nmt.search.scoring import max_lengths
+from nmt.search.scoring import max_lengths, ranking_of
+from nmt.translator.find_run import EXPORTED, run_of
+from nmt.translator.loading import TrainedModel
+
+ABOUT = "nmt.json"
+"""File that describes an export, in its folder."""
 
 BATCH_TOKENS = 1024
 """Maximum number of source tokens of a batch on a CPU, without end-of-sentence; multiplied by the number of beams it is
@@ -40,19 +48,21 @@ class CTranslate2Engine:
         """``workers`` batches are translated at once, each by one thread. Raises InputError for a folder that holds no
         model and for a device or precision that CTranslate2 does not have."""
         ctranslate2 = required()
-        kind, _, number = device.partition(":")
+        if (parts := re.fullmatch(r"(auto|cpu|cuda)(?::(\d+))?", device)) is None:
+            raise InputError(f"--device {device}: is none of auto, cpu, cuda, cuda:N")
         try:
-            self._translator = ctranslate2.Translator(
+            translator = self._translator = ctranslate2.Translator(
                 str(folder),
-                device=kind,
-                device_index=int(number or 0),
+                device=parts[1],
+                device_index=int(parts[2] or 0),
                 compute_type=precision,
                 inter_threads=workers,
                 intra_threads=1,
             )
         except (RuntimeError, ValueError) as error:
-            raise InputError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from None
-        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {device}, {self._translator.compute_type}")
+            options, reason = f"--device {device} and --precision {precision}", " ".join(str(error).split())
+            raise InputError(f"{folder}: CTranslate2 cannot load it with {options}: {reason}") from None
+        log.info(f"engine: CTranslate2 {ctranslate2.__version__}, {translator.device}, {translator.compute_type}")
         self._source_pieces = tokenizers.source.pieces(range(tokenizers.source.size))
         self._target_pieces = tokenizers.target.pieces(range(tokenizers.target.size))
         self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
@@ -83,7 +93,7 @@ class CTranslate2Engine:
             tokens = min(tokens, BATCH_TOKENS)
         batches = length_batches([len(source) for source in sources], tokens)  # as CTranslate2 counts them
         prefix_pieces = [[self._target_pieces[token] for token in prefix] for prefix in prefixes or [[]] * len(sources)]
-        lengths = torch.tensor([len(source) + 1 for source in sources])
+        lengths = np.array([len(source) + 1 for source in sources], np.int64)
         longest = max_lengths(lengths, config.max_length_ratio, config.max_length).tolist()
         # without end-of-sentence, which counts in nmt's limits
         limits = [limit - 1 + len(prefix) for limit, prefix in zip(longest, prefix_pieces, strict=True)]
@@ -176,3 +186,45 @@ def required() -> Any:
     if tuple(map(int, re.findall(r"\d+", ctranslate2.__version__)[:3])) < (4, 8, 1):
         raise missing(f"CTranslate2 {ctranslate2.__version__} is too old, 4.8.1 or newer is", "ctranslate2")
     return ctranslate2
+
+
+def export_folder(trained: TrainedModel, to: str) -> Path:
+    """Returns the default folder of a model's export."""
+    run = run_of(trained.checkpoint)
+    folder = run / EXPORTED / to
+    if not folder.resolve().is_relative_to(run):
+        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
+    return folder
+
+
+def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTranslate2Engine:
+    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
+    for files that are not as they were written, and for a search that CTranslate2 does not support."""
+    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
+    required()
+    remedy = f"nmt export {trained.checkpoint}"
+    about = exported_about(folder, remedy=remedy)
+    if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
+        raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
+    for file, checksum in about.get("files", {}).items():  # an export of an older version does not have it
+        refuse_special(folder / file)
+        if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
+            raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
+    keep_freed_memory()
+    exported = CTranslate2Engine(folder, trained.tokenizers, device=device, precision=precision, workers=thread_count())
+    exported.check(trained.experiment.search)
+    return exported
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """Reads the description of an export. Raises InputError, with a command as ``remedy``, if it is missing or
+    damaged."""
+    try:
+        about = read_json(folder / ABOUT)
+        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about

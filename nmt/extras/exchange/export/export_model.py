@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -16,14 +16,14 @@ import torch
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, read_json, refuse_special, whole_file
+from nmt.core.files import content_hash, whole_file
 from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.batching import length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
 from nmt.experiment import Experiment
 from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
-from nmt.extras.exchange.export.engine import CTranslate2Engine
+from nmt.extras.exchange.export.engine import ABOUT, CTranslate2Engine, export_folder
 from nmt.extras.exchange.export.session import OnnxSession
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ContextSourceConfig
@@ -31,7 +31,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.search.scoring import max_lengths
 from nmt.training import run_directory
-from nmt.translator.find_run import ALIGNER, EXPORTED, LAYER, run_of
+from nmt.translator.find_run import ALIGNER, LAYER, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from nmt.translator.source_language import COUNTS
 
@@ -44,7 +44,7 @@ MIN_EQUAL = 0.9
 """Smallest share of equal translations. If the second best token is as probable as the best, the order of summation
 decides."""
 
-_ABOUT, CARD = "nmt.json", "README.md"
+CARD = "README.md"
 
 
 Greedy: TypeAlias = Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
@@ -109,7 +109,7 @@ def _greedy_onnx(
     tokens: dict[int, tuple[int, ...]] = {}
     lengths = [len(source) + 1 for source in sources]
     # nmt's search keeps the last step for the end
-    limits = (max_lengths(torch.tensor(lengths), search.max_length_ratio, search.max_length) - 1).tolist()
+    limits = (max_lengths(np.array(lengths), search.max_length_ratio, search.max_length) - 1).tolist()
     for rows in length_batches(lengths, search.batch_tokens):
         found = written.greedy([sources[row] for row in rows], [limits[row] for row in rows])
         tokens.update(zip(rows, found, strict=True))
@@ -188,7 +188,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
             save(trained, Path(made) / folder.stem)
             shutil.move(shutil.make_archive(f"{made}/archive", "zip", made, folder.stem), archive)
         return
-    if folder.exists() and not (folder / _ABOUT).exists():
+    if folder.exists() and not (folder / ABOUT).exists():
         raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
     with locked(folder), replace_folder(folder) as unfinished:
         about = {
@@ -197,53 +197,9 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
             "vocabulary": trained.tokenizers.fingerprint,
             **_FORMATS[to].save(trained, unfinished),
         }
-        (unfinished / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        (unfinished / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         if (greedy := _FORMATS[to].greedy) is not None:
             _compare(trained, unfinished, greedy)
-
-
-def export_folder(trained: TrainedModel, to: ExportFormat) -> Path:
-    """Returns the default folder of a model's export."""
-    run = run_of(trained.checkpoint)
-    folder = run / EXPORTED / to
-    if not folder.resolve().is_relative_to(run):
-        raise InputError(f"{folder}: leads out of {run}; remove the link, or name a folder with --output")
-    return folder
-
-
-def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTranslate2Engine:
-    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
-    for files that are not as they were written, and for a search that CTranslate2 does not support."""
-    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
-    engine.required()
-    remedy = f"nmt export {trained.checkpoint}"
-    about = exported_about(folder, remedy=remedy)
-    if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
-        raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
-    for file, checksum in about.get("files", {}).items():  # an export of an older version does not have it
-        refuse_special(folder / file)
-        if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
-            raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
-    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    exported = CTranslate2Engine(
-        folder, trained.tokenizers, device=where, precision=precision, workers=torch.get_num_threads()
-    )
-    exported.check(trained.experiment.search)
-    return exported
-
-
-def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """Reads the description of an export. Raises InputError, with a command as ``remedy``, if it is missing or
-    damaged."""
-    try:
-        about = read_json(folder / _ABOUT)
-        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
-            raise ValueError("no object")
-    except FileNotFoundError:
-        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder / _ABOUT}: is damaged; make it anew with: {remedy}") from None
-    return about
 
 
 def _compare(trained: TrainedModel, folder: Path, greedy: Greedy) -> None:
