@@ -26,16 +26,15 @@ SHARE_OF_TRAINING = 0.02
 
 def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float, str] | None:
     """Returns the length penalty with which the best checkpoint translates the valid corpus best, and what it gains; or
-    None if the configuration sets one, if its search needs none, if its validations do not translate, if the model has
-    several target languages, or if this would take more than a share of ``seconds``, the duration of the training.
+    None if the configuration sets one, if its search needs none, if the model has several target languages, or if this
+    would take more than a share of ``seconds``, the duration of the training.
 
     The best is that with the highest sum of BLEU and chrF: chrF alone prefers translations that are too long.
     """
     experiment = validation.experiment
     search = experiment.search
     is_beam_search = search.beam > 1 and search.sampling is None and search.consensus is None
-    is_free = search.length_penalty is None and is_beam_search and experiment.training.validation.bleu
-    if not is_free or len(experiment.data.target_languages) > 1:
+    if search.length_penalty is not None or not is_beam_search or len(experiment.data.target_languages) > 1:
         return None
     sources = validation.valid.source_texts()
     rows = list(range(0, len(sources), -(-len(sources) // MOST_SENTENCES)))

@@ -368,8 +368,10 @@ def _outcome(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, st
 
 
 def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Writes the settings of the search that suit the model best into the config.yaml of the run, and yields them."""
-    if not isinstance(trainer.validate, Validation) or trainer.best_validation.best is None:
+    """Writes the settings of the search that suit the model best into the config.yaml of the run, and yields them, if
+    validations translate."""
+    is_translated = trainer.best_validation.best is not None and experiment.training.validation.bleu
+    if not is_translated or not isinstance(trainer.validate, Validation):
         return
     from nmt.workflows.choose_search import choose_length_penalty
 

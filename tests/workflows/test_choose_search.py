@@ -50,13 +50,7 @@ def test_it_is_the_one_that_ranks_best(validation: Validation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "seconds"),
-    [
-        ("search.length_penalty=1", 1e9),
-        ("search.beam=1", 1e9),
-        ("training.validation.bleu=false", 1e9),
-        ("seed=1", 1.0),
-    ],
+    ("change", "seconds"), [("search.length_penalty=1", 1e9), ("search.beam=1", 1e9), ("seed=1", 1.0)]
 )
 def test_nothing_is_chosen_that_was_set_or_takes_too_long(validation: Validation, change: str, seconds: float) -> None:
     experiment = experiments.load(Path("config.yaml"), [change])
@@ -75,3 +69,5 @@ def test_the_run_keeps_it(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
             in capsys.readouterr().err
         )
         assert nmt.load("run").search.length_penalty == 2.0
+    train_here("run=other", "training.validation.bleu=false")
+    assert "length_penalty" not in capsys.readouterr().err
