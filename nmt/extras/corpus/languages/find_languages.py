@@ -72,8 +72,7 @@ def find_languages(
             elif format == "faults" and each.fault is not None:
                 stream.write("\t".join([str(each.line), each.fault, *each.languages, *texts]) + "\n")
             bar.update()
-    for line in _summary(counts, languages):
-        log.info(line)
+    log.info(_summary(counts, languages))
 
 
 def _examine(
@@ -115,13 +114,13 @@ def _report(examined: list[Examined], expected: tuple[str, str]) -> Iterator[str
         rest = len(examined) - sum(count for _, count in named)
         shares = [*named, ("others", rest)] if rest else named
         yield f"{label:<10}" + ", ".join(f"{name} {count / len(examined):.1%}" for name, count in shares)
-    yield from _summary(Counter(each.fault for each in examined), expected)
+    yield _summary(Counter(each.fault for each in examined), expected)
     for kind in LABELS:
         for each in [each for each in examined if each.fault == kind][:EXAMPLES]:
             yield f"{kind:<10}{each.languages[0]}: {each.source} | {each.languages[1]}: {each.target}"
 
 
-def _summary(counts: Counter[Fault | None], expected: tuple[str, str]) -> Iterator[str]:
+def _summary(counts: Counter[Fault | None], expected: tuple[str, str]) -> str:
     total = counts.total()
     parts = ", ".join(f"{counts[kind]:,} {label}" for kind, label in LABELS.items())
-    yield f"{'pairs':<10}{total - counts[None]:,} of {total:,} are not {expected[0]} and {expected[1]}: {parts}"
+    return f"{'pairs':<10}{total - counts[None]:,} of {total:,} are not {expected[0]} and {expected[1]}: {parts}"
