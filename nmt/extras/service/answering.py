@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ class Service:
     """Glossaries with their descriptions, by their identifiers."""
     characters: int = 0
     """Number of characters of DeepL's clients."""
-    _one_file: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reader: Executor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
     @property
     def engine(self) -> TranslatorEngine:
@@ -48,9 +49,8 @@ class Service:
     async def answers(self, texts: Sequence[str], options: RequestOptions) -> list[Answer]:
         """Waits for the answers to texts; if it is cancelled, the rest of the job is dropped."""
         self.limits.check_texts(texts)
-        engine = self.engine
-        engine.check(options)
-        subwords = await asyncio.to_thread(engine.subwords, texts)
+        self.engine.check(options)
+        subwords = await asyncio.to_thread(self.engine.subwords, texts)
         self.limits.check_lengths(subwords, "subwords")
         job = self.batcher.submit(texts, options, subwords)
         try:
@@ -58,14 +58,12 @@ class Service:
         finally:
             self.batcher.cancel(job)
 
-    async def translate(
-        self, texts: Sequence[str], options: RequestOptions, tags: str | None = None
-    ) -> list[list[str]]:
-        """Translates running text, which may have tags of ``html`` or ``xml``. Returns the translations of each text,
-        best first, and of HTML the best one."""
+    async def translate(self, texts: Sequence[str], options: RequestOptions, tags: str | None) -> list[list[str]]:
+        """Translates running text, which may have ``tags`` of html or xml. Returns the translations of each text, best
+        first, and of HTML the best one."""
         if tags == "html":  # in an encoding that its tags cannot change
             page, contents = Path("text.html"), [text.encode("utf-16") for text in texts]
-            return [[(await self._document(page, each, options)).decode("utf-16")] for each in contents]
+            return [[(await self.translate_file(page, each, options)).decode("utf-16")] for each in contents]
         answers = await self.answers(texts, replace(options, document=True, markup=tags == "xml"))
         ranked = [[each["text"] for each in answer.tree["translations"]] for answer in answers]
         if tags is None:
@@ -73,20 +71,17 @@ class Service:
         return [[escaped(each, text) for each in of_text] for text, of_text in zip(texts, ranked, strict=True)]
 
     async def translate_file(self, name: Path, content: bytes, options: RequestOptions) -> bytes:
-        """Translates a file of a format of ``nmt.extras.documents.files``; one at a time, because a small archive may
-        need a gigabyte of memory."""
-        async with self._one_file:
-            return await self._document(name, content, options)
-
-    async def _document(self, name: Path, content: bytes, options: RequestOptions) -> bytes:
-        document = await asyncio.to_thread(parse, name, content)
+        """Translates a file of a format of ``nmt.extras.documents.files``. Files are read one after another, because a
+        small archive may take a gigabyte of memory."""
+        loop = asyncio.get_running_loop()
+        document = await loop.run_in_executor(self._reader, parse, name, content)
         options = replace(options, document=True, markup=True, context=self.engine.context > 0)
         texts, answers = source_texts(document, has_context=options.context), list[Answer]()
         for begin in range(0, len(texts), self.limits.sentences):
             answers += await self.answers(texts[begin : begin + self.limits.sentences], options)
         pairs = zip(document.blocks, answers, strict=True)
         translations = [judged(block, answer.tree["translations"][0]["text"]).text for block, answer in pairs]
-        return await asyncio.to_thread(document.write, translations)
+        return await loop.run_in_executor(self._reader, document.write, translations)
 
     def start_file(self, name: Path, content: bytes, options: RequestOptions) -> str:
         """Begins to translate a file, which is kept while there are not many newer ones. Returns its name."""

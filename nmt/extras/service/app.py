@@ -77,7 +77,7 @@ def create_app(batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> Fast
     hidden: Any = {"response_model": None, "include_in_schema": False}
     for route, handler in {**libretranslate.ROUTES, **deepl.ROUTES, **openai.ROUTES}.items():
         method, path = route.split()
-        app.add_api_route(path, partial(_respond, service, handler), methods=[method], **hidden)
+        app.add_api_route(path, _endpoint(service, handler), methods=[method], **hidden)
     for path, file in {**PAGES, "/": PAGES["/index.html"], "/docs": PAGES["/api.html"]}.items():
         app.add_api_route(path, partial(_page, file), methods=["GET", "HEAD"], **hidden)
     return app
@@ -95,7 +95,7 @@ def _add_translate(app: FastAPI, service: Service) -> None:
         response_model=None,
         responses=responses,
         openapi_extra={"requestBody": {"required": True, "content": content}},
-    )(partial(_respond, service, _translate))
+    )(_endpoint(service, _translate))
 
 
 async def _translate(service: Service, request: Request, fields: Fields) -> object:
@@ -107,29 +107,33 @@ async def _translate(service: Service, request: Request, fields: Fields) -> obje
     return {"results": [{"line": number, **answer.tree} for number, answer in answers], "warnings": warnings}
 
 
-async def _respond(service: Service, handler: Callable[..., Awaitable[object]], request: Request) -> Response:
-    """Answers a request. Raises Refused if the answer takes too long or nobody waits for it, and then cancels the
-    handler."""
-    fields = await service.limits.read_fields(request)
-    if handler not in OPEN:
-        service.limits.check_key(request.headers, str(fields.pop("api_key", "")))
-    answer, gone = asyncio.ensure_future(handler(service, request, fields)), asyncio.ensure_future(_gone(request))
-    try:
-        timeout_s = service.limits.timeout_s
-        await asyncio.wait((answer, gone), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if gone.done():
-            raise Refused(499, "the client has gone away")
-        if not answer.done() or answer.cancelled():
-            what = f"no answer within {timeout_s:g} s; send less at once, or try again later"
-            raise Refused(503, what, retry_after_s=2)
-        tree = answer.result()
-    except InputError as error:
-        raise Refused(422, str(error).replace("request: ", "")) from None
-    finally:
-        gone.cancel()
-        answer.cancel()
-    # writing many matrices takes time
-    return tree if isinstance(tree, Response) else await asyncio.to_thread(JSONResponse, tree)
+def _endpoint(service: Service, handler: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[Response]]:
+    """Returns the function that answers requests with a handler. It raises Refused if the answer takes too long or
+    nobody waits for it, and then cancels the handler."""
+
+    async def respond(request: Request) -> Response:
+        fields = await service.limits.read_fields(request)
+        if handler not in OPEN:
+            service.limits.check_key(request.headers, str(fields.pop("api_key", "")))
+        answer, gone = asyncio.ensure_future(handler(service, request, fields)), asyncio.ensure_future(_gone(request))
+        try:
+            timeout_s = service.limits.timeout_s
+            await asyncio.wait((answer, gone), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() and not answer.done():
+                raise Refused(499, "the client has gone away")
+            if not answer.done() or answer.cancelled():
+                what = f"no answer within {timeout_s:g} s; send less at once, or try again later"
+                raise Refused(503, what, retry_after_s=2)
+            tree = answer.result()
+        except InputError as error:
+            raise Refused(422, str(error).replace("request: ", "")) from None
+        finally:
+            gone.cancel()
+            answer.cancel()
+        # writing many matrices takes time
+        return tree if isinstance(tree, Response) else await asyncio.to_thread(JSONResponse, tree)
+
+    return respond
 
 
 def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> None:
