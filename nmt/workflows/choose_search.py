@@ -39,8 +39,8 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     sources = validation.valid.source_texts()
     rows = list(range(0, len(sources), -(-len(sources) // MOST_SENTENCES)))
     started = time.monotonic()
-    device = str(validation.compute.device)
-    trained = load_trained(experiment.folder, [f"search.n_best={search.beam}"], device=device)
+    device, precision = str(validation.compute.device), validation.compute.precision
+    trained = load_trained(experiment.folder, [f"search.n_best={search.beam}"], device=device, precision=precision)
     translator = Translator(trained, trained.experiment.search, torch_engine(trained, []))
     first = rows[:: -(-len(rows) // FIRST_SENTENCES)]
     loaded = time.monotonic()

@@ -33,6 +33,7 @@ from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import run_directory, validation
+from nmt.training.out_of_memory import lacks_memory
 from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
@@ -375,7 +376,13 @@ def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[s
         return
     from nmt.workflows.choose_search import choose_length_penalty
 
-    if (chosen := choose_length_penalty(trainer.validate, trainer.position.seconds)) is not None:
+    try:
+        chosen = choose_length_penalty(trainer.validate, trainer.position.seconds)
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        chosen = None  # the model in training is still there
+    if chosen is not None:
         penalty, reason = chosen
         search = experiment.search.model_copy(update={"length_penalty": penalty})
         experiments.save(experiment.model_copy(update={"search": search}), trainer.directory() / experiments.FILE)

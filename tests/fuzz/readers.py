@@ -584,9 +584,11 @@ def _read_records(path: Path) -> None:
 
 JSON_HEAD = b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
 OTHER_HEAD = b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
+FORM_HEAD = b"POST /translate\nContent-Type: application/x-www-form-urlencoded\n\n"
 REQUESTS = [
     JSON_HEAD + b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
     OTHER_HEAD + b'{"text": "\xc3\xa4 b"}',
+    FORM_HEAD + b"q=a&source=de&target=en&format=html",
     b"GET /health\nhost: localhost:80\nauthorization: Bearer a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",

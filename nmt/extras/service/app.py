@@ -192,7 +192,7 @@ def _refusal(scope: Scope, error: Refused) -> JSONResponse:
 
 def _error(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Writes a refusal in the form of the protocol."""
-    form = ERROR_FORMS.get(scope["path"].split("/")[1])
+    form = ERROR_FORMS.get(scope["path"].lstrip("/").partition("/")[0])
     status, tree = form(status, message) if form else (status, {"error": message})
     return JSONResponse(tree, status, headers)
 
