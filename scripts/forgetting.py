@@ -26,7 +26,8 @@ from nmt.alignment import GradientMethod
 from nmt.alignment.gradient import gradient_weights
 from nmt.alignment.request import AlignmentRequest
 from nmt.core.errors import InputError
-from nmt.extras.pages.draw import COLOURS, SVG_SETTINGS, check_plot
+from nmt.core.files import refuse_unwritable
+from nmt.extras.pages.draw import COLOURS, SVG_SETTINGS
 from nmt.translator.loading import load_trained
 from nmt.workflows.align import pairs
 
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="the picture: .svg or .png")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
-    check_plot(given.output)
+    refuse_unwritable(given.output)
     if given.bin < 1:
         raise InputError(f"--bin {given.bin}: give 1 or more")
     lines = list(zip(*pairs(given.source, given.target), strict=True))

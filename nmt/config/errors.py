@@ -82,6 +82,7 @@ _EXPECTED = {
     "float_type": "a number",
     "float_parsing": "a number",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "string_type": "text",
     "path_type": "a path",
     "tuple_type": "a list",

@@ -34,15 +34,15 @@ class Structure(BaseModel):
     )
 
 
-def validate(cls: type[AnyStructure], document: Document) -> AnyStructure:
+def validate(cls: type[AnyStructure], document: Document, *, strict: bool = True) -> AnyStructure:
     """Builds the typed tree of a document.
 
     Raises InputError with all faults (mark, dotted key, found and expected value). A misspelt key takes precedence over
-    the missing key.
+    the missing key. Unless it is ``strict``, text may spell a number or a truth value, as in a form.
     """
     try:
         # from JSON, pydantic's strict mode accepts a list for a tuple and text for a path
-        return cls.model_validate_json(json.dumps(document.tree))
+        return cls.model_validate_json(json.dumps(document.tree), strict=strict)
     except ValidationError as error:
         from nmt.config.errors import describe_faults
 

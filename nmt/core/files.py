@@ -49,6 +49,15 @@ def reading(path: object) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Context manager in which an OSError becomes an InputError with the path: why it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def read_json(path: Path, *, most: int = MAX_JSON_BYTES) -> Any:
     """The value of a JSON file. Raises ValueError for invalid JSON, and the errors of ``read_whole``."""
     try:

@@ -8,6 +8,9 @@ from pydantic import Field, model_validator
 
 from nmt.config.structure import Structure
 
+USUAL_PENALTY = 1.0
+"""The exponent of the length penalty that is used if none is set and none was chosen."""
+
 
 class SamplingConfig(Structure):
     """Translations drawn at random. See ``nmt.search.sampling``."""
@@ -42,8 +45,9 @@ class SearchConfig(Structure):
     """Hypotheses kept at each step; 1 is greedy search."""
     n_best: Annotated[int, Field(gt=0, le=1000)] = 1
     """Number of translations of each sentence: at most the beam size, or as many draws."""
-    length_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = 1.0
-    """Exponent of the length penalty; 0 ranks by log-probability. See ``nmt.search.scoring``."""
+    length_penalty: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
+    """Exponent of the length penalty; 0 ranks by log-probability. null: 1, until training chooses one on valid at its
+    end. See ``nmt.search.scoring``."""
     length_normalization: Literal["gnmt", "average"] = "gnmt"
     """Base of that exponent: (5 + length) / 6 of GNMT, or the length, as in a mean over tokens."""
     coverage_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
@@ -84,6 +88,11 @@ class SearchConfig(Structure):
     batch_tokens: Annotated[int, Field(gt=0, le=1 << 40)] = 8192
     """Source tokens decoded together, including padding, counted for every beam or draw; on a GPU eight times as
     many."""
+
+    @property
+    def penalty(self) -> float:
+        """The exponent of the length penalty."""
+        return USUAL_PENALTY if self.length_penalty is None else self.length_penalty
 
     @model_validator(mode="before")
     @classmethod

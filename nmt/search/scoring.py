@@ -45,7 +45,7 @@ class Ranking:
 
 def ranking_of(config: SearchConfig) -> Ranking:
     """Creates the ranking of a configuration."""
-    return Ranking(config.length_penalty, config.length_normalization, config.coverage_penalty)
+    return Ranking(config.penalty, config.length_normalization, config.coverage_penalty)
 
 
 def covered(attended_NS: Tensor, is_pad_NS: Tensor) -> Tensor:

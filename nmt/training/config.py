@@ -18,9 +18,10 @@ Momentum = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class OptimizerConfig(Structure):
-    """Adam (Kingma & Ba 2015), or with decoupled weight decay AdamW (Loshchilov & Hutter 2019)."""
+    """Adam (Kingma & Ba 2015), or with decoupled weight decay AdamW (Loshchilov & Hutter 2019); or Muon (Jordan et al.
+    2024) for the matrices of the layers, and AdamW for embeddings, output layer and vectors."""
 
-    kind: Literal["adam", "adamw"] = "adamw"
+    kind: Literal["adam", "adamw", "muon"] = "adamw"
     learning_rate: Positive = 1e-3
     """Peak of the learning rate; the schedule multiplies it."""
     beta1: Momentum = 0.9
@@ -29,6 +30,8 @@ class OptimizerConfig(Structure):
     """Decay of the squared gradient's moving average; 0.98 as in Vaswani et al. 2017, section 5.3."""
     epsilon: Positive = 1e-9
     """Number that is added to the square root of the squared gradient's average, by which an update is divided."""
+    momentum: Momentum = 0.95
+    """Decay of the gradient's moving average in Muon."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight decay of matrices; it does not apply to biases and other vectors."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0

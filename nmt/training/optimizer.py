@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +30,7 @@ def layers_above(names: Iterable[str]) -> dict[str, int]:
 
 
 class NamedOptimizer:
-    """Adam or AdamW over the parameters of a model, whose state can be saved without pickling.
+    """Adam, AdamW or Muon over the parameters of a model, whose state can be saved without pickling.
 
     In float16 the loss is scaled up so that small gradients survive, and an update whose gradients overflow is skipped
     (Micikevicius et al. 2018, "Mixed Precision Training"); in other precisions scaling does nothing.
@@ -40,18 +41,30 @@ class NamedOptimizer:
         self._peak = config.learning_rate
         # the more layers are above a layer, the more slowly it learns (Howard & Ruder 2018, "ULMFiT")
         below = layers_above(self._names.values())
-        members: dict[tuple[float, float], list[nn.Parameter]] = {}
+        in_muon: dict[str, int] = {}
+        if config.kind == "muon":
+            from nmt.training.muon import Muon, matrices
+
+            in_muon = matrices(model)
+        members: dict[tuple[float, float, int], list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
             # decay draws matrices towards 0; biases, norms and other vectors are not decayed
             weight_decay = config.weight_decay if parameter.dim() > 1 else 0.0
-            members.setdefault((weight_decay, config.layer_decay ** below[name]), []).append(parameter)
+            group = (weight_decay, config.layer_decay ** below[name], in_muon.get(name, 0))
+            members.setdefault(group, []).append(parameter)
         groups = [
-            {"params": parameters, "weight_decay": weight_decay, "share": share}
-            for (weight_decay, share), parameters in members.items()
+            {"params": parameters, "weight_decay": weight_decay, "share": share, "matrices": count}
+            for (weight_decay, share, count), parameters in members.items()
         ]
         # fused: one kernel for all parameters, instead of some for each
-        kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
-        self._torch = kind(groups, lr=self._peak, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
+        betas = (config.beta1, config.beta2)
+        adam: dict[str, Any] = {"lr": self._peak, "betas": betas, "eps": config.epsilon, "fused": True}
+        self._torch: torch.optim.Adam
+        if config.kind == "muon":
+            dtype = torch.bfloat16 if compute.precision == "bfloat16" else torch.float32
+            self._torch = Muon(groups, momentum=config.momentum, dtype=dtype, **adam)
+        else:
+            self._torch = (torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam)(groups, **adam)
         self.skips_overflow = compute.precision == "float16"
         self._scaler = torch.amp.GradScaler(compute.device.type, enabled=self.skips_overflow)
 

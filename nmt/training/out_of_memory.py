@@ -93,12 +93,16 @@ class Attempt:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> bool:
-        lacks_memory = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
-            isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)) is not None
-        )
-        if lacks_memory:
+        if lacks_memory(error):
             self.failed = self._current
-        return lacks_memory
+        return lacks_memory(error)
+
+
+def lacks_memory(error: object) -> bool:
+    """Returns True for an exception that says that there is not enough memory."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
+        isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+    )
 
 
 def _tokens(batch: Batch) -> int:

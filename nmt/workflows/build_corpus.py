@@ -94,6 +94,15 @@ class PairSample:
             self._pairs = {key: pair for key, pair in self._pairs.items() if key < self._below}
 
 
+def sample_pairs(corpus: CorpusConfig, limit: int, *, seed: int) -> list[tuple[str, str]]:
+    """Draws a `PairSample` of a corpus."""
+    sample = PairSample(limit)
+    for block in read_blocks(corpus):
+        hashes = b"".join(map(lambda s, t: pair_hash(s, t, seed=seed), block.sources, block.targets))
+        sample.offer(np.frombuffer(hashes, np.uint64), block.sources, block.targets)
+    return sample.pairs()
+
+
 def build(config: DataConfig, seed: int, partial: Path, tokenise: _Tokenise) -> Report:
     """Fills the folder, except for report and state."""
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial) as name:

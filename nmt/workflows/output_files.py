@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from nmt.core import log
-from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import whole_file, writing
 from nmt.data.packed import PACKED, zstandard
 
 
@@ -29,11 +28,9 @@ def output_file(path: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     with ExitStack() as stack:
-        try:
+        with writing(f"--output {path}"):
             file = stack.enter_context(stack.enter_context(whole_file(path, keep=True)).open("wb"))
             stream = stack.enter_context(packed(file, path.suffix))
-        except OSError as error:
-            raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
         yield stream
         stream.flush()
 

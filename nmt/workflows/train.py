@@ -33,6 +33,7 @@ from nmt.models.names import count
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training import checkpoint as checkpoints
 from nmt.training import run_directory, validation
+from nmt.training.out_of_memory import lacks_memory
 from nmt.training.processes import Processes
 from nmt.training.stream import TrainingData
 from nmt.training.trainer import Trainer
@@ -101,7 +102,7 @@ def train(
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
-                _report(_outcome(trainer, experiment))
+                _report([*_outcome(trainer, experiment), *_chosen_search(trainer, experiment)])
     return run
 
 
@@ -365,6 +366,27 @@ def _outcome(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, st
     if experiment.data.test_corpora:
         yield "measure", f"nmt evaluate {run}"
     yield "more", f"nmt info {run}"
+
+
+def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Writes the settings of the search that suit the model best into the config.yaml of the run, and yields them, if
+    validations translate."""
+    is_translated = trainer.best_validation.best is not None and experiment.training.validation.bleu
+    if not is_translated or not isinstance(trainer.validate, Validation):
+        return
+    from nmt.workflows.choose_search import choose_length_penalty
+
+    try:
+        chosen = choose_length_penalty(trainer.validate, trainer.position.seconds)
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        chosen = None  # the model in training is still there
+    if chosen is not None:
+        penalty, reason = chosen
+        search = experiment.search.model_copy(update={"length_penalty": penalty})
+        experiments.save(experiment.model_copy(update={"search": search}), trainer.directory() / experiments.FILE)
+        yield "search", f"length_penalty {reason}"
 
 
 def _report(rows: Iterable[tuple[str, str]]) -> None:

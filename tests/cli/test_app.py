@@ -93,7 +93,8 @@ def test_help_is_also_a_command_and_is_printed_on_stderr_without_one(run: Comman
 
 
 def test_serve_says_which_extra_it_needs(light: Light) -> None:
-    expected = f"error: nmt serve: FastAPI, uvicorn or prometheus-client is not installed: {install_command('serve')}"
+    packages = "Babel, FastAPI, prometheus-client, python-multipart or uvicorn"
+    expected = f"error: nmt serve: {packages} is not installed: {install_command('serve')}"
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         assert light("serve", "no/such", missing=(name,)) == ([expected], 2)
 

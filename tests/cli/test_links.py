@@ -24,7 +24,7 @@ MISTAKES = {
     "f -s s -t t --lexicon out --base 1":
         "--base is of links, which only reports do not show; add --output or --format",
     "f -s s -t t --format html -o out --lexicon out":
-        "--output, --lexicon and --terms: two of them are the same file; give each its own",
+        "--output, --lexicon: two of them are the same file; give each its own",
 }  # fmt: skip
 test_mistakes = mistakes("links", MISTAKES)
 

@@ -22,8 +22,8 @@ MISTAKES = {
     "translate --precision int4": "--precision int4: use one of auto, float32, tf32, bfloat16, float16, int8",
     "train c.yaml --precision int8": "--precision int8: use one of auto, float32, tf32, bfloat16, float16",
     # a text as an argument
-    "translate README.md": f"README.md: {NO_RUN}; to translate a file: nmt translate --input README.md",
-    "translate runs/z README.md": "to translate a file: nmt translate runs/z --input README.md",
+    "translate LICENSE": f"LICENSE: {NO_RUN}; to translate a file: nmt translate --input LICENSE",
+    "translate runs/z LICENSE": "to translate a file: nmt translate runs/z --input LICENSE",
     "translate 'Der Hund.'": f"Der Hund.: {NO_RUN}; to translate a text: echo 'Der Hund.' | nmt translate",
     "translate z 'Der Hund'": "to translate a text: echo 'Der Hund' | nmt translate z",
     # keys of the configuration

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from docx import Document
 
 from tests.docs.pages import ROOT
 from tests.extras.exchange.convert.marian_folders import SHAPES
@@ -95,6 +96,9 @@ def _add_corpora(folder: Path) -> None:
     for of, names in copies.items():
         for name in names.split():
             shutil.copy(folder / of, folder / name)
+    document = Document()
+    document.add_paragraph("Der Hund bellt oft.")
+    document.save(str(folder / "report.docx"))
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
 
 

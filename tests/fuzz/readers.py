@@ -42,7 +42,7 @@ from nmt.extras.aligner.aligner import IndexedSentences, learn_aligner, load_ali
 from nmt.extras.aligner.layer import AlignmentLayer, load_layer, save_layer
 from nmt.extras.cluster.manifest import ShardManifest
 from nmt.extras.cluster.records import object_text, with_value
-from nmt.extras.corpus.augment.steps import PipelineStep
+from nmt.extras.corpus.augment.steps import run_step
 from nmt.extras.corpus.augment.text import read_translations
 from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
@@ -542,7 +542,7 @@ def _pair_filter(folder: Path) -> Opened:
 
 def _augment_record(folder: Path) -> Opened:
     def run(folder: Path) -> None:
-        PipelineStep("a", {"seed": 1, "data": {"train": ["b"]}}, (folder / "augment.json",), lambda: None).run(folder)
+        run_step(folder, "a", {"seed": 1, "data": {"train": ["b"]}}, [folder / "augment.json"], lambda: None)
 
     run(folder)
     return _written(folder / "augment.json", lambda path: run(path.parent))
@@ -584,9 +584,11 @@ def _read_records(path: Path) -> None:
 
 JSON_HEAD = b"POST /translate\ncontent-type: application/json\ncontent-length: 40\n\n"
 OTHER_HEAD = b"POST /translate\nContent-Type: application/json; charset=utf-8\ncontent-encoding: identity\n\n"
+FORM_HEAD = b"POST /translate\nContent-Type: application/x-www-form-urlencoded\n\n"
 REQUESTS = [
     JSON_HEAD + b'{"text": ["a b", ""], "n_best": 2, "beam": 3, "alignment": false}',
     OTHER_HEAD + b'{"text": "\xc3\xa4 b"}',
+    FORM_HEAD + b"q=a&source=de&target=en&format=html",
     b"GET /health\nhost: localhost:80\nauthorization: Bearer a\n\n",
     b"GET /metrics?x=1\naccept: text/plain\n\n",
     b"HEAD /page.js\n\n",

@@ -26,6 +26,7 @@ import nmt
 from nmt.data.segments import SourceLengths, split_long
 from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, LINE_ENDS
 from nmt.data.words import text_words
+from nmt.extras.documents.files.markdown import _PATTERNS
 from nmt.extras.documents.transfer import _repetition
 
 SHORT, LONGEST = 400, 32_000
@@ -57,6 +58,7 @@ class Use(NamedTuple):
 BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     "nmt.data.sampling: '.+' if across else f'{_MARK}?[^{_MARK}]+|{_MARK}'": lambda: re.compile("▁?[^▁]+|▁", re.DOTALL),
     "nmt.data.sampling: f\"({'|'.join(map(re.escape, longest_first))})\"": lambda: re.compile("(aaab|aab|b)"),
+    "nmt.extras.documents.files.markdown: _pattern(token)": lambda: re.compile(_PATTERNS["link_close"], re.DOTALL),
     "nmt.extras.documents.files.subtitles: '|'.join(borders)": lambda: re.compile("<x1/>|<x3/>"),
     "nmt.extras.documents.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
         "1 000 ,5", 0, 8

@@ -74,7 +74,7 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         for path in root.rglob("*.py")
         if any(
             word in path.read_text(encoding="utf-8")
-            for word in ("safe_open(", "read_safetensors(", "load_file(", "read_json(", "json.loads(")
+            for word in ("safe_open(", "read_safetensors(", "load_file(", "read_json(", "json.loads(", "from_json(")
         )
     }
     assert found == {
@@ -82,7 +82,8 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         "alignment/formats.py", "extras/aligner/layer.py", "core/files.py", "data/store.py",
         "extras/service/messages.py", "training/averaging.py", "training/checkpoint.py",
         "training/distributed.py", "training/run_directory.py", "training/metrics.py",
-        "extras/exchange/export/engine.py", "workflows/info.py", "extras/cluster/manifest.py",
+        "extras/exchange/export/engine.py", "extras/service/protocols/libretranslate.py",
+        "workflows/info.py", "extras/cluster/manifest.py",
         "data/prepared.py", "extras/cluster/records.py",
         "extras/corpus/augment/steps.py", "extras/corpus/augment/text.py", "data/imported.py",
         "extras/exchange/convert/from_marian.py", "extras/exchange/convert/marian_folder.py", "data/formats.py",

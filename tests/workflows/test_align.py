@@ -25,7 +25,7 @@ from nmt.alignment.request import AlignmentRequest, align_both
 from nmt.extras.pages.bilingual_lexicon import BilingualLexicon
 from nmt.extras.pages.corpus_filter import length, usual_lengths
 from nmt.extras.pages.corpus_reports import LexiconOptions, SuspectsOptions
-from nmt.extras.pages.formats import PictureWriter
+from nmt.extras.pages.formats import open_svg
 from nmt.extras.pages.viewer import open_page
 from nmt.workflows import align as align_workflow
 from nmt.workflows import links as links_workflow
@@ -151,7 +151,7 @@ def test_an_aligner_of_ones_own_has_a_page_pictures_and_reports(capsys: pytest.C
     assert Path("lexicon").read_text().splitlines()[1].split("\t")[:3] == ["a", "u", "1"]
     assert len(Path("suspects").read_text().splitlines()) == 1 + len(SOURCES)
     assert capsys.readouterr().err.splitlines()[-1].startswith("AER ")
-    pictures = AlignmentOutputs(Path("pictures"), file(lambda path, _: PictureWriter(path, format="svg")))
+    pictures = AlignmentOutputs(Path("pictures"), open_svg)
     write_alignments(EveryOther(), MINE, INPUTS, pictures)
     assert len(list(Path("pictures").iterdir())) == len(SOURCES)
 
@@ -337,8 +337,8 @@ def test_without_views_the_page_shows_what_method_and_heads_say(trained: Path, r
     ("output", "message"),
     [
         ("s", "is an input file of this command; write to another file"),
-        (".", "is not a file; name one, such as pairs.html"),
-        ("no/page.html", "cannot be written: No such file or directory"),
+        (".", "cannot be written: is a folder"),
+        ("no/page.html", "cannot be written: folder no does not exist"),
     ],
 )
 def test_pages_that_cannot_be_written(trained: Path, align: Command, output: str, message: str) -> None:

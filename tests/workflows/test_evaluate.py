@@ -144,8 +144,8 @@ MISTAKES = {
     f"{SCORED} --source test.de": f"{NO_MODEL} and --source, or --hypothesis",
     f"{SCORED} --beam 2": "--hypothesis needs no model; leave out --set, --device, --precision and search options",
     "run --by-length --length-edges 9,3": f"--length-edges 9,3: {RISING}",
-    "run --by-length --plot a.jpg": "a.jpg: a picture is a file that ends in .png or .svg; name it so",
-    "run --by-length --plot no/a.png": "no/a.png: the folder no for this picture does not exist; make it first",
+    "run --by-length --plot a.jpg": "--plot a.jpg: a picture is a file that ends in .png or .svg; name it so",
+    "run --by-length --plot no/a.png": "--plot no/a.png: cannot be written: folder no does not exist",
     f"{SCORED} --source train.de --by-length": f"train.de has 60 lines, but test.en has 10: {TOGETHER}",
     f"{SCORED} --tokenize moses": "--tokenize moses: is not a tokenizer for BLEU; choose one of 13a, char, flores101, "
     "flores200, intl, ja-mecab, ko-mecab, none, spBLEU-1K, spm, zh",

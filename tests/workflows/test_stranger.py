@@ -49,7 +49,7 @@ def test_the_package_has_no_call_that_executes_what_it_reads() -> None:
     unpacked = "file.extractall(unfinished, entries)  # which lets no name lead out of the folder"
     assert [each for each in found if not each.endswith((only.strip(), unpacked))] == []
     files = [each.partition(":")[0] for each in found]
-    assert files == ["extras/exchange/convert/pickled.py", "translator/find_run.py"]
+    assert files == ["extras/exchange/convert/from_marian.py", "translator/find_run.py"]
 
 
 class Payload:

@@ -16,7 +16,7 @@ from typing import Any
 
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core.errors import InputError
-from nmt.core.files import partial_files, read_json, whole_file
+from nmt.core.files import partial_files, read_json, replace_file
 from nmt.extras.cluster.shards import Shard
 
 FILE = ".manifest.json"
@@ -53,8 +53,7 @@ class ShardManifest:
     def save(self, folder: Path) -> None:
         """Writes the manifest. Raises OSError."""
         tree = {"format": _FORMAT, "made_with": self.made_with, "shards": self.shards}
-        with whole_file(folder / FILE) as partial:
-            partial.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        replace_file(folder / FILE, json.dumps(tree, indent=1, ensure_ascii=False) + "\n")
 
     def has_any(self, folder: Path) -> bool:
         """Returns True if the folder has any translation that others must match."""

@@ -62,14 +62,11 @@ class TranslateOnCluster(TranslateOptions):
         "output": " With --ray or --shard a folder.",
     }
     conflicts: ClassVar = (
-        Excludes("prefix constraints glossary workers", "ray",
-            "{option}: cannot be had together with --ray; leave it out"),
-        Needs("ray", "input_", "--ray: needs --input: shards are read from files and written to a folder"),
-        Needs("ray", "output", "--ray: needs --output: shards are read from files and written to a folder"),
-        Excludes("prefix constraints glossary ray", "shard",
-            "{option}: cannot be had together with --shard; leave it out"),
-        Needs("shard", "input_", "--shard: needs --input: files are read and written to a folder"),
-        Needs("shard", "output", "--shard: needs --output: files are read and written to a folder"),
+        Excludes("prefix constraints glossary", "ray shard",
+            "{option}: cannot be had together with {others}; leave it out"),
+        Excludes("workers shard", "ray", "{option}: cannot be had together with --ray; leave it out"),
+        Needs("ray shard", "input_", "{option}: needs --input: files are read and written to a folder"),
+        Needs("ray shard", "output", "{option}: needs --output: files are read and written to a folder"),
     )  # fmt: skip
 
     def run(self, load: Loader) -> None:

@@ -37,44 +37,30 @@ class Tally:
     """Counts and warnings of a shard."""
 
     lines: int = 0
-    subwords: int = 0
     warnings: list[str] = field(default_factory=list)
     """The first warnings."""
     unsaid: int = 0
     """Number of further warnings."""
 
-    def add(self, lines: int, subwords: int, warnings: Sequence[str]) -> None:
+    def add(self, lines: int, warnings: Sequence[str]) -> None:
         """Counts the lines and the warnings of a window."""
         self.lines += lines
-        self.subwords += subwords
         self.unsaid += max(len(self.warnings) + len(warnings) - WARNINGS, 0)
         self.warnings = [*self.warnings, *warnings][:WARNINGS]
 
 
-@dataclass(frozen=True)
-class RecordTranslations:
-    """The translations of texts in records.
-
-    Attributes:
-        values: The value for each record: its translation, or in ``jsonl`` a list of objects, one for each translation.
-        warnings, subwords: See ``WindowTranslation``.
-    """
-
-    values: tuple[Any, ...]
-    warnings: tuple[str, ...]
-    subwords: int
-
-
-def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions) -> RecordTranslations:
-    """Translates the texts of records, into the format of ``options``."""
+def translate_records(translator: Translator, lines: Sequence[Line], options: OutputOptions, tally: Tally) -> list[Any]:
+    """Translates the texts of records, and counts them. Returns the value for each record: its translation, or in the
+    format ``jsonl`` a list of objects, one for each translation."""
     malloc_trim()
     sources, is_json = [line.text for line in lines], options.format == "jsonl"
     candidates = translator.candidates(sources, first_line=lines[0].number, scored=is_json)
-    values: list[Any] = [best.text for best, *_ in candidates]
+    warnings, _ = warnings_and_subwords(translator, lines, candidates)
+    tally.add(len(lines), warnings)
     if is_json:
         objects = json_results(translator, sources, candidates, alignment=options.alignment)
-        values = [result["translations"] for result in objects]
-    return RecordTranslations(tuple(values), *warnings_and_subwords(translator, lines, candidates))
+        return [result["translations"] for result in objects]
+    return [best.text for best, *_ in candidates]
 
 
 @dataclass(frozen=True)
@@ -99,22 +85,21 @@ def translate_shard(translator: Translator, options: ShardOptions, shard: Shard,
 
 
 def _text(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
-    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+    with _reading(source) as stream, target.open("wb") as file, packed(file, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=LIMIT_BYTES), WINDOW_LINES):
             answer = options.output.translate(translator, Window(in_document(window, options.document)))
             sink.write(answer.text.encode())
-            tally.add(len(window), answer.subwords, answer.warnings)
+            tally.add(len(window), answer.warnings)
 
 
 def _jsonl(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
     name, field = result_name(options.output), options.field
-    with _reading(source) as stream, _writing(target, source.suffix) as sink:
+    with _reading(source) as stream, target.open("wb") as file, packed(file, source.suffix) as sink:
         for window in windows(LineReader(stream, limit_bytes=OBJECT_BYTES), WINDOW_LINES):
             texts = [_bounded(object_text(line, field, name), line, field) for line in window]
-            found = translate_records(translator, in_document(texts, options.document), options.output)
-            for line, value in zip(window, found.values, strict=True):
+            values = translate_records(translator, in_document(texts, options.document), options.output, tally)
+            for line, value in zip(window, values, strict=True):
                 sink.write(f"{with_value(line.text, name, value)}\n".encode())
-            tally.add(len(window), found.subwords, found.warnings)
 
 
 def _parquet(translator: Translator, options: ShardOptions, source: Path, target: Path, tally: Tally) -> None:
@@ -139,9 +124,7 @@ def _parquet(translator: Translator, options: ShardOptions, source: Path, target
                     values: list[str] = []
                     for first in range(0, len(texts), WINDOW_LINES):
                         lines = in_document(texts[first : first + WINDOW_LINES], options.document)
-                        found = translate_records(translator, lines, options.output)
-                        values += found.values
-                        tally.add(len(found.values), found.subwords, found.warnings)
+                        values += translate_records(translator, lines, options.output, tally)
                     writer.write_table(table.append_column(added.field(name), pa.array(values, pa.string())))
     except pa.ArrowException as error:
         raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
@@ -217,9 +200,3 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
             yield stream
     except InputError as error:  # who reads it knows the file
         raise InputError(str(error).removeprefix(f"{path}: ")) from None
-
-
-@contextmanager
-def _writing(path: Path, ending: str) -> Iterator[BinaryIO]:
-    with path.open("wb") as file, packed(file, ending) as stream:
-        yield stream

@@ -4,11 +4,11 @@ process of a job array does for its part of them."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,7 +16,7 @@ import nmt
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, make_folder
+from nmt.core.files import content_hash, make_folder, reading
 from nmt.data.atomic_folder import locked
 from nmt.experiment import Experiment
 from nmt.extras.cluster.cluster import Cluster, NodeFault, check_installed, connected, on_this_node
@@ -27,9 +27,6 @@ from nmt.training import run_directory
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 FIELD = "text"
 """Default name of the field with a record's text."""
@@ -60,22 +57,7 @@ class ShardJob:
     """I and N for the I-th, from 1, of N parts of the shards, which this process translates; None for Ray."""
 
 
-class ThisProcess:
-    """Calls what a ``Cluster`` calls in this process, one after the other."""
-
-    def call(self, function: Callable[[T], R], argument: T, *, gpus: int = 0) -> R:
-        """See ``Cluster.call``."""
-        return function(argument)
-
-    def unordered(
-        self, function: Callable[[T], R], arguments: Sequence[T], *, gpus: int = 0
-    ) -> Generator[tuple[T, R | InputError], None, None]:
-        """See ``Cluster.unordered``."""
-        for argument in arguments:
-            try:
-                yield argument, function(argument)
-            except InputError as error:
-                yield argument, error
+Task: TypeAlias = tuple[ShardJob, Shard]
 
 
 def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, ray: str | None) -> None:
@@ -105,7 +87,8 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
     job.wanted.check(experiment.search.n_best)
     log.info(f"model: {checkpoints[0]}")
     job = replace(
-        job, output=output.absolute(), field=job.field or FIELD, weights=tuple(map(_weights, checkpoints)),
+        job, output=output.absolute(), field=job.field or FIELD,
+        weights=tuple(_hash(checkpoint / run_directory.MODEL) for checkpoint in checkpoints),
         checkpoints=tuple(checkpoint.resolve() for checkpoint in checkpoints),
     )  # fmt: skip
     make_folder(output)
@@ -128,9 +111,7 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
             log.info(f"{output}: {there} of {len(shards)} shards are translated already")
         if not remaining:
             return
-        cluster: Cluster | ThisProcess = ThisProcess()
-        if ray is not None:
-            cluster = stack.enter_context(connected(ray))
+        cluster = None if ray is None else stack.enter_context(connected(ray))
         job = _settled(cluster, job)
         manifest.begin(_made_with(job, experiment), remaining).save(output)
         if ray is None:
@@ -144,32 +125,45 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
         )
 
 
-def _share_out(cluster: Cluster | ThisProcess, job: ShardJob, shards: Sequence[Shard], *, total: int) -> list[Shard]:
+def _share_out(cluster: Cluster | None, job: ShardJob, shards: Sequence[Shard], *, total: int) -> list[Shard]:
     """Has the shards translated and logs the progress. Returns the shards that could not be translated."""
     failed: list[Shard] = []
     lines = 0
-    with log.progress(total=total, description="translate", unit="shards", initial=total - len(shards)) as bar:
-        tasks = [(job, shard) for shard in shards]
-        with closing(cluster.unordered(translate_one, tasks, gpus=int(job.device == "cuda"))) as results:
-            for (_, shard), found in results:
-                if isinstance(found, NodeFault):
-                    raise found
-                if isinstance(found, InputError):
-                    log.warning(f"{shard.path}: {found}")
-                    failed.append(shard)
-                    continue
-                for warning in found.warnings:
-                    log.warning(f"{shard.path}: {warning}")
-                if found.unsaid:
-                    log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
-                lines += found.lines
-                bar.update(1)
+    tasks = [(job, shard) for shard in shards]
+    if cluster is None:
+        results = _one_by_one(tasks)
+    else:
+        results = cluster.unordered(translate_one, tasks, gpus=int(job.device == "cuda"))
+    progress = log.progress(total=total, description="translate", unit="shards", initial=total - len(shards))
+    with closing(results), progress as bar:
+        for (_, shard), found in results:
+            if isinstance(found, NodeFault):
+                raise found
+            if isinstance(found, InputError):
+                log.warning(f"{shard.path}: {found}")
+                failed.append(shard)
+                continue
+            for warning in found.warnings:
+                log.warning(f"{shard.path}: {warning}")
+            if found.unsaid:
+                log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
+            lines += found.lines
+            bar.update(1)
     done = len(shards) - len(failed)
     log.info(f"{job.output}: {done:,} shards translated, {lines:,} lines")
     return failed
 
 
-def translate_one(task: tuple[ShardJob, Shard]) -> Tally:
+def _one_by_one(tasks: Iterable[Task]) -> Generator[tuple[Task, Tally | InputError], None, None]:
+    """Translates shards in this process, like ``Cluster.unordered``."""
+    for task in tasks:
+        try:
+            yield task, translate_one(task)
+        except InputError as error:
+            yield task, error
+
+
+def translate_one(task: Task) -> Tally:
     """Translates a shard in this process, which keeps the model for the next one. Raises NodeFault for a fault of this
     machine and InputError for a fault of the shard."""
     job, shard = task
@@ -234,27 +228,26 @@ def _check_node(job: ShardJob) -> None:
         if not path.is_dir():
             raise on_this_node(f"{path}: is not there; {_SHARED}")
     for checkpoint, weights in zip(job.checkpoints, job.weights, strict=True):
-        if _weights(checkpoint) != weights:
+        if _hash(checkpoint / run_directory.MODEL) != weights:
             raise on_this_node(f"{checkpoint}: has other weights than where this was started; {_SHARED}")
 
 
-def _settled(cluster: Cluster | ThisProcess, job: ShardJob) -> ShardJob:
+def _settled(cluster: Cluster | None, job: ShardJob) -> ShardJob:
     """Returns the job with a precision that is the same everywhere and, with Ray, such a device."""
-    if job.part is not None:
-        found = cluster.call(settle, job)
-        return replace(job, precision=found) if job.engine == "nmt" else job
-    assert isinstance(cluster, Cluster)
-    kind = job.device.partition(":")[0]
-    if kind not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
-    if ":" in job.device:
-        raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
-    if kind == "cuda" and cluster.gpus < 1:
-        raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
-    job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
-    if cluster.cores < 1:
-        log.info("no node of the cluster has a core; waiting for one")
-    found = cluster.call(settle, job, gpus=int(job.device == "cuda"))
+    if cluster is None:
+        found = settle(job)
+    else:
+        kind = job.device.partition(":")[0]
+        if kind not in ("auto", "cpu", "cuda"):
+            raise InputError(f"--device {job.device}: is none of auto, cpu, cuda")
+        if ":" in job.device:
+            raise InputError(f"--device {job.device}: with --ray it is Ray that chooses which; use cuda")
+        if kind == "cuda" and cluster.gpus < 1:
+            raise InputError("--device cuda: no node of the cluster has a GPU; use --device cpu or auto")
+        job = replace(job, device="cuda" if kind != "cpu" and cluster.gpus >= 1 else "cpu")
+        if cluster.cores < 1:
+            log.info("no node of the cluster has a core; waiting for one")
+        found = cluster.call(settle, job, gpus=int(job.device == "cuda"))
     return replace(job, precision=found) if job.engine == "nmt" else job
 
 
@@ -298,12 +291,6 @@ def _made_with(job: ShardJob, experiment: Experiment) -> dict[str, Any]:
     return made_with
 
 
-def _weights(checkpoint: Path) -> str:
-    return _hash(checkpoint / run_directory.MODEL)
-
-
 def _hash(path: Path) -> str:
-    try:
+    with reading(path):
         return content_hash(path).hex()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -158,14 +158,9 @@ class PhraseAutomaton:
         self._transitions: Transitions | None = None
 
     @property
-    def computed(self) -> int:
-        """Number of states whose transitions are computed."""
-        return len(self._after)
-
-    @property
     def is_complete(self) -> bool:
         """Returns True if the transitions of all states are computed."""
-        return self.computed == len(self.states)
+        return len(self._after) == len(self.states)
 
     def transitions(self, device: torch.device, reached: Sequence[int]) -> Transitions:
         """Returns the transitions of all states or, if not all are computed, of those that the rows have

@@ -152,13 +152,18 @@ def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterab
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Reads a file of lines ``source term TAB target term`` in UTF-8; the target may be several variants, separated by
-    ``|``. Blank lines and lines that begin with ``#`` are skipped. Raises InputError for a file that cannot be read,
-    for a malformed line, and for a second line of a term with other targets."""
+    """Reads a file. Raises InputError for one that cannot be read, and as ``parse_glossary``."""
     try:
         data = read_whole(path, most=MAX_BYTES)
     except OSError as error:
         raise InputError(f"--glossary {path}: cannot be read: {error.strerror}") from None
+    return parse_glossary(data, str(path))
+
+
+def parse_glossary(data: bytes, name: str) -> Glossary:
+    """Parses lines ``source term TAB target term`` in UTF-8; the target may be several variants, separated by ``|``.
+    Blank lines and lines that begin with ``#`` are skipped. Raises InputError, with the ``name`` of the file, for a
+    malformed line, and for a second line of a term with other targets."""
     terms: dict[tuple[str, ...], tuple[int, Term]] = {}  # with the numbers of their lines
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
@@ -168,13 +173,13 @@ def read_glossary(path: Path) -> Glossary:
             term = _parsed(text)
         except ValueError as error:
             fault = "is not UTF-8; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise InputError(f"{path}:{number}: {fault}") from None
+            raise InputError(f"{name}:{number}: {fault}") from None
         first, other = terms.setdefault(_words(term.source).written, (number, term))
         if set(other.targets) != set(term.targets):
             what = f"{term.source!r} has other targets than in line {first}; put all in one line, with | between"
-            raise InputError(f"{path}:{number}: {what}")
+            raise InputError(f"{name}:{number}: {what}")
     if not terms:
-        log.warning(f"{path}: has no terms")
+        log.warning(f"{name}: has no terms")
     return Glossary(tuple(term for _, term in terms.values()))
 
 

@@ -38,7 +38,7 @@ _ITEM = re.compile(
     r"(?:[^\s<>\"'.,;:!?()&\]»«“”’…]|\([^\s<>\"()]*\)))"
     r"|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+)"
     r"|(?P<placeholder>\{\{[^{}]*\}\}|[$%\#]?\{[^{}\s]*\}"
-    r"|(?<![\w%])%(?:\(\w+\)|\d++\$)?[-+\#0]*+(?:\d*+|\*)(?:\.(?:\d++|\*))?+(?:hh?|ll?|[jztL])?[A-Za-z@](?![^\W_])"
+    r"|(?<![\w%])(?:%(?:\(\w+\)|\d++\$)?[-+\#0]*+(?:\d*+|\*)(?:\.(?:\d++|\*))?+(?:hh?|ll?|[jztL])?[A-Za-z@])++(?![^\W_])"
     r"|(?<![\w%])%L?\d{1,2}(?![\w%]|[.,]\d)|(?<!%)%%(?!%)"
     r"|(?<![\w%])%[A-Z_]{2,}+%(?![\w%])|(?<![\w$])\$[A-Za-z_]\w*+)"
     r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
@@ -132,6 +132,11 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     matches = [match for match in matches if match.kind is not None]
     spaced = _with_spaces(_paired(items, matches), matches, text)
     return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
+
+
+def tags_and_placeholders(text: str) -> list[str]:
+    """Finds the tags in a text, and the placeholders of programs such as ``%s`` and ``{name}``."""
+    return [match.group() for match in _ITEM.finditer(text) if match["tag"] or match["placeholder"]]
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class TranslateFiles(TranslateOptions):
     """For a document such as report.docx: what was translated, copied and left, line by line."""
     after: ClassVar[str] = "context"
     more_help: ClassVar[dict[str, str]] = {
-        "input_": " A document (.html, .epub, .docx, .pptx, .odt, .srt, .vtt …) gives a document in its format."
+        "input_": " A document (.docx, .pptx, .odt, .html, .epub, .md, .po, .srt …) gives a document in its format."
     }
 
     def __post_init__(self) -> None:

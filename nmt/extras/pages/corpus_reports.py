@@ -13,8 +13,7 @@ from typing import ClassVar, TypeAlias
 
 from nmt.alignment.formats import Alignment, json_line
 from nmt.core import log
-from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_unwritable, whole_file, writing
 from nmt.extras.documents.glossary import LONGEST, Words
 from nmt.extras.pages.bilingual_lexicon import GAP, BilingualLexicon
 from nmt.extras.pages.corpus_filter import MIN_SCORE, Suspect, length, suspect, usual_lengths
@@ -46,16 +45,13 @@ class _Table(ABC):
     def open(self, pairs: Iterable[tuple[str, str]], nlls: Nlls | None) -> Iterator[AlignmentReport]:
         """Begins the table; leaving the context without an error writes it, as JSON lines, or as tab-separated values
         below the names of the columns."""
-        if self.path.exists() and not self.path.is_file():
-            raise InputError(f"{self.option} {self.path}: is not a regular file; give the name of a file to write")
+        refuse_unwritable(self.path, option=self.option)
         self.begin(pairs, nlls)
         as_json = self.path.suffix == ".jsonl" and self.option != TermsOptions.option
         count = 0
         with ExitStack() as stack:
-            try:
+            with writing(f"{self.option} {self.path}"):
                 partial = stack.enter_context(whole_file(self.path))
-            except OSError as error:
-                raise InputError(f"{self.option} {self.path}: cannot be written: {error.strerror}") from None
             yield self
             with partial.open("w", encoding="utf-8", newline="\n") as file:
                 if not as_json:

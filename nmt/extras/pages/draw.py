@@ -14,10 +14,9 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from matplotlib import style
@@ -36,6 +35,7 @@ from numpy.typing import NDArray
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
+from nmt.core.files import writing
 from nmt.core.terminal_width import drawable
 from nmt.evaluation.by_length import FEW, LengthScores, length_label
 from nmt.extras.pages.report.charts import Chart, ChartLine
@@ -44,7 +44,6 @@ from nmt.extras.pages.report.record import ModelPart
 if TYPE_CHECKING:
     from nmt.extras.pages.states.trace import Trace
 
-Metric: TypeAlias = Literal["BLEU", "chrF2"]
 _Series: TypeAlias = Mapping[str, Sequence[LengthScores]]
 _Limits: TypeAlias = tuple[int, int | None]
 
@@ -95,8 +94,12 @@ class Picture(Figure):
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Sets matplotlib's default style instead of the user's, and ignores characters that no font has."""
-    with style.context(["default", SVG_SETTINGS]), warnings.catch_warnings():
+    """Sets matplotlib's default style instead of the user's, and ignores characters that no font has. Text is drawn
+    literally: otherwise a word such as $x_1$ would be drawn as a formula, or fail as one."""
+    installed = set(fontManager.get_font_names())
+    fonts = [*(name for name in _FONTS if name in installed), "sans-serif"]
+    settings = {**SVG_SETTINGS, "text.parse_math": False, "font.family": fonts}
+    with style.context(["default", settings]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
@@ -119,15 +122,6 @@ def inline_svg(figure: Figure, key: str) -> str:
         svg = re.sub(rf"(?<=: ){colour}(?=[;\"])", f"var({name})", svg)
     drawn = r'<svg \1 aria-hidden="true" focusable="false">'
     return re.sub(r'<svg(?>[^<]*?(viewBox="[^"]*"))[^<>]*>', drawn, svg, count=1)
-
-
-@cache
-def _literal() -> dict[str, Any]:
-    """Returns arguments with which matplotlib draws a text literally: without ``parse_math=False`` and ``usetex=False``
-    a word such as $x_1$ would be drawn as a formula, or fail as one."""
-    installed = set(fontManager.get_font_names())
-    family = [*(name for name in _FONTS if name in installed), "sans-serif"]
-    return {"parse_math": False, "usetex": False, "family": family}
 
 
 def _label(word: str, limit: int = 24) -> str:
@@ -160,7 +154,7 @@ def _draw_legend(
     blank = [" "] * len(samples)  # a name that begins with an underscore would be left out
     legend = axes.legend(samples, blank, loc="upper left", bbox_to_anchor=(0, below), **look)
     for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set(text=drawable(name), **_literal())
+        text.set_text(drawable(name))
 
 
 # ---- heatmaps
@@ -200,11 +194,9 @@ def plot_alignment(
         room |= {"handlelength": 1.1, "handleheight": 1.1}
         below = min(0, 1 - bar_height / height)
         _draw_legend(axes, list(marks.values()), list(marks), below, columns=3 if width > 3.2 else 1, **room)
-    try:
-        if path is not None:  # at most 8000 pixels: sentences of several hundred words are coarser rather than larger
+    if path is not None:  # at most 8000 pixels: sentences of several hundred words are coarser rather than larger
+        with writing(path):
             save(figure, path, format, dpi=min(200, 8000 / (max(width, height) + 4)))
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
     return figure
 
 
@@ -254,10 +246,10 @@ def _draw_words(axes: Axes, alignment: Alignment, languages: Sequence[str] | Non
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(which="both", length=0, pad=4)
-    axes.set_xticks(range(len(sources)), sources, size=size, rotation=90, **_literal())
-    axes.set_yticks(range(len(targets)), targets, size=size, **_literal())
-    axes.set_xlabel(sides[0], size=size + 1, style="italic", labelpad=6, **_literal())
-    axes.set_ylabel(sides[1], size=size + 1, style="italic", labelpad=6, **_literal())
+    axes.set_xticks(range(len(sources)), sources, size=size, rotation=90)
+    axes.set_yticks(range(len(targets)), targets, size=size)
+    axes.set_xlabel(sides[0], size=size + 1, style="italic", labelpad=6)
+    axes.set_ylabel(sides[1], size=size + 1, style="italic", labelpad=6)
 
 
 def _draw_marks(axes: Axes, gold: Gold | None, alignment: Alignment, cell: float) -> dict[str, Artist]:
@@ -301,7 +293,7 @@ def draw_gates(trace: Trace, *, units: int) -> Figure:
     panels[0].xaxis.tick_top()
     panels[0].tick_params(labeltop=True, length=0)
     words = [_label(token) for token in trace.tokens]
-    panels[0].set_xticks(np.arange(len(words)) + 0.5, words, size=9, rotation=90, **_literal())
+    panels[0].set_xticks(np.arange(len(words)) + 0.5, words, size=9, rotation=90)
     return figure
 
 
@@ -397,7 +389,7 @@ def draw_curves(traces: Mapping[str, Trace], planes: Sequence[NDArray[np.float64
         colour, (x_T, y_T) = COLOURS[number % len(COLOURS)], plane_T2.T
         axes.plot(x_T, y_T, "o-", color=colour, linewidth=1.1, markersize=2.5, alpha=0.6)
         samples += axes.plot(x_T[:1], y_T[:1], "o-", color=colour, markersize=8, markerfacecolor="none")
-        look = {"textcoords": "offset points", "size": 7, "color": colour, **_literal()}
+        look: dict[str, Any] = {"textcoords": "offset points", "size": 7, "color": colour}
         for place, token in zip(plane_T2.tolist(), trace.tokens, strict=True):
             axes.annotate(_label(token.strip("▁") or token), place, (3, 3), **look)
     _style_axes(axes, size=8)
@@ -412,51 +404,37 @@ def draw_curves(traces: Mapping[str, Trace], planes: Sequence[NDArray[np.float64
 # ---- scores by source length
 
 
-def plot_by_length(series: _Series, path: Path, *, metric: Metric = "BLEU", title: str = "") -> None:
-    """Draws the score of each bucket of source lengths with its 95 % interval, one line for each named series, into a
+def plot_by_length(series: _Series, path: Path) -> None:
+    """Draws the BLEU of each bucket of source lengths with its 95 % interval, one line for each named series, into a
     PNG or SVG file; below it the number of sentences.
 
     Points of few sentences (`LengthScores.is_few`) are hollow. If there are several series, their names form a legend;
     a series may lack buckets that others have.
 
-    Raises InputError like `check_plot` and if the file cannot be written, ValueError without a bucket.
+    Raises InputError if the file cannot be written.
     """
-    check_plot(path)
-    figure = draw_by_length(series, metric=metric, title=title)
-    try:
-        save(figure, path, path.suffix[1:].lower())
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the picture: {error.strerror}") from None
-
-
-def check_plot(path: Path) -> None:
-    """Raises InputError, before the work, if `plot_by_length` could not draw into this file."""
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"{path}: a picture is a file that ends in .png or .svg; name it so")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} for this picture does not exist; make it first")
+    with writing(path):
+        save(draw_by_length(series), path, path.suffix[1:].lower())
 
 
 @own_style()
-def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "", legend: bool = True) -> Figure:
-    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the names.
-    Raises ValueError without a bucket."""
+def draw_by_length(series: _Series, *, legend: bool = True) -> Figure:
+    """Draws the picture of `plot_by_length`, to be saved in any format; without a `legend` the caller shows the
+    names."""
     limits = {(each.first, each.last) for scores in series.values() for each in scores}
     buckets = sorted(limits, key=lambda each: (each[0], each[1] or float("inf")))
-    if not buckets:
-        raise ValueError("there is no bucket to draw")
     place = {bucket: float(number) for number, bucket in enumerate(buckets)}
     figure = Picture(figsize=(max(5.8, len(buckets) * max(0.85, 0.13 * len(series))), 4.4))
     score_axes, count_axes = figure.subplots(2, 1, sharex=True, height_ratios=(3.5, 1))
     figure.subplots_adjust(hspace=0.06)
     for axes in (score_axes, count_axes):
         _style_axes(axes, size=10)
-    samples = _draw_scores(score_axes, series, place, metric)
+    samples = _draw_scores(score_axes, series, place)
     _draw_counts(count_axes, series, place)
     score_axes.spines["bottom"].set_visible(False)
     score_axes.tick_params(labelbottom=False)
     score_axes.set_ylim(bottom=max(score_axes.get_ylim()[0], 0.0))
-    score_axes.set_ylabel(metric, size=10, color=TEXT_COLOUR, labelpad=8)
+    score_axes.set_ylabel("BLEU", size=10, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_yticks([])
     count_axes.set_ylabel("sentences", size=9, color=TEXT_COLOUR, labelpad=8)
     count_axes.set_xlim(-0.55, len(buckets) - 0.45)
@@ -466,23 +444,20 @@ def draw_by_length(series: _Series, *, metric: Metric = "BLEU", title: str = "",
     hollow = f"; hollow: fewer than {FEW} sentences"
     has_few = any(each.is_few for scores in series.values() for each in scores)
     _write_above(score_axes, f"vertical lines: 95% bootstrap intervals{hollow if has_few else ''}", size=8.5)
-    if title:
-        score_axes.set_title(drawable(title), size=12, color=TEXT_COLOUR, loc="left", pad=22, **_literal())
     if legend and len(series) > 1:
         columns = 1 if max(map(len, series)) > 24 else min(len(series), 4)
         _draw_legend(count_axes, samples, list(series), -0.68, columns=columns, handlelength=2.2)
     return figure
 
 
-def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float], metric: Metric) -> list[Line2D]:
+def _draw_scores(axes: Axes, series: _Series, place: Mapping[_Limits, float]) -> list[Line2D]:
     """Draws the series side by side within each bucket; returns one sample of each for the legend."""
     samples = []
     size, alpha = (4.8, 0.55) if len(series) > 4 else (6.0, 0.85)
     for number, scores in enumerate(series.values()):
         colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
         x = [place[each.first, each.last] + _aside(number, len(series)) for each in scores]
-        estimates = [each.bleu if metric == "BLEU" else each.chrf for each in scores]
-        values, lows, highs = ([getattr(each, name) for each in estimates] for name in ("value", "low", "high"))
+        values, lows, highs = ([getattr(each.bleu, name) for each in scores] for name in ("value", "low", "high"))
         axes.plot(x, values, color=colour, linewidth=1.3, alpha=0.5, zorder=2)
         axes.vlines(x, lows, highs, color=colour, linewidth=size / 4, alpha=alpha, zorder=3)
         faces = ["white" if each.is_few else colour for each in scores]
@@ -549,7 +524,7 @@ def _draw_box(axes: Axes, part: ModelPart, x: float, y: float, *, height: float)
     rows = list(filter(None, [part.name, *part.details, part.counted]))
     pitch = min(0.2, (height - 0.12) / len(rows))
     top = y + height / 2 + pitch * (len(rows) - 1) / 2
-    look = {"color": TEXT_COLOUR, "ha": "center", "va": "center", **_literal()}
+    look: dict[str, Any] = {"color": TEXT_COLOUR, "ha": "center", "va": "center"}
     for place, row in enumerate(rows):
         size, weight = (8.5, "normal") if place else (10, "bold")
         axes.text(x + width / 2, top - place * pitch, drawable(row), size=size, weight=weight, **look)

@@ -21,6 +21,7 @@ from rich.cells import cell_len
 
 from nmt.alignment.formats import Alignment, AlignmentWriter
 from nmt.core.terminal_width import clusters, cut, isolated, printable
+from nmt.workflows.align import lines
 
 SHADES = " ░▒▓█"
 """The characters for weights from 0 to 1."""
@@ -42,18 +43,18 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
     indent = max(map(cell_len, labels), default=0) + 1
     links = set(alignment.links) if alignment.level == "word" else set()
     band = max(1, (cells - indent) // 2)
-    lines: list[str] = []
+    picture: list[str] = []
     for first in range(0, len(sources) if targets else 0, band):
         columns = range(first, min(first + band, len(sources)))
-        lines += [""] if lines else []
-        lines += [" " * indent + line for line in _head([sources[column] for column in columns])]
+        picture += [""] if picture else []
+        picture += [" " * indent + line for line in _head([sources[column] for column in columns])]
         for row, label in enumerate(labels):
             shades = ""
             for column in columns:
                 character = shade(float(alignment.weights_TS[row, column]))
                 shades += character + (LINK if (column, row) in links else character)
-            lines.append(f"{isolated(label)}{' ' * (indent - cell_len(label))}{shades}".rstrip())
-    return "".join(f"{line}\n" for line in lines)
+            picture.append(f"{isolated(label)}{' ' * (indent - cell_len(label))}{shades}".rstrip())
+    return "".join(f"{line}\n" for line in picture)
 
 
 def shade(weight: float) -> str:
@@ -92,3 +93,7 @@ class HeatmapWriter(AlignmentWriter):
         if self._count > 1:
             self._stream.write("\n")
         self._stream.write(f"{self._count}\n{heatmap(alignment, cells=self._cells)}")
+
+
+open_heatmap = lines(HeatmapWriter)
+"""Opens a file, or stdout, for heatmaps."""

@@ -12,6 +12,7 @@ import typer
 
 from nmt.cli.conflicts import Excludes, Needs, Rule
 from nmt.core.errors import InputError
+from nmt.core.files import refuse_unwritable
 
 if TYPE_CHECKING:
     from nmt.cli.align_options import AlignmentOptions
@@ -39,7 +40,6 @@ class LinkReports(AlignmentOptions):
     examples: Annotated[int | None, _reports(metavar="N", min=0)] = None
     """Line numbers for each entry of --lexicon. Default: 3."""
     after: ClassVar[str] = "gold_base"
-    files: ClassVar[str] = "--output, --lexicon and --terms"
     more_help: ClassVar[dict[str, str]] = {
         "": " With --lexicon or --terms the links themselves are written only with --output or --format."
     }
@@ -53,22 +53,23 @@ class LinkReports(AlignmentOptions):
 
     def reports(self) -> list[CorpusTable]:
         found = [*super().reports(), *self.tables()]
-        paths = [path.resolve() for path in (self.output, *(report.path for report in found)) if path is not None]
-        if len(set(paths)) < len(paths):
-            raise InputError(f"{self.files}: two of them are the same file; give each its own")
+        files = {"--output": self.output, **{report.option: report.path for report in found}}
+        named = {option: path.resolve() for option, path in files.items() if path is not None}
+        if len(set(named.values())) < len(named):
+            raise InputError(f"{', '.join(named)}: two of them are the same file; give each its own")
         return found
 
     def tables(self) -> list[CorpusTable]:
         """Lists the tables that are asked for."""
         found: list[CorpusTable] = []
-        if self.lexicon is None and self.terms is None:
-            return found
-        from nmt.extras.pages.corpus_reports import LexiconOptions, TermsOptions
-
         if self.lexicon is not None:
+            from nmt.extras.pages.corpus_reports import LexiconOptions
+
             examples = 3 if self.examples is None else self.examples
             found.append(LexiconOptions(self.lexicon, self.min_count or 1, self.lowercase, examples))
         if self.terms is not None:
+            from nmt.extras.pages.corpus_reports import TermsOptions
+
             found.append(TermsOptions(self.terms, self.min_count or TermsOptions.min_count, self.lowercase))
         return found
 
@@ -82,7 +83,6 @@ class AlignReports(LinkReports):
     a model."""
     min_score: Annotated[float | None, _reports(metavar="X")] = None
     """Score from which a pair is listed as unlikely. Default: 4."""
-    files: ClassVar[str] = "--output, --lexicon, --terms and --suspects"
     more_help: ClassVar[dict[str, str]] = {
         "": " With --lexicon, --terms or --suspects the links themselves are written only with --output or --format."
     }
@@ -127,7 +127,9 @@ class EvaluatePlot(EvaluateOptions):
     def plotter(self) -> Plot | None:
         if self.plot is None:
             return super().plotter()
-        from nmt.extras.pages.draw import check_plot, plot_by_length
+        if self.plot.suffix.lower() not in (".png", ".svg"):
+            raise InputError(f"--plot {self.plot}: a picture is a file that ends in .png or .svg; name it so")
+        refuse_unwritable(self.plot, option="--plot")
+        from nmt.extras.pages.draw import plot_by_length
 
-        check_plot(self.plot)
         return partial(plot_by_length, path=self.plot)

@@ -17,7 +17,9 @@ PLUGIN = Plugin(
         "evaluate": ["nmt.extras.pages.options:EvaluatePlot"],
     },
     formats={
-        "heatmap": AlignmentFormat(f"{_FORMATS}:open_heatmap", "a picture in text", is_soft=False, on_terminal=True),
+        "heatmap": AlignmentFormat(
+            "nmt.extras.pages.heatmap:open_heatmap", "a picture in text", is_soft=False, on_terminal=True
+        ),
         "png": AlignmentFormat(f"{_FORMATS}:open_png", "a picture", "folder"),
         "svg": AlignmentFormat(f"{_FORMATS}:open_svg", "a picture", "folder"),
         "html": AlignmentFormat(

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from itertools import count
+from itertools import repeat
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -30,8 +30,7 @@ import numpy as np
 from nmt.alignment import Link, Weights
 from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
-from nmt.core.errors import InputError
-from nmt.core.files import whole_file
+from nmt.core.files import refuse_unwritable, whole_file, writing
 from nmt.workflows.align import Header, WritePair
 
 _BLOCK_PAIRS = 200
@@ -52,26 +51,22 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
     Alignments are at level "word". Raises InputError if the file cannot be written.
     """
     assert path is not None
-    if path.exists() and not path.is_file():
-        raise InputError(f"--output {path}: is not a file; name one, such as pairs.html")
+    refuse_unwritable(path)
     block: list[Any] = []
-    numbers = count()
+    golds = iter(header.gold or repeat(None))
 
     def write(alignments: Sequence[Alignment]) -> None:
         if len(alignments) != len(header.views):
             raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
-        number = next(numbers)
-        gold = None if header.gold is None or not header.gold[number].is_judged else header.gold[number]
-        block.append(record(alignments, gold))
+        gold = next(golds)
+        block.append(record(alignments, gold if gold is not None and gold.is_judged else None))
         if len(block) == _BLOCK_PAIRS:
             stream.write(data_block('class="pairs"', block))
             block.clear()
 
     with ExitStack() as stack:
-        try:
+        with writing(f"--output {path}"):
             partial = stack.enter_context(whole_file(path))
-        except OSError as error:
-            raise InputError(f"--output {path}: cannot be written: {error.strerror}") from None
         # a lone surrogate, which UTF-8 does not have, becomes a question mark
         stream = stack.enter_context(partial.open("w", encoding="utf-8", errors="replace", newline="\n"))
         body = _BODY.replace("$pairs", page_file("pairs.html"))

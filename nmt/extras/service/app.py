@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,19 +18,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.extras.service.batcher import Answer, Batcher, Closed, Failed, Full
-from nmt.extras.service.messages import ErrorAnswer, HealthAnswer, Limits, Refused, TranslateAnswer, TranslateRequest
+from nmt.extras.service import messages
+from nmt.extras.service.answering import Service
+from nmt.extras.service.batcher import Batcher, Refused
+from nmt.extras.service.messages import Fields, Limits
 from nmt.extras.service.metrics import ServerMetrics
+from nmt.extras.service.protocols import deepl, libretranslate, openai
 
-PAGES = {
-    "/": ("index.html", "text/html"),
-    "/docs": ("api.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/api.js": ("api.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
-"""Files of the page by their paths in the address, with their types."""
+_EXTRAS = Path(__file__).parents[1]
+
+_FILES = [*_EXTRAS.glob("service/page/*.*"), _EXTRAS / "pages/page/style.css", _EXTRAS / "pages/page/common.js"]
+
+PAGES = {f"/{file.name}": file for file in _FILES}
+"""Files of the pages by their paths in the address."""
+
+OPEN = (libretranslate.supported, libretranslate.download_file)
+"""Handlers that need no key, as in LibreTranslate; the address of a translated file is secret."""
+
+ERROR_FORMS = {"v1": openai.error, "v2": deepl.error, "v3": deepl.error}
+"""The forms of refusals by the first part of a path; those of all others are nmt's."""
 
 _ERRORS = {
     400: "The body is not JSON.",
@@ -65,37 +71,69 @@ def create_app(batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> Fast
     app = FastAPI(title="nmt serve", version="1", exception_handlers=handlers, **unused)
     app.add_middleware(_Watched, limits=limits, metrics=metrics)
     metrics.queue.set_function(lambda: batcher.pending)
-    _add_translate(app, batcher, limits)
+    service = Service(batcher, limits)
+    _add_translate(app, service)
     _add_state(app, batcher, limits, metrics)
-    folder, common = files("nmt.extras.service") / "page", files("nmt.extras.pages") / "page"
-    shared = {"text/css": common / "style.css", "text/javascript": common / "common.js"}
-    for path, (name, kind) in PAGES.items():
-        content = b"".join(file.read_bytes() for file in (shared.get(kind), folder / name) if file is not None)
-        route = app.api_route(path, methods=["GET", "HEAD"], response_model=None, include_in_schema=False)
-        route(partial(_page, content, kind))
+    hidden: Any = {"response_model": None, "include_in_schema": False}
+    for route, handler in {**libretranslate.ROUTES, **deepl.ROUTES, **openai.ROUTES}.items():
+        method, path = route.split()
+        app.add_api_route(path, _endpoint(service, handler), methods=[method], **hidden)
+    for path, file in {**PAGES, "/": PAGES["/index.html"], "/docs": PAGES["/api.html"]}.items():
+        app.add_api_route(path, partial(_page, file), methods=["GET", "HEAD"], **hidden)
     return app
 
 
-def _add_translate(app: FastAPI, batcher: Batcher, limits: Limits) -> None:
+def _add_translate(app: FastAPI, service: Service) -> None:
     responses: dict[int | str, dict[str, Any]] = {
-        200: {"model": TranslateAnswer, "description": "One result for each text, in order."},
-        **{status: {"model": ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
+        200: {"model": messages.TranslateAnswer, "description": "One result for each text, in order."},
+        **{status: {"model": messages.ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
     }
-    content = {"application/json": {"schema": TranslateRequest.model_json_schema()}}
-
-    @app.post(
+    content = {"application/json": {"schema": messages.TranslateRequest.model_json_schema()}}
+    app.post(
         "/translate",
         summary="Translate one text or several.",
         response_model=None,
         responses=responses,
         openapi_extra={"requestBody": {"required": True, "content": content}},
-    )
-    async def translate(request: Request) -> JSONResponse:
-        limits.check_key(request.headers)
-        message = TranslateRequest.parse(await limits.read_body(request))
-        limits.check_texts(message.texts)
-        answers = await _answered(request, batcher, message, limits)
-        return await asyncio.to_thread(JSONResponse, _tree(answers))  # writing many matrices takes time
+    )(_endpoint(service, _translate))
+
+
+async def _translate(service: Service, request: Request, fields: Fields) -> object:
+    if "q" in fields:
+        return await libretranslate.translate(service, request, fields)
+    message = messages.parse(messages.TranslateRequest, fields)
+    answers = list(enumerate(await service.answers(message.texts, message.options), 1))
+    warnings = [f"line {number}: {answer.warning}" for number, answer in answers if answer.warning is not None]
+    return {"results": [{"line": number, **answer.tree} for number, answer in answers], "warnings": warnings}
+
+
+def _endpoint(service: Service, handler: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[Response]]:
+    """Returns the function that answers requests with a handler. It raises Refused if the answer takes too long or
+    nobody waits for it, and then cancels the handler."""
+
+    async def respond(request: Request) -> Response:
+        fields = await service.limits.read_fields(request)
+        if handler not in OPEN:
+            service.limits.check_key(request.headers, str(fields.pop("api_key", "")))
+        answer, gone = asyncio.ensure_future(handler(service, request, fields)), asyncio.ensure_future(_gone(request))
+        try:
+            timeout_s = service.limits.timeout_s
+            await asyncio.wait((answer, gone), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() and not answer.done():
+                raise Refused(499, "the client has gone away")
+            if not answer.done() or answer.cancelled():
+                what = f"no answer within {timeout_s:g} s; send less at once, or try again later"
+                raise Refused(503, what, retry_after_s=2)
+            tree = answer.result()
+        except InputError as error:
+            raise Refused(422, str(error).replace("request: ", "")) from None
+        finally:
+            gone.cancel()
+            answer.cancel()
+        # writing many matrices takes time
+        return tree if isinstance(tree, Response) else await asyncio.to_thread(JSONResponse, tree)
+
+    return respond
 
 
 def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMetrics) -> None:
@@ -103,9 +141,9 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMe
     @app.get(
         "/health",
         summary="Whether the server takes requests.",
-        response_model=HealthAnswer,
+        response_model=messages.HealthAnswer,
         response_description="It does.",
-        responses={503: {"model": HealthAnswer, "description": "Not yet or no more."}},
+        responses={503: {"model": messages.HealthAnswer, "description": "Not yet or no more."}},
     )
     async def health() -> JSONResponse:
         engine = batcher.engine
@@ -124,52 +162,17 @@ def _add_state(app: FastAPI, batcher: Batcher, limits: Limits, metrics: ServerMe
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _page(content: bytes, kind: str) -> Response:
-    return Response(content, media_type=kind)
+async def _page(file: Path) -> Response:
+    return FileResponse(file)
 
 
 async def _unknown(request: Request, error: HTTPException) -> JSONResponse:
     what = {404: "there is nothing at this path", 405: "this path does not take this method"}
-    return _error(error.status_code, what.get(error.status_code, error.detail), error.headers)
+    return _error(request.scope, error.status_code, what.get(error.status_code, error.detail), error.headers)
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
-    return _error(500, "a fault of the server; its log says more")
-
-
-async def _answered(request: Request, batcher: Batcher, message: TranslateRequest, limits: Limits) -> list[Answer]:
-    """Waits for the answers to a request. Raises Refused if they do not arrive, and then drops the rest of the job; if
-    no model is loaded yet or any longer; and for options that the model does not support."""
-    try:
-        if batcher.state == "draining":
-            raise Closed
-        if (engine := batcher.engine) is None:
-            raise Refused(503, "the server is loading its model; try again", retry_after_s=2)
-        engine.check(message.options)
-        subwords = await asyncio.to_thread(engine.subwords, message.texts)
-        limits.check_lengths(subwords, "subwords")
-        job = batcher.submit(message.texts, message.options, subwords)
-        answers, gone = asyncio.wrap_future(job.future), asyncio.ensure_future(_gone(request))
-        try:
-            await asyncio.wait((answers, gone), timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            if answers.done():
-                return answers.result()
-            if gone.done():
-                raise Refused(499, "the client has gone away")
-        finally:
-            gone.cancel()
-            answers.cancel()
-            batcher.cancel(job)
-    except InputError as error:
-        raise Refused(422, str(error)) from None
-    except Full as error:
-        raise Refused(429, str(error), retry_after_s=error.retry_after_s) from None
-    except Failed:
-        raise Refused(500, "the model failed on this request or one beside it; the server's log says more") from None
-    except Closed:
-        raise Refused(503, "the server is shutting down; try again", retry_after_s=2) from None
-    what = f"no answer within {limits.timeout_s:g} s; send less at once, or try again later"
-    raise Refused(503, what, retry_after_s=2)
+    return _error(request.scope, 500, "a fault of the server; its log says more")
 
 
 async def _gone(request: Request) -> None:
@@ -178,24 +181,20 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _tree(answers: Sequence[Answer]) -> dict[str, object]:
-    """Builds the tree that ``TranslateAnswer`` describes."""
-    numbered = list(enumerate(answers, 1))
-    warnings = [f"line {number}: {answer.warning}" for number, answer in numbered if answer.warning is not None]
-    return {"results": [{"line": number, **answer.tree} for number, answer in numbered], "warnings": warnings}
-
-
-def _refusal(error: Refused) -> JSONResponse:
+def _refusal(scope: Scope, error: Refused) -> JSONResponse:
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in (400, 401, 408, 413, 415, 421):
         headers["Connection"] = "close"  # the rest of the body is not read
-    return _error(error.status, error.message, headers)
+    return _error(scope, error.status, error.message, headers)
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": message}, status, headers)
+def _error(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Writes a refusal in the form of the protocol."""
+    form = ERROR_FORMS.get(scope["path"].lstrip("/").partition("/")[0])
+    status, tree = form(status, message) if form else (status, {"error": message})
+    return JSONResponse(tree, status, headers)
 
 
 class _Watched:
@@ -221,7 +220,7 @@ class _Watched:
             self._limits.check_head(Headers(scope=scope))
             await self._app(scope, receive, sent)
         except Refused as error:
-            await _refusal(error)(scope, receive, sent)
+            await _refusal(scope, error)(scope, receive, sent)
         finally:
             seconds = time.monotonic() - began
             path = getattr(scope.get("route"), "path", "other")  # any other path would be a label of its own

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from nmt.core import log
 
 if TYPE_CHECKING:
+    from nmt.extras.documents.glossary import Glossary
     from nmt.extras.service.engine import TranslatorEngine
 
 State: TypeAlias = Literal["loading", "ready", "draining"]
@@ -59,6 +60,12 @@ class RequestOptions:
     """Target language; None means the model's only one, or the server's."""
     context: bool = False
     """If True, the texts of a request are sentences of a document, in order, each of which knows the preceding ones."""
+    document: bool = False
+    """If True, the texts are running text, as with ``search.document``."""
+    markup: bool = False
+    """If True, tags and entities are kept, as with ``search.markup``."""
+    glossary: Glossary | None = None
+    """Terms that the translations contain."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +80,33 @@ class Answer:
     """A note on the part of the text that was left out, or None."""
 
 
-class Full(Exception):
+class Refused(Exception):
+    """A request that is refused: the status of HTTP, and one sentence with the reason."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+
+
+class Full(Refused):
     """The queue has no room for a request; ``retry_after_s`` is the time after which it may have."""
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"the queue is full; try again in {retry_after_s} s")
-        self.retry_after_s = retry_after_s
+        super().__init__(429, f"the queue is full; try again in {retry_after_s} s", retry_after_s=retry_after_s)
 
 
-class Closed(Exception):
+class Closed(Refused):
     """The server accepts no more requests."""
 
+    def __init__(self) -> None:
+        super().__init__(503, "the server is shutting down; try again", retry_after_s=2)
 
-class Failed(Exception):
+
+class Failed(Refused):
     """The model failed on a batch; the log has the traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(500, "the model failed on this request or one beside it; the server's log says more")
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ def serve(options: ServeOptions) -> None:
     """Serve translations over HTTP, with a page to try them.
 
     POST /translate takes {"text": "..."}; requests that arrive at the same time share a batch. The page is at /, the
-    API at /docs, and metrics for Prometheus at /metrics."""
+    API at /docs, and metrics for Prometheus at /metrics. Programs for LibreTranslate, DeepL and OpenAI can ask
+    it, too."""
     if options.max_sentences > options.queue:
         raise InputError(
             f"--max-sentences {options.max_sentences}: such a request has no room in --queue {options.queue}"

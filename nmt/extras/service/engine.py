@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from pydantic import ValidationError
 
 from nmt.core.errors import InputError
 from nmt.core.memory import malloc_trim
+from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.service.batcher import Answer, RequestOptions
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
@@ -35,6 +37,7 @@ class TranslatorEngine:
         checkpoint, data = translator.trained.checkpoint, translator.trained.experiment.data
         first = next(iter(data.train_corpora), None)  # an imported model has no corpus
         self._translator = translator
+        self._with_glossary = lru_cache(8)(lambda terms: with_glossary(translator, terms) if terms else translator)
         self._trained: dict[str | None, TrainedModel] = {}
         self.name = f"{run_of(checkpoint).name}/{checkpoint.name}"
         """Names of run and checkpoint."""
@@ -46,17 +49,20 @@ class TranslatorEngine:
         self.languages = None if first is None or len(self.targets) > 1 else first.language_names
         """Languages of the first training corpus; None if they are unknown, and for a model of several target
         languages."""
+        self.sources = tuple(dict.fromkeys(pair[0] for each in data.train_corpora if (pair := each.language_names)))
+        """Source languages of the training corpora; empty if they are unknown."""
         self.context = data.context
         """Number of previous sentences that the model reads."""
 
     def check(self, options: RequestOptions) -> None:
-        """Raises InputError for an invalid search, for one that would cost more than the server's own, and for
-        alignments of a model without attention."""
+        """Raises InputError for an invalid search, for one that would cost more than the server's own or does not
+        support a glossary, and for alignments of a model without attention."""
         search = self._translator.search
         for key, limit in {"beam": search.beam, "n_best": max(search.beam, search.n_best)}.items():
             if (value := getattr(options, key)) is not None and value > limit:
                 raise InputError(f"{key}: {value} is more than this server allows, {limit}")
         self._search(options)
+        self._with_glossary(options.glossary)
         choice = f"choose one of {', '.join(self.targets)}"
         if options.to is None and len(self.targets) > 1 and search.to is None:
             raise InputError(f"to: is missing; {choice}")
@@ -77,12 +83,15 @@ class TranslatorEngine:
         """Translates each text, in order, independently of the others. Calls a function before each step of the search,
         which may request other translations within it or, by an exception, end it."""
         malloc_trim()
-        engine = self._translator.engine
+        translator = self._with_glossary(options.glossary)
+        engine = translator.engine
         assert isinstance(engine, TorchEngine)
-        translator = replace(self._translator, search=self._search(options), engine=replace(engine, on_step=on_step))
+        translator = replace(translator, search=self._search(options), engine=replace(engine, on_step=on_step))
         translator = translator.to(target_language=options.to)
         # the model of each target language, whose check has judged texts so far
-        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(texts)
+        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(
+            [] if options.markup else texts
+        )
         candidates = translator.candidates(texts)
         results = json_results(translator, texts, candidates, alignment=options.alignment)
         answers = [
@@ -93,7 +102,7 @@ class TranslatorEngine:
 
     def _search(self, options: RequestOptions) -> SearchConfig:
         """Changes the server's search by the options of a request."""
-        changes = {key: value for key in ("beam", "n_best") if (value := getattr(options, key)) is not None}
+        changes = {key: value for key in ("beam", "n_best", "document", "markup") if (value := getattr(options, key))}
         try:
             return SearchConfig.model_validate({**dict(self._translator.search), **changes})
         except ValidationError as error:

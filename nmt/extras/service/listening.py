@@ -20,8 +20,8 @@ from nmt.core.installation import missing
 
 def check_installed() -> None:
     """Raises InputError if a package of the server is not installed."""
-    if not all(find_spec(name) for name in ("fastapi", "prometheus_client", "uvicorn")):
-        raise missing("nmt serve: FastAPI, uvicorn or prometheus-client is", "serve")
+    if not all(find_spec(name) for name in ("babel", "fastapi", "prometheus_client", "python_multipart", "uvicorn")):
+        raise missing("nmt serve: Babel, FastAPI, prometheus-client, python-multipart or uvicorn is", "serve")
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -1,32 +1,33 @@
-"""The requests and answers of HTTP, as JSON."""
+"""The requests and answers of HTTP: JSON, and forms."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Self
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import parse_qsl
 
-from pydantic import ConfigDict, Field, field_validator
-from starlette.datastructures import Headers
+from pydantic import ConfigDict, Field
+from pydantic_core import from_json
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
-from nmt.config.structure import Structure, validate
-from nmt.config.yaml_source import Document, Tree, describe
-from nmt.core.errors import InputError
+from nmt.config.structure import AnyStructure, Structure, validate
+from nmt.config.yaml_source import Document
 from nmt.data.context import DocumentContext
-from nmt.extras.service.batcher import RequestOptions
+from nmt.extras.documents.files.formats import FORMATS, is_document
+from nmt.extras.service.batcher import Refused, RequestOptions
+
+Fields: TypeAlias = dict[str, Any]
+"""The fields of a request: values of JSON, or text of a form, which is a list if the form repeats a field."""
 
 
-class Refused(Exception):
-    """A request that is refused: the status, and one sentence with the reason."""
-
-    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+_NOTHING: tuple[Any, ...] = (None, False, [], {})
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Limits:
     hosts: frozenset[str] = frozenset({"localhost"})
     """Names of the server in lower case, in addition to IP addresses; `*` means any."""
     key: bytes | None = field(default=None, repr=False)
-    """API key of `POST /translate` and `GET /metrics`; None means that they need none."""
+    """API key of all routes but the pages, `GET /health` and `GET /languages`; None means that they need none."""
 
     def check_head(self, headers: Headers) -> None:
         """Refuses the name of another host, by which a page could reach a local server (DNS rebinding; browsers always
@@ -59,25 +60,42 @@ class Limits:
         if "content-length" in headers and "transfer-encoding" in headers:
             raise Refused(400, "the request has Content-Length and Transfer-Encoding; send one of them")
 
-    def check_key(self, headers: Headers) -> None:
-        """Refuses a request without the key."""
+    def check_key(self, headers: Headers, api_key: str = "") -> None:
+        """Refuses a request without the key, which is in its head or, for LibreTranslate, a field of its body."""
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        given = key.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+        given = key.strip().encode("latin-1") if scheme.lower() in ("bearer", "deepl-auth-key") else api_key.encode()
         if self.key is not None and not hmac.compare_digest(given, self.key):
             raise Refused(401, "the API key is missing or wrong; send it as Authorization: Bearer KEY")
 
-    async def read_body(self, request: Request) -> bytes:
-        """Reads a body of JSON, up to the limit even if its headers say otherwise."""
+    async def read_fields(self, request: Request) -> Fields:
+        """Reads the query of a request without a body, or a body of JSON or a form."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
+        if request.method != "POST" and not kind:
+            return dict(request.query_params)
+        if kind not in ("application/json", "application/x-www-form-urlencoded", "multipart/form-data"):
             raise Refused(415, "the body must be JSON; send it with the header Content-Type: application/json")
+        body = await self.read_body(request)
+        try:
+            if kind == "application/json":
+                fields = from_json(body.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
+            elif request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+                raise Refused(415, "the form is of a page of another site, which may only send JSON")
+            else:
+                fields = await _form(request, kind, body)
+        except ValueError as error:
+            raise Refused(400, f"the body is not {'a form' if 'form' in kind else 'JSON'}: {error}") from None
+        if not isinstance(fields, dict):
+            raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
+        return fields
+
+    async def read_body(self, request: Request) -> bytes:
+        """Reads a body, up to the limit even if its headers say otherwise."""
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
-        too_large = Refused(413, f"the body has more than {self.body} bytes; send fewer or shorter texts at once")
-        length = request.headers.get("content-length", "0")
-        if not (length.isascii() and length.isdecimal()):
-            raise Refused(400, "the header Content-Length is not a number")
-        if len(length) > 18 or int(length) > self.body:
+        too_large = Refused(
+            413, f"the body has more than {self.body} bytes; send less at once, or raise --max-body of the server"
+        )
+        if int(request.headers.get("content-length", "0")) > self.body:  # h11 has checked that it is a number
             raise too_large
         body = bytearray()
         try:
@@ -130,33 +148,10 @@ class TranslateRequest(_Message):
     """Read the texts as sentences of a document, in order: each is translated with those before it, up to a blank
     one."""
 
-    @field_validator("text", mode="before")
-    @classmethod
-    def _one_text_or_several(cls, value: Tree) -> Tree | tuple[Tree, ...]:
-        if not isinstance(value, (str, list)):
-            raise ValueError(f"must be text or a list of texts, not {describe(value)}")
-        for number, each in enumerate(value, 1):
-            if not isinstance(each, str):
-                raise ValueError(f"number {number} of the list is {describe(each)}; each must be text")
-        return value if isinstance(value, str) else tuple(value)
-
-    @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Parses a request. Raises Refused with 400 for text that is not JSON, and with 422 for JSON of another
-        form."""
-        tree = _tree(body)
-        if not isinstance(tree, dict):
-            raise Refused(422, 'the body must be a JSON object such as {"text": "…"}')
-        try:
-            return validate(cls, Document(tree, {(): "request"}))
-        except InputError as error:
-            raise Refused(422, str(error).removeprefix("request: ")) from None
-
     @property
     def texts(self) -> tuple[str, ...]:
-        """Returns the list of texts, also for a single one; with ``context`` each knows the preceding ones."""
-        texts = (self.text,) if isinstance(self.text, str) else self.text
-        return tuple(DocumentContext().sentences(texts)) if self.context else texts
+        """Returns the texts; with ``context`` each knows the preceding ones."""
+        return tuple(DocumentContext().sentences(listed(self.text))) if self.context else listed(self.text)
 
     @property
     def options(self) -> RequestOptions:
@@ -233,23 +228,44 @@ class ErrorAnswer(_Message):
     error: str
 
 
-def _tree(body: bytes) -> Tree:
-    try:
-        text = body.decode("utf-8-sig")
-        tree: Tree = json.loads(text, parse_constant=_no_number)
-        json.dumps(tree, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise Refused(400, f"the body is not UTF-8 at byte {error.start + 1}") from None
-    except UnicodeEncodeError:
-        raise Refused(400, "the body has half of a surrogate pair, which is not a character") from None
-    except json.JSONDecodeError as error:
-        raise Refused(400, f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise Refused(400, "the body is nested too deeply") from None
-    except ValueError as error:
-        raise Refused(400, f"the body is not JSON: {error}") from None
-    return tree
+def listed(texts: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Returns a list of texts, also for a single one."""
+    return (texts,) if isinstance(texts, str) else texts
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
+def parse(cls: type[AnyStructure], fields: Fields, unused: Collection[str] | None = None) -> AnyStructure:
+    """Parses a request. In another protocol, which has ``unused`` fields, numbers may be text, and null, false and
+    empty lists and objects do not count. Raises Refused for a file or a field that is not supported, and InputError."""
+    if "file" in fields:
+        raise Refused(422, "file: does not belong in this request; POST /translate_file takes one")
+    if unused is not None:
+        fields = {name: value for name, value in fields.items() if value not in _NOTHING and name not in unused}
+        for name in fields.keys() - cls.model_fields.keys():
+            raise Refused(422, f"{name}: is not supported by this server; leave it out")
+    return validate(cls, Document(fields, {(): "request"}), strict=unused is None)
+
+
+def take_file(fields: Fields) -> tuple[Path, bytes]:
+    """Takes the document out of the fields, and returns its name and content. Raises Refused if there is none."""
+    upload = fields.pop("file", None)
+    if not isinstance(upload, UploadFile):
+        raise Refused(422, "file: is missing; send one in a form, multipart/form-data")
+    if not is_document(name := Path(upload.filename or "")):
+        raise Refused(422, f"file: its name must end in one of {', '.join(FORMATS)}")
+    return name, upload.file.read()
+
+
+async def _form(request: Request, kind: str, body: bytes) -> Fields:
+    """Parses a form; a field that it repeats is a list. Raises ValueError."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    if kind == "multipart/form-data":
+        form = await Request(request.scope, receive).form()
+    else:  # starlette would read it as Latin-1
+        form = FormData([*parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)])
+    if [name for name, value in form.multi_items() if isinstance(value, UploadFile)] not in ([], ["file"]):
+        raise ValueError("it may have one file, in the field file")
+    lists = {name: form.getlist(name) for name in form}
+    return {name: values[0] if len(values) == 1 else values for name, values in lists.items()}

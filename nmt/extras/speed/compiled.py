@@ -47,9 +47,3 @@ def installed() -> Path:
             for path in SOURCE.parent.glob(f"kernels_{name}.*"):
                 return path
     raise InputError("nmt was installed without them: there was no C++ compiler, or it did not know this CPU")
-
-
-@cache
-def multiplies_tiles() -> bool:
-    """Returns True if the CPU has a unit for products of tiles of bytes (AMX), which PyTorch uses."""
-    return "amx_int8" in cpu.features()

@@ -70,15 +70,10 @@ def _version(name: str) -> str:
 
 
 def _memory() -> str:
-    sizes = {name: int(value.split()[0]) / 2**20 for name, _, value in _lines("/proc/meminfo") if value.split()}
+    path = Path("/proc/meminfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    sizes = {name: int(value.split()[0]) / 2**20 for name, _, value in (line.partition(":") for line in lines)}
     return f"{sizes['MemAvailable']:.1f} of {sizes['MemTotal']:.1f} GiB free" if "MemAvailable" in sizes else "unknown"
-
-
-def _lines(path: str) -> list[tuple[str, str, str]]:
-    try:
-        return [line.partition(":") for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines()]
-    except OSError:
-        return []
 
 
 def _extras() -> str:

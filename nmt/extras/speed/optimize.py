@@ -28,6 +28,7 @@ from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.nn.output import OutputLayer
 from nmt.nn.recurrent import RecurrentStack
 from nmt.search.beam import advance_unconstrained
 from nmt.translator.loading import for_inference
@@ -64,25 +65,27 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     return model
 
 
+_WEIGHTS: dict[type[nn.Module], Sequence[str]] = {
+    OutputLayer: ["weight_VD"],
+    nn.Linear: ["weight"],
+    MultiHead: ["query_weight_QQ", "key_weight_QK", "value_weight_QK", "out_weight_QQ"],
+    Attention: ["query_weight_AQ", "key_weight_AK", "key_projection_KD"],
+}
+"""Names of the weights of large products, some of which a module may lack."""
+
+
 def quantize(model: nn.Module, dtype: torch.dtype) -> None:
     """Rounds the weights of large products to 8-bit integers, but not those of mechanisms, summaries and fusions.
 
     ``dtype`` is the dtype of the other weights.
     """
     for module in list(model.modules()):
-        if isinstance(module, Seq2Seq):
-            _replace(module.output, "weight_VD", dtype)
-        elif isinstance(module, nn.Linear):
-            _replace(module, "weight", dtype)
-        elif isinstance(module, MultiHead):
-            for name in ("query_weight_QQ", "key_weight_QK", "value_weight_QK", "out_weight_QQ"):
-                if getattr(module, name) is not None:
-                    _replace(module, name, dtype)
-        elif isinstance(module, Attention):
-            for name in ("query_weight_AQ", "key_weight_AK", "key_projection_KD"):
-                if getattr(module, name) is not None:
-                    _replace(module, name, dtype)
-        elif isinstance(module, RNNDecoder):
+        names = next((names for kind, names in _WEIGHTS.items() if isinstance(module, kind)), ())
+        for name in names:
+            if (weight := getattr(module, name)) is not None:
+                delattr(module, name)  # a plain attribute from now on, because a tied embedding keeps its own weight
+                setattr(module, name, Int8Weight.of(weight, dtype))
+        if isinstance(module, RNNDecoder):
             stack = module.stack
             embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
             parts = [part for part in (embedded, stack.input_size - embedded) if part]
@@ -99,12 +102,6 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
 def _quantized(stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> RecurrentStack:
     # layer normalisation and deep transitions are computed in floating point
     return Int8RecurrentStack(stack, parts, dtype) if type(stack) is RecurrentStack else stack
-
-
-def _replace(module: nn.Module, name: str, dtype: torch.dtype) -> None:
-    weight = Int8Weight.of(getattr(module, name), dtype)
-    delattr(module, name)  # a plain attribute from now on, because a tied embedding keeps its own weight
-    setattr(module, name, weight)
 
 
 def _additive_energy(

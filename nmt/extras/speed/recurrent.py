@@ -25,9 +25,7 @@ class Int8RecurrentStack(RecurrentStack):
     def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
         """``parts`` are the widths of the parts; ``dtype`` is the dtype of the other weights of the model."""
         torch.nn.Module.__init__(self)
-        self.residual, self.kind, self.cell = stack.residual, stack.kind, stack.cell
-        self.input_size, self.size, self.layers = stack.input_size, stack.size, stack.layers
-        self.rnns = stack.rnns
+        vars(self).update(vars(stack))  # the same modules and sizes
         above = [stack.size, stack.shared_size] if stack.shared_size else [stack.size]
         self._parts = [list(parts), *[above] * (stack.layers - 1)]
         weights = [[Int8Weight.of(weight, dtype) for weight in list(rnn.parameters())[:2]] for rnn in stack.rnns]

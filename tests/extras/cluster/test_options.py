@@ -9,7 +9,7 @@ import pytest
 from tests.workflows.runs import in_process
 
 CONFLICT = "cannot be had together with --ray; leave it out"
-FILES = "shards are read from files and written to a folder"
+FILES = "files are read and written to a folder"
 
 
 @pytest.mark.parametrize(

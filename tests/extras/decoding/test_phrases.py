@@ -63,4 +63,4 @@ def test_a_bounded_number_of_states_is_computed_before_a_search(count: int, comp
     """n phrases of two tokens have n 2^(n - 1) + 2^n states: those met, and one that may be begun."""
     automaton = PhraseAutomaton([single(*((2 * index, 2 * index + 1) for index in range(count)))])
     assert automaton.is_complete == is_complete
-    assert automaton.computed == computed
+    assert len(automaton._after) == computed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.extras.documents.markup import extract
+from nmt.extras.documents.markup import extract, tags_and_placeholders
 
 KINDS = {"+": "open", "-": "close", ".": "alone", "=": "word"}
 SAME = None
@@ -96,6 +96,11 @@ def test_no_sentence_crosses_the_border_of_a_block() -> None:
     marked = extract("<p>Ein <b>Hund</b></p><ul><li>eins</li> <li>zwei</li></ul>")
     assert marked.text == "Ein Hundeins zwei"
     assert marked.borders == (0, 8, 12, 13, 17)
+
+
+def test_placeholders_of_programs() -> None:
+    text = "<x1> %s </x1> %lu %-5.2f %1$s %(a)s %% %1 %L2 %.*f %Y %-m %s%d {x} {0.a} ${y} $z 50 % of 50% a 100%s %10"
+    assert tags_and_placeholders(text) == [*text.split()[:-7], "%10"]
 
 
 @given(st.text(alphabet="<>/b i=\"'&amp;#{}%s5.x@:\u00a0-!?"))

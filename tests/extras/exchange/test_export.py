@@ -236,7 +236,9 @@ def test_of_two_exports_at_once_one_waits(exported: Path) -> None:
 
 
 def test_recurrent_models_are_refused(trained: Path) -> None:
-    assert "model.encoder.kind: CTranslate2 knows Transformers alone" in error(nmt("export", "run", folder=trained))
+    assert "model.encoder.kind: is rnn, and CTranslate2 needs transformer" in error(
+        nmt("export", "run", folder=trained)
+    )
     assert not (trained / "run" / "exported").exists()
     assert error(nmt("export", "run", "--to", "hf", folder=trained)).endswith("; use --to onnx")
 

@@ -11,7 +11,8 @@ from nmt.alignment.error_rate import Gold
 from nmt.alignment.formats import Alignment
 from nmt.core.errors import InputError
 from nmt.extras.pages.draw import plot_alignment
-from nmt.extras.pages.formats import PictureWriter, open_heatmap, open_png, open_svg
+from nmt.extras.pages.formats import open_png, open_svg
+from nmt.extras.pages.heatmap import open_heatmap
 from nmt.workflows.align import Header
 from tests.extras.pages.samples import aligned
 
@@ -36,14 +37,10 @@ def test_a_folder_has_one_picture_per_pair(tmp_path: Path) -> None:
             assert (folder / f"00000{number}.{kind}").read_bytes() == alone.read_bytes()
 
 
-def test_faults(tmp_path: Path) -> None:
-    with PictureWriter(tmp_path, [GOLD]) as writer:
-        writer.write(PAIRS[0])
-        with pytest.raises(InputError, match="more than 1 sentence pairs but 1 gold lines"):
-            writer.write(PAIRS[0])
+def test_a_file_is_no_folder_of_pictures(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file: cannot be made"):
-        PictureWriter(tmp_path / "file")
+    with pytest.raises(InputError, match="file: cannot be made"), open_png(tmp_path / "file", Header(["attention"])):
+        pass
 
 
 def test_a_heatmap_is_a_file_of_text(tmp_path: Path) -> None:

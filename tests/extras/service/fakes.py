@@ -11,10 +11,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 import httpx
+import uvicorn
 
 from nmt.core.errors import InputError
 from nmt.extras.service.app import create_app
 from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
+from nmt.extras.service.listening import bind, url
 from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import ServerMetrics
 
@@ -31,6 +33,7 @@ class Gated:
     aligns = True
     languages: tuple[str, str] | None = ("de", "en")
     targets: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ("de",)
     context = 0
 
     def __init__(self, *, is_open: bool = True) -> None:
@@ -88,6 +91,19 @@ def batching(engine: Gated, config: Batching = AT_ONCE, **callbacks: Any) -> Ite
         engine.let(1000)
         batcher.join(20)
         assert not batcher.is_alive()
+
+
+@contextmanager
+def serving(engine: Gated, config: Batching = AT_ONCE, limits: Limits = LIMITS) -> Iterator[tuple[str, Batcher]]:
+    """Serves the application around an engine over a real socket; yields its address, and its batcher."""
+    with batching(engine, config) as batcher, bind("127.0.0.1", 0) as listening:
+        app = create_app(batcher, limits, ServerMetrics())
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        yield url(listening), batcher
+        server.should_exit = True
+        thread.join(20)
 
 
 class Client:

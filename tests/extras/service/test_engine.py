@@ -17,6 +17,7 @@ import pytest
 import nmt as package
 from nmt.core.errors import InputError
 from nmt.experiment import Experiment
+from nmt.extras.documents.glossary import Glossary, Term
 from nmt.extras.service.app import create_app
 from nmt.extras.service.batcher import Answer, Batcher, Batching, Done, RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
@@ -110,6 +111,25 @@ def test_what_is_cut_is_told(translator: Translator) -> None:
     assert whole.warning is None
     assert re.fullmatch(r"its last \d+ subwords are left out: it has more than 8", cut.warning or "")
     assert cut.tree["translations"][0]["alignment"] is None
+
+
+def test_tags_and_terms_are_those_of_the_command(translator: Translator) -> None:
+    engine = TranslatorEngine(translator)
+    texts = ["der <b>hund</b> &amp; die katze", "Der hund. <x1/>Die katze."]
+    marked = replace(
+        translator, search=translator.search.model_copy(update={"markup": True, "document": True})
+    ).translate(texts)
+    options = RequestOptions(document=True, markup=True)
+    answers = engine.answer(texts, options, lambda: None)
+    assert [each.tree["translations"][0]["text"] for each in answers] == [each.text for each in marked]
+    for each, tags in zip(marked, (["<b>", "</b>", "&amp;"], ["<x1/>"]), strict=True):
+        assert [each.text.count(tag) for tag in tags] == [1] * len(tags)
+    options = RequestOptions(glossary=Glossary((Term("hund", ("cat",)),)))
+    engine.check(options)
+    (answer,) = engine.answer(["der hund"], options, lambda: None)
+    assert "cat" in answer.tree["translations"][0]["text"]
+    assert "cat" not in translator.translate("der hund").text
+    assert (engine.sources, engine.languages) == (("de",), ("de", "en"))
 
 
 @pytest.mark.parametrize(

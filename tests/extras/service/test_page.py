@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from nmt.extras.service.app import create_app
-from nmt.extras.service.batcher import Answer, Batcher, Batching, RequestOptions
-from nmt.extras.service.listening import bind, url
+from nmt.extras.service.batcher import Answer, Batching, RequestOptions
 from nmt.extras.service.messages import Limits
-from nmt.extras.service.metrics import ServerMetrics
 from tests.extras.service.accessibility import faults
 from tests.extras.service.browser import CONTROL, ENTER, TAB, Browser
-from tests.extras.service.fakes import AT_ONCE, LIMITS, Gated, batching
+from tests.extras.service.fakes import Gated, serving
 
 
 class Looking(Gated):
@@ -48,19 +42,6 @@ def translation(text: str, options: RequestOptions) -> dict[str, object]:
     }  # fmt: skip
     plain = {"text": " ".join(target), "score": -0.5, "log_prob": -1.0, "tokens": target}
     return {**plain, "alignment": alignment} if options.alignment else plain
-
-
-@contextmanager
-def serving(engine: Gated, config: Batching = AT_ONCE, limits: Limits = LIMITS) -> Iterator[tuple[str, Batcher]]:
-    """Serves the application around an engine over a real socket; yields its address, and its batcher."""
-    with batching(engine, config) as batcher, bind("127.0.0.1", 0) as listening:
-        app = create_app(batcher, limits, ServerMetrics())
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        yield url(listening), batcher
-        server.should_exit = True
-        thread.join(20)
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +204,31 @@ def test_what_goes_wrong_is_said_and_tried_again(browser: Browser) -> None:
         assert browser.run(TRANSLATION) == ""
     browser.type("#source", CONTROL + ENTER)
     browser.until(f"{STATUS} === 'The server does not answer.'")
+
+
+def test_a_document_is_translated_and_offered(browser: Browser, address: str, tmp_path: Path) -> None:
+    document = tmp_path / "Seite.html"
+    document.write_text("<p>ein Hund</p>")
+    browser.open(address)
+    browser.until("return document.getElementById('answer').textContent === 'English'")
+    browser.type("#file", str(document))
+    browser.until("return document.querySelector('#status a') !== null")
+    assert browser.texts("#status") == ["Save the translation of Seite.html"]
+    assert faults(browser) == []
+    dropped = """
+    const list = new DataTransfer();
+    list.items.add(new File([arguments[1]], arguments[0]));
+    document.querySelector("main").dispatchEvent(new DragEvent("drop", { bubbles: true, dataTransfer: list }));
+    """
+    link = "return document.querySelector('#status a')"
+    browser.run(dropped, "Seite 2.html", "<p>zwei Hunde</p>")
+    browser.until(f"{link}?.download == 'Seite 2.html'")
+    assert httpx.get(browser.run(f"{link}.href"), trust_env=False).text == "<p>ednuH iewz</p>"
+    browser.run(dropped, "a.exe", "a")
+    browser.until(f"{STATUS}.startsWith('Not translated: file: its name must end in one of .html')")
+    browser.run(dropped, "a.html", "<!--")
+    browser.until(f"{STATUS} == 'Not translated: a.html: has a tag or a comment without an end.'")
+    assert "422" in "".join(browser.complaints())
 
 
 def test_the_page_asks_for_a_key_where_one_is_needed(browser: Browser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 
@@ -13,13 +12,6 @@ from nmt.core.errors import InputError
 from nmt.extras.speed import compiled
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its CPU's features in a file")
-def test_tiles_are_a_feature_of_the_cpu() -> None:
-    flags = re.search(r"(?m)^(?:flags|Features)\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    assert flags is not None
-    assert compiled.multiplies_tiles() == ("amx_int8" in flags[1].split())
 
 
 def installing() -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.core import cpu
 from nmt.extras.speed import native
 from nmt.extras.speed.compiled import compiled
 from nmt.extras.speed.int8 import Int8Weight, add_product
@@ -223,13 +224,16 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
     assert torch.equal(found[1], found[3])
 
 
+@needs_kernels
 @pytest.mark.parametrize("has_tiles", [True, False])
 def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "multiplies_tiles", lambda: has_tiles)
-    assert Kernels.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
+    own = kernels()
+    assert own._has_tiles == ("amx_int8" in cpu.features())
+    monkeypatch.setattr(own, "_has_tiles", has_tiles)
+    assert own.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
     for shape in ((127, 512), (128, 511)):
-        assert not Kernels.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
-    assert not Kernels.prefers_tiles(torch.zeros(128, 512))
+        assert not own.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
+    assert not own.prefers_tiles(torch.zeros(128, 512))
 
 
 @needs_kernels

@@ -19,11 +19,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nmt
 from nmt import experiment as experiments
@@ -34,17 +34,20 @@ from nmt.core.files import make_folder
 from nmt.data.atomic_folder import locked
 from nmt.data.config import CorpusConfig
 from nmt.data.context import DocumentContext
-from nmt.data.corpus import open_bytes, read_blocks, read_lines
+from nmt.data.corpus import read_blocks, read_lines
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
-from nmt.extras.corpus.augment.options import AugmentOptions
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
-from nmt.extras.corpus.augment.steps import PipelineStep, hash_of
-from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_translations, write_lines, write_shards
+from nmt.extras.corpus.augment.steps import hash_of, run_step
+from nmt.extras.corpus.augment.text import cleaned, read_copies, read_translations, write_lines, write_shards
 from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows import train, translate
+from nmt.workflows.align import check_readable
+
+if TYPE_CHECKING:
+    from nmt.extras.corpus.augment.command import AugmentOptions
 
 
 def kinds_of(options: AugmentOptions) -> list[Kind]:
@@ -86,7 +89,7 @@ class Augmentation:
             device, precision = self.options.device, self.options.precision
             train.train(experiment, device=device, precision=precision, threads=nmt.on_idle_cores)
 
-        PipelineStep(f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make).run(self.folder)
+        run_step(self.folder, f"training of {run}", inputs, (run / experiments.FILE, run / "latest"), make)
         return run
 
     @cached_property
@@ -136,14 +139,15 @@ class Augmentation:
 
         def make() -> None:
             counts: Counter[str] = Counter(kept=0)
-            cleaning = Cleaning(data.filters.max_length, frozenset(map(str.strip, _sides(held_out, kind.side))))
-            write_shards(cleaning(lines, counts), folder)
+            held_out_lines = frozenset(map(str.strip, _sides(held_out, kind.side)))
+            kept_lines = cleaned(lines, counts, max_length=data.filters.max_length, held_out=held_out_lines)
+            write_shards(kept_lines, folder)
             kept, out = counts.pop("kept"), ", ".join(f"{counts[why]:,} {why}" for why in sorted(counts))
             log.info(f"{kind.text:<20}{kept:,} lines" + (f"; left out: {out}" if out else ""))
             if not kept:
                 raise InputError(f"{name} {files[0]}: no line is left; give other text")
 
-        PipelineStep(kind.text, inputs, (folder,), make).run(self.folder)
+        run_step(self.folder, kind.text, inputs, (folder,), make)
         return folder
 
     def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
@@ -167,7 +171,7 @@ class Augmentation:
             log.info(f"{name}: translating with {model}")
             _translate(text, folder, model, changes, options)
 
-        PipelineStep(f"translations of {name}", inputs, (folder,), make, resumes=True).run(self.folder)
+        run_step(self.folder, f"translations of {name}", inputs, (folder,), make, resumes=True)
         return folder
 
     # -------------------------------------------------------------------------------------------------------- pairs
@@ -175,7 +179,7 @@ class Augmentation:
     def pairs(self, kind: Kind) -> Synthetic:
         """Makes a corpus of a kind."""
         text, options, seed = self._text(kind), self.options, self.experiment.seed
-        keep = 1.0 if kind.copies else options.keep
+        keep, order = 1.0 if kind.copies else options.keep, options.keep_by or "score"
         again: Path | None = None
         inputs: dict[str, object] = {"method": kind.method, "--keep": keep, "seed": seed}
         if kind.copies:
@@ -187,8 +191,8 @@ class Augmentation:
             rows = partial(read_translations, folder)
             inputs["translations"] = hash_of([folder])
             if keep < 1:
-                inputs["--keep-by"] = options.order
-            if options.order == "round-trip":
+                inputs["--keep-by"] = order
+            if order == "round-trip":
                 again = self._round_trip(kind, folder)
         languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
         source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
@@ -201,10 +205,10 @@ class Augmentation:
             if not counts.written:
                 raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
-            worst = f", {counts.worst:,} of the worst {options.order} left out" if counts.worst else ""
+            worst = f", {counts.worst:,} of the worst {order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
-        PipelineStep(f"pairs of {kind.name}", inputs, (source, target), make).run(self.folder)
+        run_step(self.folder, f"pairs of {kind.name}", inputs, (source, target), make)
         return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
@@ -212,7 +216,7 @@ class Augmentation:
         name, text = f"{kind.name}.back", self.folder / "text" / f"{kind.name}.translations"
         inputs = {"translations": hash_of([translations])}
         lines = (row.text for row in read_translations(translations))
-        PipelineStep(f"text of {name}", inputs, (text,), lambda: write_shards(lines, text)).run(self.folder)
+        run_step(self.folder, f"text of {name}", inputs, (text,), lambda: write_shards(lines, text))
         return self._translated(name, text, "target" if kind.side == "source" else "source", _search(self.options.beam))
 
     # ------------------------------------------------------------------------------------------------ configurations
@@ -281,15 +285,6 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
             )  # fmt: skip
 
 
-@contextmanager
-def _naming(option: str) -> Iterator[None]:
-    """Puts the name of the option before errors about its value."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{option} {error}") from None
-
-
 def augment(experiment: Experiment, options: AugmentOptions) -> None:
     """Makes the pairs, and writes a configuration that learns from them too. With ``train`` it trains both and prints
     their scores on the validation corpus; with ``compare`` also a model for each kind of pairs. Raises InputError."""
@@ -298,13 +293,9 @@ def augment(experiment: Experiment, options: AugmentOptions) -> None:
         raise InputError(f"{config}: data.train translates in several directions; give a configuration with one")
     if trains and not experiment.data.valid_corpora:
         raise InputError("--train: needs data.valid for its table of scores; set it, or leave --train out")
-    for option, paths in (("--target-text", options.target_text), ("--source-text", options.source_text)):
-        for path in paths or ():
-            with _naming(option):
-                open_bytes(path).close()
+    check_readable(*(options.target_text or ()), *(options.source_text or ()))
     if options.reverse is not None and not Path(options.reverse).expanduser().is_file():
-        with _naming("--reverse"):
-            find_checkpoint(options.reverse)
+        find_checkpoint(options.reverse)
     folder = Path(options.output or f"{experiment.run}-augmented").expanduser()
     make_folder(folder)
     if experiment.folder.exists() and folder.samefile(experiment.folder):

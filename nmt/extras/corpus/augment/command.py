@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
 from nmt.cli.conflicts import Needs
-from nmt.cli.options import with_options
+from nmt.cli.options import Config, Device, Overrides, Precision, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
-from nmt.extras.corpus.augment.options import AugmentOptions
+from nmt.extras.cluster.options import Ray
+
+
+@dataclass(frozen=True)
+class AugmentOptions:
+    """The options of `nmt augment`."""
+
+    config: Config
+    target_text: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
+    """Text of the target language, plain, gz or xz; repeatable."""
+    source_text: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
+    """Text of the source language, for self-training; repeatable."""
+    back_translation: Annotated[Literal["tagged", "beam", "noised", "sampling", "none"], typer.Option()] = "tagged"
+    """Method for the target text. tagged: beam search, with <BT> before the source. beam: without <BT>. noised: with
+    words dropped, blanked and shuffled. sampling: drawn at random."""
+    copies: Annotated[bool, typer.Option("--copies")] = False
+    """Also use the target text as its own source."""
+    diversify: Annotated[bool, typer.Option("--diversify")] = False
+    """Also translate both sides of the training pairs."""
+    keep: Annotated[float, typer.Option(metavar="X", min=0.01, max=1)] = 1.0
+    """Share of the translations to keep; the worst are dropped."""
+    keep_by: Annotated[Literal["score", "round-trip"] | None, typer.Option()] = None
+    """Order of --keep. score (default): log-probability per token. round-trip: chrF after translating back."""
+    real_share: Annotated[float, typer.Option(metavar="X", min=0, max=0.99)] = 0.5
+    """Repeat the real pairs until they are this share of an epoch; 0: never."""
+    reverse: Annotated[str | None, typer.Option(metavar="MODEL")] = None
+    """Run or configuration of the other direction; default: train CONFIG with source and target exchanged."""
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FOLDER")] = None
+    """Folder; default: the run of CONFIG with -augmented."""
+    train: Annotated[bool, typer.Option("--train")] = False
+    """Train CONFIG and the new configuration, and compare them on data.valid."""
+    compare: Annotated[bool, typer.Option("--compare")] = False
+    """As --train, and also train a model for each kind of pairs."""
+    beam: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
+    """Beam size of the translations. Default: the configuration's."""
+    ray: Ray = None
+    device: Device = "auto"
+    precision: Precision = "auto"
+    overrides: Overrides = None
+
 
 CONFLICTS = (
     Needs("back_translation copies", "target_text", "{option}: needs --target-text"),

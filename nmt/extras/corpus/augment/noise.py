@@ -17,20 +17,20 @@ DROPPED, BLANKED, DISTANCE = 0.1, 0.1, 3
 BLANK = "<BLANK>"
 
 
-def drop_words(words: Sequence[str], random: np.random.Generator, share: float = DROPPED) -> list[str]:
-    """Drops each word with probability ``share``, but never all of them."""
-    kept = [word for word, draw in zip(words, random.random(len(words)), strict=True) if draw >= share]
+def drop_words(words: Sequence[str], random: np.random.Generator) -> list[str]:
+    """Drops each word with probability ``DROPPED``, but never all of them."""
+    kept = [word for word, draw in zip(words, random.random(len(words)), strict=True) if draw >= DROPPED]
     return kept or [words[int(random.integers(len(words)))]]
 
 
-def blank_words(words: Sequence[str], random: np.random.Generator, share: float = BLANKED) -> list[str]:
-    """Replaces each word by ``BLANK`` with probability ``share``."""
-    return [BLANK if draw < share else word for word, draw in zip(words, random.random(len(words)), strict=True)]
+def blank_words(words: Sequence[str], random: np.random.Generator) -> list[str]:
+    """Replaces each word by ``BLANK`` with probability ``BLANKED``."""
+    return [BLANK if draw < BLANKED else word for word, draw in zip(words, random.random(len(words)), strict=True)]
 
 
-def shuffle_words(words: Sequence[str], random: np.random.Generator, distance: int = DISTANCE) -> list[str]:
-    """Sorts the words by i + u_i, u_i uniform in [0, distance + 1): none moves by more than ``distance`` places."""
-    keys = np.arange(len(words)) + random.uniform(0, distance + 1, len(words))
+def shuffle_words(words: Sequence[str], random: np.random.Generator) -> list[str]:
+    """Sorts the words by i + u_i, u_i uniform in [0, ``DISTANCE`` + 1): none moves by more than ``DISTANCE`` places."""
+    keys = np.arange(len(words)) + random.uniform(0, DISTANCE + 1, len(words))
     return [words[place] for place in np.argsort(keys, kind="stable")]
 
 

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, read_json, whole_file
+from nmt.core.files import content_hash, read_json, reading, replace_file
 
 FILE = "augment.json"
 _HASH = "sha256:"
 
 
-@dataclass(frozen=True)
-class PipelineStep:
-    """A step of the pipeline.
+def run_step(
+    folder: Path,
+    name: str,
+    inputs: Mapping[str, Any],
+    outputs: Sequence[Path],
+    make: Callable[[], None],
+    *,
+    resumes: bool = False,
+) -> None:
+    """Runs a step of the pipeline in a folder, unless its outputs exist. Raises InputError if it was started with other
+    inputs, or the record is damaged.
 
-    Attributes:
+    Args:
         inputs: Everything that the output is a function of: settings by name, nested or not, and hashes of files.
         outputs: Files and folders that exist after the step.
         make: Function that makes the outputs. When it is called again after an interruption, it may continue with
@@ -33,49 +40,36 @@ class PipelineStep:
         resumes: True if ``make`` continues with existing files, so that other inputs are refused after an InputError,
             too.
     """
-
-    name: str
-    inputs: Mapping[str, Any]
-    outputs: tuple[Path, ...]
-    make: Callable[[], None]
-    resumes: bool = False
-
-    def run(self, folder: Path) -> None:
-        """Runs the step, unless its outputs exist. Raises InputError if it was started with other inputs, or the record
-        is damaged."""
-        as_read = json.loads(json.dumps(self.inputs))
-        inputs = {dotted(place): value for place, value in leaves(as_read)}
-        try:
-            record = read_json(folder / FILE) if (folder / FILE).exists() else {}
-            before = record.get(self.name, {"inputs": inputs, "done": False})
-            begun, done = before["inputs"], before["done"]
-            changed = [key for key in {**inputs, **begun} if begun.get(key) != inputs.get(key)]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{folder / FILE}: is damaged; delete {folder}, or name another --output") from None
-        if changed:
-            was, now = begun.get(changed[0]), inputs.get(changed[0])
-            other = f"{changed[0]} {was}, not {now}" if _is_short(was) and _is_short(now) else f"another {changed[0]}"
-            spare = f" (and spare a training: --reverse {reverse})" if (reverse := folder / "reverse").exists() else ""
-            raise InputError(
-                f"{folder}: {self.name} was begun with {other}; keep its settings, or name another --output{spare}"
-            )
-        if done and all(output.exists() for output in self.outputs):
-            log.detail(f"{self.name}: there already")
-            return
-        save(folder, record | {self.name: {"inputs": inputs, "done": False}})
-        try:
-            self.make()
-        except InputError:
-            if not self.resumes:
-                save(folder, record)  # the error asks for other inputs
-            raise
-        save(folder, record | {self.name: {"inputs": inputs, "done": True}})
+    as_read = json.loads(json.dumps(inputs))
+    inputs = {dotted(place): value for place, value in leaves(as_read)}
+    try:
+        record = read_json(folder / FILE) if (folder / FILE).exists() else {}
+        before = record.get(name, {"inputs": inputs, "done": False})
+        begun, done = before["inputs"], before["done"]
+        changed = [key for key in {**inputs, **begun} if begun.get(key) != inputs.get(key)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{folder / FILE}: is damaged; delete {folder}, or name another --output") from None
+    if changed:
+        was, now = begun.get(changed[0]), inputs.get(changed[0])
+        other = f"{changed[0]} {was}, not {now}" if _is_short(was) and _is_short(now) else f"another {changed[0]}"
+        spare = f" (and spare a training: --reverse {reverse})" if (reverse := folder / "reverse").exists() else ""
+        raise InputError(f"{folder}: {name} was begun with {other}; keep its settings, or name another --output{spare}")
+    if done and all(output.exists() for output in outputs):
+        log.detail(f"{name}: there already")
+        return
+    save(folder, record | {name: {"inputs": inputs, "done": False}})
+    try:
+        make()
+    except InputError:
+        if not resumes:
+            save(folder, record)  # the error asks for other inputs
+        raise
+    save(folder, record | {name: {"inputs": inputs, "done": True}})
 
 
 def save(folder: Path, record: Mapping[str, Any]) -> None:
     """Writes the record of the steps."""
-    with whole_file(folder / FILE) as partial:
-        partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace_file(folder / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def _is_short(value: Any) -> bool:
@@ -88,8 +82,6 @@ def hash_of(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         for file in sorted(path.glob("[!.]*")) if path.is_dir() else [path]:
-            try:
+            with reading(file):
                 digest.update(content_hash(file))
-            except OSError as error:
-                raise InputError(f"{file}: cannot be read: {error.strerror}") from None
     return _HASH + digest.hexdigest()

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 
 from nmt.core.errors import InputError
@@ -21,59 +22,37 @@ MOST_CHARACTERS = 16_000
 """Maximum number of characters of any line: at four bytes each, nmt translate would cut a longer one."""
 
 
-@dataclass(frozen=True)
-class Cleaning:
-    """Filters lines: leaves out blank ones, repeats, lines that no training pair may have, and lines of the validation
-    and test corpora.
-
-    Attributes:
-        max_length: Maximum number of words of a line, and a twentieth of its maximum number of characters.
-        held_out: Lines of the validation and test corpora.
-    """
-
-    max_length: int
-    held_out: Collection[str]
-
-    def __call__(self, lines: Iterable[str], counts: Counter[str]) -> Iterator[str]:
-        """Yields the lines to keep, without white space at both ends; counts them as "kept", and the others by
-        reason."""
-        seen: set[bytes] = set()
-        for line in map(str.strip, lines):
-            verdict = self._verdict(line, seen)
-            counts[verdict] += 1
-            if verdict == "kept":
-                yield line
-
-    def _verdict(self, line: str, seen: set[bytes]) -> str:
+def cleaned(lines: Iterable[str], counts: Counter[str], *, max_length: int, held_out: Collection[str]) -> Iterator[str]:
+    """Yields the lines to keep, without white space at both ends; counts them as "kept", and the others by reason:
+    blank ones, repeats, lines that no training pair may have, and lines that are ``held_out``, of the validation and
+    test corpora. ``max_length`` is the maximum number of words of a line, and a twentieth of its maximum number of
+    characters."""
+    seen: set[bytes] = set()
+    most = min(CHARACTERS_PER_WORD * max_length, MOST_CHARACTERS)
+    for line in map(str.strip, lines):
         if not line:
-            return "blank"
-        if len(line) > min(CHARACTERS_PER_WORD * self.max_length, MOST_CHARACTERS) or (
-            len(line.split()) > self.max_length
-        ):
-            return "too long"
-        if CONTROL.search(line):
-            return "with control characters"
-        if line in self.held_out:
-            return "in valid or test"
-        key = pair_hash(line, "", seed=0)
-        if key in seen:
-            return "repeated"
-        seen.add(key)
-        return "kept"
+            counts["blank"] += 1
+        elif len(line) > most or len(line.split()) > max_length:
+            counts["too long"] += 1
+        elif CONTROL.search(line):
+            counts["with control characters"] += 1
+        elif line in held_out:
+            counts["in valid or test"] += 1
+        elif (key := pair_hash(line, "", seed=0)) in seen:
+            counts["repeated"] += 1
+        else:
+            counts["kept"] += 1
+            seen.add(key)
+            yield line
 
 
 def write_shards(lines: Iterable[str], folder: Path) -> None:
     """Writes files of ``SHARD_LINES`` lines into a new folder, which replaces an existing one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for number, group in enumerate(_groups(lines, SHARD_LINES)):
-        write_lines(group, folder / f"{number:05}.txt")
-
-
-def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    iterator = iter(lines)
-    while group := [line for _, line in zip(range(size), iterator, strict=False)]:
-        yield group
+    remaining, numbers = iter(lines), count()
+    while group := list(islice(remaining, SHARD_LINES)):
+        write_lines(group, folder / f"{next(numbers):05}.txt")
 
 
 def write_lines(lines: Iterable[str], path: Path) -> None:

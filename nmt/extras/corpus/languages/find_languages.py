@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.config import CorpusConfig
-from nmt.data.corpus import numbered_pairs, read_blocks
-from nmt.data.filters import pair_hash
+from nmt.data.corpus import numbered_pairs
 from nmt.extras.corpus.languages.identify import NO_LANGUAGE, Fault, Identifier, fault, language
 from nmt.workflows.align import corpus_of
-from nmt.workflows.build_corpus import PairSample
+from nmt.workflows.build_corpus import sample_pairs
 from nmt.workflows.output_files import text_file
 
 SAMPLE = 10_000
@@ -58,7 +55,7 @@ def find_languages(
         refuse_overwriting(output, source, target, option="--output")
         refuse_unwritable(output, option="--output")
     identifier = Identifier()
-    sample = _sample(corpus)
+    sample = sample_pairs(corpus, SAMPLE, seed=1)
     languages = _expected(corpus, expected, identifier, sample)
     if format is None:
         examined = list(_examine(identifier, ((0, *pair) for pair in sample), languages, margin))
@@ -75,16 +72,7 @@ def find_languages(
             elif format == "faults" and each.fault is not None:
                 stream.write("\t".join([str(each.line), each.fault, *each.languages, *texts]) + "\n")
             bar.update()
-    for line in _summary(counts, languages):
-        log.info(line)
-
-
-def _sample(corpus: CorpusConfig) -> list[tuple[str, str]]:
-    sample = PairSample(SAMPLE)
-    for block in read_blocks(corpus):
-        hashes = b"".join(pair_hash(*pair, seed=1) for pair in zip(block.sources, block.targets, strict=True))
-        sample.offer(np.frombuffer(hashes, "<u8"), block.sources, block.targets)
-    return sample.pairs()
+    log.info(_summary(counts, languages))
 
 
 def _examine(
@@ -126,13 +114,13 @@ def _report(examined: list[Examined], expected: tuple[str, str]) -> Iterator[str
         rest = len(examined) - sum(count for _, count in named)
         shares = [*named, ("others", rest)] if rest else named
         yield f"{label:<10}" + ", ".join(f"{name} {count / len(examined):.1%}" for name, count in shares)
-    yield from _summary(Counter(each.fault for each in examined), expected)
+    yield _summary(Counter(each.fault for each in examined), expected)
     for kind in LABELS:
         for each in [each for each in examined if each.fault == kind][:EXAMPLES]:
             yield f"{kind:<10}{each.languages[0]}: {each.source} | {each.languages[1]}: {each.target}"
 
 
-def _summary(counts: Counter[Fault | None], expected: tuple[str, str]) -> Iterator[str]:
+def _summary(counts: Counter[Fault | None], expected: tuple[str, str]) -> str:
     total = counts.total()
     parts = ", ".join(f"{counts[kind]:,} {label}" for kind, label in LABELS.items())
-    yield f"{'pairs':<10}{total - counts[None]:,} of {total:,} are not {expected[0]} and {expected[1]}: {parts}"
+    return f"{'pairs':<10}{total - counts[None]:,} of {total:,} are not {expected[0]} and {expected[1]}: {parts}"

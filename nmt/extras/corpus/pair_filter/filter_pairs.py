@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nmt.core import log
 from nmt.core.device import compute
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting, refuse_unwritable
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.data.filters import pair_hash
 from nmt.extras.corpus.pair_filter.pair_filter import PairFilter, learn_pair_filter, load_pair_filter, save_pair_filter
 from nmt.workflows.align import corpus_of
-from nmt.workflows.build_corpus import PairSample
+from nmt.workflows.build_corpus import sample_pairs
 from nmt.workflows.output_files import text_file
 
 if TYPE_CHECKING:
@@ -38,22 +35,16 @@ def filter_pairs(options: FilterOptions) -> None:
     if output is not None and output == save:
         raise InputError(f"--output {output}: is the file of --save, too; name another file")
     compute("cpu", "float32")
-    pair_filter = (
-        _learn(corpus, 1 if options.seed is None else options.seed) if model is None else load_pair_filter(model)
-    )
+    if model is None:
+        seed = 1 if options.seed is None else options.seed
+        pair_filter = learn_pair_filter(sample_pairs(corpus, MAX_PAIRS, seed=seed), seed=seed)
+    else:
+        pair_filter = load_pair_filter(model)
     if save is not None:
         save_pair_filter(pair_filter, save)
         log.info(f"wrote {save}; use it with nmt filter --model {save}")
     if options.format is not None or save is None or output is not None:
         _write(pair_filter, corpus, output, options.format or "scores", pair_filter.threshold(options.false_alarms))
-
-
-def _learn(corpus: CorpusConfig, seed: int) -> PairFilter:
-    sample = PairSample(MAX_PAIRS)
-    for block in read_blocks(corpus):
-        hashes = b"".join(pair_hash(*pair, seed=seed) for pair in zip(block.sources, block.targets, strict=True))
-        sample.offer(np.frombuffer(hashes, np.uint64), block.sources, block.targets)
-    return learn_pair_filter(sample.pairs(), seed=seed)
 
 
 def _write(pair_filter: PairFilter, corpus: CorpusConfig, output: Path | None, format: str, threshold: float) -> None:

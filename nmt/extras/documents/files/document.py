@@ -7,10 +7,11 @@ nested as they were, as ``nmt.extras.documents.transfer`` places them.
 
 from __future__ import annotations
 
+import codecs
 import html
 import re
 from abc import ABC, abstractmethod
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from xml.sax.saxutils import escape
 MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 """A tag or an entity in the text of a block."""
 
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_XML_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 _AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
 
@@ -118,6 +121,29 @@ class TextDocument(DocumentFile):
                 parts += [span.spell_text(marked[last : match.start()]), self._written(begin, end, within)]
                 last = match.end()
         return "".join([*parts, span.spell_text(marked[last:])])
+
+
+def decoded(data: bytes, declaration: re.Pattern[bytes] = _XML_ENCODING) -> tuple[str, str]:
+    """Returns the text of a file, with the mark of the byte order if it has one, and the encoding: by that mark, by the
+    group of ``declaration`` that is found, or UTF-8. Raises DamagedFile."""
+    declared = declaration.search(data[: 1 << 16])
+    encoding = "utf-8" if declared is None else declared[declared.lastindex or 0].decode("ascii")
+    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), encoding)
+    try:
+        text = data.decode(encoding)
+        if text.encode(encoding) == data:
+            return text, encoding
+    except LookupError:
+        raise DamagedFile(f"names an encoding that is not known, {encoding}") from None
+    except UnicodeError:
+        pass
+    raise DamagedFile(f"is not text in {encoding}; save it in UTF-8, or name its encoding in it")
+
+
+def line_names(text: str) -> Callable[[int], str]:
+    """Returns the function that names the line of an offset, such as "line 12"."""
+    newlines = [match.start() for match in re.finditer("\n", text)]
+    return lambda offset: f"line {bisect_right(newlines, offset) + 1}"
 
 
 def escaped(translation: str, source: str) -> str:

@@ -7,9 +7,9 @@ from collections import defaultdict
 from urllib.parse import unquote
 
 from nmt.extras.documents.files import html
-from nmt.extras.documents.files.document import DamagedFile, DocumentFile
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile, decoded
 from nmt.extras.documents.files.paragraphs import Titles
-from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
+from nmt.extras.documents.files.xml_tokens import Token, tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
 _ENCRYPTION = "META-INF/encryption.xml"

@@ -21,6 +21,9 @@ FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".odt", ".ott", ".ods", ".odp"], "odt:read"),
     ".epub": "epub:read",
     **dict.fromkeys([".srt", ".vtt"], "subtitles:read"),
+    **dict.fromkeys([".xlf", ".xliff"], "xliff:read"),
+    **dict.fromkeys([".po", ".pot"], "po:read"),
+    **dict.fromkeys([".md", ".markdown"], "markdown:read"),
 }
 """The function that reads each kind of file, in a module of this package."""
 
@@ -32,12 +35,18 @@ def is_document(path: Path) -> bool:
 
 def read(path: Path) -> DocumentFile:
     """Reads a file. Raises InputError for one that cannot be read or is damaged."""
+    try:
+        return parse(path, path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def parse(path: Path, content: bytes) -> DocumentFile:
+    """Parses the content of a file. Raises InputError for one that is damaged."""
     from nmt.extras.documents.files.document import DamagedFile
 
     function: Read = attribute(f"nmt.extras.documents.files.{FORMATS[path.suffix.lower()]}")
     try:
-        return function(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        return function(content)
     except DamagedFile as error:
         raise InputError(f"{path}: {error}") from None

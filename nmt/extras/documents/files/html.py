@@ -7,15 +7,22 @@ encloses stay as they are. Everything outside of the blocks keeps its bytes.
 
 from __future__ import annotations
 
-import codecs
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
 
-from nmt.extras.documents.files.document import Block, DamagedFile, DocumentFile, Span, TextDocument, as_markup
+from nmt.extras.documents.files.document import (
+    Block,
+    DamagedFile,
+    DocumentFile,
+    Span,
+    TextDocument,
+    as_markup,
+    decoded,
+    line_names,
+)
 from nmt.extras.documents.files.inline import Fragment, spans_of
 
 _BLOCKS = frozenset(
@@ -106,24 +113,8 @@ class _Tokenizer(HTMLParser):
 
 def read(data: bytes) -> DocumentFile:
     """Reads a page. Raises DamagedFile if it is not in the encoding that it names, by default UTF-8."""
-    text, encoding = decoded(data)
+    text, encoding = decoded(data, _CHARSET)
     return TextDocument(text, list(spans(text)), encoding)
-
-
-def decoded(data: bytes) -> tuple[str, str]:
-    """Returns the text of a page and its encoding. Raises DamagedFile."""
-    named = _CHARSET.search(data[:4096])
-    encoding = "utf-8" if named is None else (named[1] or named[2]).decode("ascii")
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    try:
-        text = data.decode(encoding)
-        # Python writes a mark of the byte order by itself where it has read one, in UTF-16
-        return text, encoding if text.encode(encoding) == data else f"{encoding}-{'le' if data[0] == 0xFF else 'be'}"
-    except LookupError:
-        raise DamagedFile(f"names an encoding that is not known, {encoding}") from None
-    except UnicodeError:
-        raise DamagedFile(f"is not text in {encoding}; save it in UTF-8, or name its encoding in it") from None
 
 
 def spans(text: str) -> Iterator[Span]:
@@ -136,11 +127,9 @@ def spans(text: str) -> Iterator[Span]:
     except AssertionError:  # at <![…]> of unknown kind
         raise DamagedFile("is not HTML") from None
     ends = [*(token.begin for token in tokens[1:]), len(text)]
-    lines = [match.start() for match in re.finditer("\n", text)]
-    pieces, kept, depth = list[Fragment](), "", 0
+    line_of, pieces, kept, depth = line_names(text), list[Fragment](), "", 0
     kept_from = 0
     for token, end in zip(tokens, ends, strict=True):
-        place = f"line {bisect_right(lines, token.begin) + 1}"
         if kept:  # inside an element that is not translated
             depth += (token.kind == "open") - (token.kind == "close") if token.name == kept else 0
             if depth == 0:
@@ -150,10 +139,10 @@ def spans(text: str) -> Iterator[Span]:
             continue
         raw = text[token.begin : end]
         if token.kind in ("open", "alone"):
-            yield from _attributes(token, raw, place)
+            yield from _attributes(token, raw, line_of(token.begin))
         is_border = token.name in _BLOCKS | _KEPT_BLOCKS
         if is_border and pieces:
-            yield from spans_of(pieces, f"line {bisect_right(lines, pieces[0].begin) + 1}")
+            yield from spans_of(pieces, line_of(pieces[0].begin))
             pieces = []
         if token.kind == "open" and _is_kept(token):
             kept, depth, kept_from = token.name, 1, token.begin

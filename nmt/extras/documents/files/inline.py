@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal, TypeAlias, TypeVar
 
-from nmt.extras.documents.files.document import MARKUP, Block, Span
+from nmt.extras.documents.files.document import MARKUP, Block, Span, as_markup
 
 SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
 
 _SPACE = re.compile(f"[{SPACES}]+")
+_VALUE = re.compile(r"%[^$(<]*\Z")
+"""A placeholder like ``%d``, by whose order a program puts in values; its tag is ``<x1./>``."""
 
 
 Kind: TypeAlias = Literal["text", "open", "close", "alone"]
@@ -43,6 +46,19 @@ class Fragment:
 AnyPiece = TypeVar("AnyPiece", bound=Fragment)
 
 
+def fragments(text: str, begin: int, end: int, markup: re.Pattern[str]) -> Iterator[Fragment]:
+    """Divides a part of a file into text and what a pattern finds in it: the beginnings and ends of elements, with
+    their names in its groups ``open`` and ``close``, and things."""
+    for match in [*markup.finditer(text, begin, end), None]:
+        last = match.start() if match else end
+        if begin < last:
+            yield Fragment("text", begin, last, as_markup(text[begin:last]))
+        if match:
+            begin, name = match.end(), match[match.lastgroup or 0]
+            kind: Kind = "open" if match.lastgroup == "open" else "close" if match.lastgroup == "close" else "alone"
+            yield Fragment(kind, *match.span(), name=name)
+
+
 def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
     """Returns the span of a block without white space, things and elements around all of its text; none if there is no
     letter or digit. White space is collapsed, as HTML and XML show it."""
@@ -51,6 +67,25 @@ def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
         return []
     text, tags = numbered(pieces)
     return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+
+
+def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callable[[str], str] = str) -> Span:
+    """Returns a span of a file that has lines where the source has some: where there are pieces called "break". They
+    are about as long as those of the source, and each is spelt by itself."""
+    breaks = [piece for piece in pieces if piece.name == "break" and span.begin < piece.begin < span.end]
+    line_begins = [span.begin, *(piece.end for piece in breaks)]
+    line_ends = [*(piece.begin for piece in breaks), span.end]
+    width = max(end - begin for begin, end in zip(line_begins, line_ends, strict=True))
+    between = [text[piece.begin : piece.end] for piece in breaks]
+
+    def spelt(translation: str) -> str:
+        lines = [translation]
+        if between:
+            lines = textwrap.wrap(translation, width, break_long_words=False, break_on_hyphens=False)
+        begins = ["", *between, *between[-1:] * len(lines)]
+        return "".join(begin + spell(line) for begin, line in zip(begins, lines, strict=False))
+
+    return replace(span, spell=spelt)
 
 
 def extent(pieces: Sequence[Fragment]) -> tuple[int, int]:
@@ -76,7 +111,8 @@ def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
         # the tag of a pair has the number of its beginning
         partner = partners.get(index)
         number = min(index, index if partner is None else partner)
-        tag = f"<x{number}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
+        mark = "." if _VALUE.match(piece.name) else ""
+        tag = f"<x{number}{mark}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
         parts.append(tag)
         tags[tag] = piece
     return _SPACE.sub(" ", "".join(parts)).strip(" "), tags

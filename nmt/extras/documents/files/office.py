@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from nmt.extras.documents.files.document import DamagedFile, DocumentFile
+from nmt.extras.documents.files.document import DamagedFile, DocumentFile, decoded
 from nmt.extras.documents.files.paragraphs import Paragraph, ParagraphReader, Role, Titles
 from nmt.extras.documents.files.runs import RunPiece, TextRun
-from nmt.extras.documents.files.xml_tokens import Token, decoded, tokens
+from nmt.extras.documents.files.xml_tokens import Token, tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
 _TYPES = re.compile(

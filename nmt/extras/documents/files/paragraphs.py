@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias
 from xml.sax.saxutils import escape
 
-from nmt.extras.documents.files.document import Block, Span, TextDocument
+from nmt.extras.documents.files.document import Block, Span, TextDocument, decoded
 from nmt.extras.documents.files.runs import NO_RUN, RunPiece, TextRun, run_spans
-from nmt.extras.documents.files.xml_tokens import Token, decoded, marked, tokens
+from nmt.extras.documents.files.xml_tokens import Token, marked, tokens
 
 Role: TypeAlias = Literal[
     "paragraph",

@@ -9,7 +9,6 @@ and styles keep their bytes.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,11 +19,21 @@ from nmt.extras.documents.files.document import (
     DocumentFile,
     Span,
     TextDocument,
-    as_markup,
+    decoded,
+    line_names,
     spell_as,
 )
-from nmt.extras.documents.files.inline import SPACES, Fragment, Kind, cut, extent, has_words, length, numbered, stripped
-from nmt.extras.documents.files.xml_tokens import decoded
+from nmt.extras.documents.files.inline import (
+    SPACES,
+    Fragment,
+    cut,
+    extent,
+    fragments,
+    has_words,
+    length,
+    numbered,
+    stripped,
+)
 
 MOST_CUES = 6
 """Maximum number of cues that a block goes over."""
@@ -38,7 +47,8 @@ _TIMES = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?![\d:]).*$", re.M
 _BLANK = re.compile(r"\n[ \t]*(?:\n|\Z)")
 _NUMBER = re.compile(r"\n[ \t]*\d+[ \t]*\n\Z")
 _TAG = re.compile(
-    r"<(?P<slash>/?)(?P<name>[A-Za-z]+)(?:[\s.][^<>\n]*)?>|<[\d:.]+>|\{\\[^{}\n]*\}|\{[YyCcSsFfPpHh]:[^{}\n]*\}"
+    r"</(?P<close>[A-Za-z]+)(?:[\s.][^<>\n]*)?>|<(?P<open>[A-Za-z]+)(?:[\s.][^<>\n]*)?>|<[\d:.]+>|\{\\[^{}\n]*\}"
+    r"|\{[YyCcSsFfPpHh]:[^{}\n]*\}"
 )
 _DASH = re.compile(r"(?:[ \t]|<[^<>\n]*>|\{[^{}\n]*\})*[-‐–—]+[ \t]*(?=\S)")
 _CLOSING = " \t\n\r)]\"”»’'“"
@@ -70,22 +80,16 @@ class _Speech:
 
 def read(data: bytes) -> DocumentFile:
     """Reads subtitles, in UTF-8 or UTF-16. Raises DamagedFile for other encodings, and for a file without times."""
-    try:
-        text, encoding = decoded(data)
-    except DamagedFile:
-        raise DamagedFile("is not text in UTF-8; save it in UTF-8") from None
+    text, encoding = decoded(data)
     is_vtt = bool(re.match(r"\ufeff?WEBVTT(?!\S)", text))
     # a line ends with one character, so that each character keeps its place
     unix = text.replace("\r\n", " \n").replace("\r", "\n")
     speeches = [speech for cue in _cues(unix, is_vtt) for speech in _speeches(unix, *cue)]
     if not is_vtt and not _TIMES.search(unix):
         raise DamagedFile("has no subtitles with times")
-    newlines = [match.start() for match in re.finditer("\n", unix)]
-    newline = "\r\n" if "\r\n" in text else "\n"
+    line_of, newline = line_names(unix), "\r\n" if "\r\n" in text else "\n"
     spans = [
-        span
-        for group in _sentences(speeches)
-        for span in _span(unix, group, f"line {bisect_right(newlines, group[0].begin) + 1}", newline, is_vtt)
+        span for group in _sentences(speeches) for span in _span(unix, group, line_of(group[0].begin), newline, is_vtt)
     ]
     return TextDocument(text, spans, encoding)
 
@@ -153,15 +157,7 @@ def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt:
             border = Fragment("alone", group[index - 1].end, speech.begin, name="border")
             space = Fragment("text", border.begin, border.begin, " ")
             pieces += [space, border, space]
-        begin = speech.begin
-        for tag in [*_TAG.finditer(text, speech.begin, speech.end), None]:
-            end = tag.start() if tag else speech.end
-            pieces.append(Fragment("text", begin, end, as_markup(text[begin:end])))
-            if tag:
-                kind: Kind = "alone" if not tag["name"] else "close" if tag["slash"] else "open"
-                pieces.append(Fragment(kind, *tag.span(), name=tag["name"] or ""))
-                begin = tag.end()
-    pieces = [piece for piece in pieces if piece.kind != "text" or piece.text]
+        pieces += fragments(text, speech.begin, speech.end, _TAG)
     kept = stripped(pieces)
     if not has_words(kept):
         return []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,12 +14,13 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
+from nmt.extras.documents.markup import tags_and_placeholders
 from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
 """What has become of a block: a translation; itself, because nothing in it can be translated; itself, because the
-translation had lost a tag."""
+translation had not the same tags and placeholders."""
 
 WINDOW_BLOCKS = 1000
 """Number of blocks that are translated together."""
@@ -62,8 +63,7 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
 def translate_blocks(translator: Translator, document: DocumentFile) -> list[TranslatedBlock]:
     """Translates the blocks of a document; those with equal texts, and with equal sentences before them that the model
     reads, only once."""
-    has_context = translator.trained.experiment.data.context > 0
-    texts = _with_context(document.blocks) if has_context else [block.text for block in document.blocks]
+    texts = source_texts(document, has_context=translator.trained.experiment.data.context > 0)
     keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
     by_key = dict(zip(keys, texts, strict=True))
     unique, sources = list(by_key), list(by_key.values())
@@ -77,17 +77,25 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
             cut += sum(each.cut > 0 for each in found)
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
-    return [_judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+    return [judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
 
 
-def _with_context(blocks: Sequence[Block]) -> list[str]:
-    """Gives each block the blocks before it; one that is apart has none, and is none."""
-    context = DocumentContext()
-    return [block.text if block.is_apart else context.sentences([block.text])[0] for block in blocks]
+def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
+    """Returns the texts of the blocks; for a model with context each knows the blocks before it, unless it is apart."""
+    sentences = DocumentContext().sentences
+    return [sentences([each.text])[0] if has_context and not each.is_apart else each.text for each in document.blocks]
 
 
-def _judged(block: Block, translation: str) -> TranslatedBlock:
+def judged(block: Block, translation: str) -> TranslatedBlock:
+    """Tells what has become of a block; it keeps its own text if the translation has lost a tag."""
     if translation == block.text:
         return TranslatedBlock(block, translation, "copied")
-    tags = [Counter(tag for tag in MARKUP.findall(text) if tag[0] == "<") for text in (block.text, translation)]
-    return TranslatedBlock(block, *((translation, "translated") if tags[0] == tags[1] else (block.text, "left")))
+    if _markup(translation) != _markup(block.text):
+        return TranslatedBlock(block, block.text, "left")
+    return TranslatedBlock(block, translation, "translated")
+
+
+def _markup(text: str) -> tuple[Counter[str], list[str]]:
+    """Counts the tags and placeholders of a text, and lists in their order those that stand for values."""
+    items = tags_and_placeholders(text)
+    return Counter(items), [item for item in items if re.fullmatch(r"%[^($]*[A-Za-z]|<x\d+\./>", item)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import unescape
@@ -23,8 +21,6 @@ MOST_TOKENS = 3_000_000
 
 _NO_ATTRIBUTES: Mapping[str, str] = {}
 
-_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
-
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -43,23 +39,6 @@ class Token:
     end: int = 0
     name: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
-
-
-def decoded(data: bytes) -> tuple[str, str]:
-    """Returns the text of an XML file and its encoding. Raises DamagedFile."""
-    declared = _DECLARED.match(data)
-    encoding = declared[1].decode("ascii") if declared else "utf-8"
-    for mark, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if data.startswith(mark):  # the mark stays in the text
-            encoding = name
-    try:
-        return data.decode(encoding), encoding
-    except (LookupError, UnicodeError):
-        raise DamagedFile(f"is not XML in {encoding}") from None
 
 
 def tokens(text: str) -> list[Token]:

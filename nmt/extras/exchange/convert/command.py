@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from nmt.cli.options import with_options
 from nmt.core.errors import InputError
 
 
-def import_(
-    format_: Annotated[
-        str,
-        typer.Argument(
-            metavar="hf",
-            help="Format: hf is a MarianMT model of transformers, such as those of OPUS-MT.",
-            show_default=False,
-            autocompletion=lambda: ["hf"],
-        ),
-    ],
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FOLDER", help="The model's folder, or OWNER/NAME of the Hugging Face Hub.", show_default=False
-        ),
-    ] = None,
-    run: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The new run; default: the folder's name in runs/.")
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class ImportOptions:
+    """The options of `nmt import`."""
+
+    format_: Annotated[str, typer.Argument(metavar="hf", autocompletion=lambda: ["hf"])]
+    """Format: hf is a MarianMT model of transformers, such as those of OPUS-MT."""
+    source: Annotated[Path | None, typer.Argument(metavar="FOLDER")] = None
+    """The model's folder, or OWNER/NAME of the Hugging Face Hub."""
+    run: Annotated[Path | None, typer.Option(metavar="DIR")] = None
+    """The new run; default: the folder's name in runs/."""
+
+
+@with_options(ImportOptions)
+def import_(options: ImportOptions) -> None:
     """Import a pretrained model.
 
     A folder of a MarianMT model becomes a run like any other. Nothing is overwritten."""
-    if format_ in ("joeynmt", "opennmt"):
+    if options.format_ in ("joeynmt", "opennmt"):
         raise InputError(
-            f"nmt import {format_}: is gone; write a configuration with nmt init, and see docs/coming-from.md for the "
-            "names of its keys"
+            f"nmt import {options.format_}: is gone; write a configuration with nmt init, and see docs/coming-from.md "
+            "for the names of its keys"
         )
-    if format_ != "hf":
-        raise InputError(f"{format_}: is not a format; use nmt import hf FOLDER")
-    if source is None:
+    if options.format_ != "hf":
+        raise InputError(f"{options.format_}: is not a format; use nmt import hf FOLDER")
+    if options.source is None:
         raise InputError("nmt import hf: name the folder of a model")
     from nmt.extras.exchange.convert.from_marian import import_hf
 
-    import_hf(source, run or Path("runs") / source.resolve().name)
+    import_hf(options.source, options.run or Path("runs") / options.source.resolve().name)

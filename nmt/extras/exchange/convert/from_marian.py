@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -211,20 +210,23 @@ def _licence(found: MarianFolder) -> str | None:
 
 
 def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
-    """Reads all tensors of a folder by their names there. Raises InputError for a file that is missing or damaged."""
-    path, pickled = found.path / marian.WEIGHTS, found.path / marian.PICKLED
+    """Reads all tensors of a folder by their names there. Raises InputError for a file that is missing or damaged, or
+    holds anything else."""
+    paths = [found.path / name for name in (marian.WEIGHTS, marian.PICKLED)]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        raise InputError(f"{found.path}: has neither {marian.WEIGHTS} nor {marian.PICKLED}")
     refuse_special(path)
-    if not path.exists() and pickled.exists():
-        from nmt.extras.exchange.convert.pickled import read_pickled
-
-        return read_pickled(pickled), pickled
     try:
-        return safetensors.torch.load_file(path), path
-    except FileNotFoundError:
-        raise InputError(f"{found.path}: has neither {marian.WEIGHTS} nor {marian.PICKLED}") from None
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path}: cannot be read, it is damaged or not a file of weights: {reason}") from None
+        if path.name == marian.WEIGHTS:
+            loaded = safetensors.torch.load_file(path)
+        else:  # the restricted reader creates tensors, numbers and texts: nothing in the file is executed
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged archive fails in many ways
+        raise InputError(f"{path}: cannot be read, it is damaged or holds more than weights: {error}") from None
+    if not isinstance(loaded, dict) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
+        raise InputError(f"{path}: holds no tensors by their names")
+    return loaded, path
 
 
 def _converted(

@@ -38,6 +38,5 @@ def folder_of(source: Path) -> Path:
         if not (folder / marian.WEIGHTS).exists():
             folder = Path(snapshot_download(name, allow_patterns=[*files, marian.PICKLED]))
     except (HTTPError, OSError, ValueError) as error:  # the others are huggingface_hub's own
-        reason = " ".join(str(error).split())
-        raise InputError(f"{name}: cannot be downloaded: {reason[:300]}") from None
+        raise InputError(f"{name}: cannot be downloaded: {error}") from None
     return folder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.core.errors import InputError
-from nmt.core.files import MAX_JSON_BYTES, read_whole
+from nmt.core.files import MAX_JSON_BYTES, read_whole, reading
 from nmt.data.imported import ImportedVocabulary
 from nmt.data.tokenizer import Tokenizer, TokenizerPair
 from nmt.extras.exchange.convert import marian
@@ -90,9 +90,7 @@ def _json_object(path: Path) -> dict[str, Any]:
         tree = json.loads(_read(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
         if not isinstance(tree, dict):
             raise ValueError("no JSON object")
-    except RecursionError:
-        raise InputError(f"{path}: is not valid: nested too deeply") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not valid: {error}") from None
     return tree
 
@@ -106,6 +104,7 @@ class MarianFolder:
         config: `config.json`.
         generation: `generation_config.json`, or `config.json`, in which older models have these keys.
         tokenizers: The tokenizers of the `.spm` files.
+        vocabularies: The vocabularies of encoder and decoder.
         is_shared: True if encoder and decoder have one table of embeddings.
     """
 
@@ -114,16 +113,8 @@ class MarianFolder:
     config: Settings
     generation: Settings
     tokenizers: TokenizerPair
+    vocabularies: Mapping[str, ImportedVocabulary]
     is_shared: bool
-
-    @property
-    def vocabularies(self) -> dict[str, ImportedVocabulary]:
-        """Vocabularies of both sides, encoder and decoder."""
-        found = {}
-        for side, tokenizer in (("encoder", self.tokenizers.source), ("decoder", self.tokenizers.target)):
-            assert tokenizer.imported is not None
-            found[side] = tokenizer.imported
-        return found
 
 
 def read_folder(path: Path, *, name: str = "") -> MarianFolder:
@@ -151,17 +142,17 @@ def read_folder(path: Path, *, name: str = "") -> MarianFolder:
         raise config.fault(
             "decoder_vocab_size", f"is {target_size}, and vocab_size of the same embeddings is {source_size}"
         )
-    names = (marian.VOCABULARY, marian.TARGET_VOCABULARY if separate else marian.VOCABULARY)
-    vocabularies = [
-        _vocabulary(path / name, size, config, tokenizer)
-        for name, size in zip(names, (source_size, target_size), strict=True)
-    ]
+    target_path = path / (marian.TARGET_VOCABULARY if separate else marian.VOCABULARY)
+    vocabularies = {
+        "encoder": _vocabulary(path / marian.VOCABULARY, source_size, config, tokenizer),
+        "decoder": _vocabulary(target_path, target_size, config, tokenizer),
+    }
     source, target = (
         Tokenizer(vocabulary.joined_to(_read(path / name, most=256 << 20)), name=str(path / name))
-        for vocabulary, name in zip(vocabularies, (marian.SOURCE, marian.TARGET), strict=True)
+        for vocabulary, name in zip(vocabularies.values(), (marian.SOURCE, marian.TARGET), strict=True)
     )
     pair = TokenizerPair(source, source if source == target else target)
-    return MarianFolder(path, name, config, generation, pair, is_shared)
+    return MarianFolder(path, name, config, generation, pair, vocabularies, is_shared)
 
 
 def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) -> ImportedVocabulary:
@@ -194,9 +185,5 @@ def _vocabulary(path: Path, size: int, config: Settings, tokenizer: Settings) ->
 
 
 def _read(path: Path, *, most: int) -> bytes:
-    try:
+    with reading(path):
         return read_whole(path, most=most)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; a MarianMT folder has one") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from nmt.attention.multihead import MultiHead, Projection, joined
 from nmt.attention.scores.dot import Dot
-from nmt.attention.scores.scaled_dot import ScaledDot
-from nmt.attention.weights.softmax import Softmax
-from nmt.core.errors import InputError
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, UNK
+from nmt.extras.exchange.export.limits import TRANSFORMERS, check_limits
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.config import TransformerConfig
@@ -25,33 +23,23 @@ from nmt.nn.positions import Learned, Sinusoidal
 POSITIONS = 4096
 """Number of positions in the exported table, the limit for CTranslate2."""
 
+_SCORES = ("dot", "scaled_dot")
+_POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
+
 
 def check(config: ModelConfig) -> None:
     """Raises InputError, with the key, for a model that CTranslate2 cannot compute."""
-    encoder, decoder, attention, width = config.encoder, config.decoder, config.attention, config.embedding.size
-    sides = {"encoder": encoder, "decoder": decoder}
-    for name, side in sides.items():
-        _require(isinstance(side, TransformerConfig), f"{name}.kind", "knows Transformers alone")
-    for name, side in sides.items():
-        assert isinstance(side, TransformerConfig)
-        _require_score(side.score, name)
-        _require(side.positions != "rotary", f"{name}.positions", "has no rotary ones for translation")
-        _require(width == side.size, f"{name}.size", f"wants that of the embedding, {width}")
-    _require(encoder == encoder.model_copy(update={"causal": False}), "encoder.causal", "reads whole sentences")
-    _require(config.copying is None, "copying", "copies no source tokens")
-    _require_score(attention.score, "attention")
-    kind = attention.weights.kind
-    _require(isinstance(attention.weights, Softmax), "attention.weights", f"knows softmax alone, not {kind}")
-    _require(attention.weights == Softmax(), "attention.weights.temperature", "knows 1 alone")
-
-
-def _require_score(score: object, section: str) -> None:
-    _require(isinstance(score, (Dot, ScaledDot)), f"{section}.score", "knows dot and scaled_dot alone")
-
-
-def _require(is_met: bool, key: str, what: str) -> None:
-    if not is_met:
-        raise InputError(f"model.{key}: CTranslate2 {what}; use --to onnx")
+    check_limits(config, "CTranslate2", TRANSFORMERS, others="onnx")
+    side = {"score": _SCORES, "positions": _POSITIONS, "size": [config.embedding.size]}
+    limits = {
+        **{f"{name}.{key}": accepted for name in ("encoder", "decoder") for key, accepted in side.items()},
+        "encoder.causal": [False],
+        "copying": [None],
+        "attention.score": _SCORES,
+        "attention.weights": ["softmax"],
+        "attention.weights.temperature": [1.0],
+    }
+    check_limits(config, "CTranslate2", limits, others="onnx")
 
 
 def save(model: Seq2Seq[Any, Any], config: ModelConfig, tokenizers: TokenizerPair, folder: Path) -> None:

@@ -34,7 +34,7 @@ BATCH_TOKENS = 1024
 """Maximum number of source tokens of a batch on a CPU, without end-of-sentence; multiplied by the number of beams it is
 at most ``search.batch_tokens``. Larger batches are slower on a CPU."""
 
-_OWN_SEARCH = {"sampling": "draws", "consensus": "draws", "coverage_penalty": "a coverage penalty of ours"}
+_OWN_SEARCH = ("sampling", "consensus", "groups", "coverage_penalty")
 """Search keys that CTranslate2 does not support."""
 
 
@@ -70,11 +70,9 @@ class CTranslate2Engine:
 
     def check(self, config: SearchConfig) -> None:
         """Raises InputError for a search that CTranslate2 does not support."""
-        for key, what in _OWN_SEARCH.items():
-            if getattr(config, key):
-                raise InputError(f"search.{key}: --engine ctranslate2 has no {what}; use --engine nmt")
-        if config.groups > 1:
-            raise InputError("search.groups: --engine ctranslate2 has no diverse beams; use --engine nmt")
+        for key in _OWN_SEARCH:
+            if getattr(config, key) != SearchConfig.model_fields[key].default:
+                raise InputError(f"search.{key}: --engine ctranslate2 does not have it; use --engine nmt")
 
     def translate_ids(
         self,
@@ -175,7 +173,7 @@ class CTranslate2Engine:
 
 def _exponent(config: SearchConfig) -> float:
     """Returns the power of the length by which CTranslate2's search divides log-probabilities."""
-    return config.length_penalty if config.length_normalization == "average" else 1.0
+    return config.penalty if config.length_normalization == "average" else 1.0
 
 
 def required() -> Any:

@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -94,7 +94,7 @@ def _save_onnx(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
         about["pieces"] = {side: each.pieces(range(each.size)) for side, each in sides.items()}
         about["suppressed"] = _suppressed(trained.experiment.search)
     heads = trained.model.decoder.head_names
-    return {**about, "languages": tokenizers.source.languages, "heads": heads, **asdict(graphs)}
+    return {**about, "languages": tokenizers.source.languages, "heads": heads, **graphs}
 
 
 def _suppressed(search: SearchConfig) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from nmt.experiment import Experiment
 from nmt.extras.exchange.convert import marian
 from nmt.extras.exchange.convert.from_marian import load_folder
 from nmt.extras.exchange.convert.marian_folder import read_folder
-from nmt.models.transformer.config import TransformerConfig
+from nmt.extras.exchange.export.limits import TRANSFORMERS, check_limits
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.training import checkpoint as checkpoints
@@ -32,38 +32,22 @@ from nmt.translator.loading import TrainedModel, for_inference
 def check(experiment: Experiment) -> None:
     """Raises InputError, with the key, for a model that is not of Marian's architecture."""
     model, data = experiment.model, experiment.data
-    expected = {**marian.FIXED_SIDE, "size": model.embedding.size, "score": "scaled_dot"}
-    for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
-        if not isinstance(side, TransformerConfig):
-            raise _unfit(f"{name}.kind", side.kind, "transformer")
-        _check_keys(name, side, expected)
-        if side.activation not in marian.ACTIVATIONS:
-            raise _unfit(f"{name}.activation", side.activation, "relu, gelu or silu")
-    _check_keys("encoder", model.encoder, {"causal": False})
-    for key in ("activation", "scale_embedding"):
-        found, same = (getattr(side, key) for side in (model.encoder, model.decoder))
-        if found != same:
-            raise _unfit(f"encoder.{key}", found, f"{same}, as in the decoder")
-    if model.copying is not None:
-        raise _unfit("copying", model.copying.kind, "null")
-    _check_keys("attention", model.attention, {"score": "scaled_dot", "weights": "softmax"})
-    _check_keys("attention.weights", model.attention.weights, {"temperature": 1.0})
+    check_limits(model, "MarianMT", TRANSFORMERS, others="onnx")
+    decoder: Any = model.decoder
+    side = {**marian.FIXED_SIDE, "size": model.embedding.size, "score": "scaled_dot"}
+    limits: dict[str, Collection[object]] = {
+        **{f"{name}.{key}": [value] for name in ("encoder", "decoder") for key, value in side.items()},
+        "decoder.activation": marian.ACTIVATIONS,
+        **{f"encoder.{key}": [getattr(decoder, key)] for key in ("activation", "scale_embedding")},
+        "encoder.causal": [False],
+        "copying": [None],
+        "attention.score": ["scaled_dot"],
+        "attention.weights": ["softmax"],
+        "attention.weights.temperature": [1.0],
+    }
+    check_limits(model, "MarianMT", limits, others="ctranslate2 or onnx")
     if data.context:
         raise InputError(f"data.context: MarianMT reads one sentence, not {data.context} before it; use --to onnx")
-
-
-def _check_keys(section: str, settings: object, expected: Mapping[str, object]) -> None:
-    for key, value in expected.items():
-        found = getattr(settings, key)
-        found = getattr(found, "kind", found)  # of a score or of weights
-        if found != value:
-            raise _unfit(f"{section}.{key}", found, value)
-
-
-def _unfit(key: str, found: object, expected: object) -> InputError:
-    found, expected = (str(value).lower() if isinstance(value, bool) else value for value in (found, expected))
-    other = "onnx" if found == "rnn" else "ctranslate2 or onnx"
-    return InputError(f"model.{key}: is {found}, and MarianMT has {expected}; use --to {other}")
 
 
 def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
@@ -178,12 +162,12 @@ def _config(
 
 def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: int) -> dict[str, Any]:
     search = trained.experiment.search
-    if search.beam > 1 and search.length_penalty and search.length_normalization != "average":
+    if search.beam > 1 and search.penalty and search.length_normalization != "average":
         log.warning(f"search.length_normalization: {search.length_normalization}: transformers has average instead")
     longest = positions if search.max_length is None else min(search.max_length + 2, positions)
     options: dict[str, Any] = {
         "num_beams": search.beam,
-        "length_penalty": search.length_penalty,
+        "length_penalty": search.penalty,
         "max_length": longest,
         "forced_eos_token_id": target.eos,
     }

@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,34 +31,6 @@ _SYMBOLS = {(2, 3): "batch", (5, 7): "source", (3, 4): "steps"}
 
 _GATES = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 3, 1, 2)}
 """ONNX's order of the gates, as indices into torch's: z, r, n of r, z, n, and i, o, f, g of i, f, g, o."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a graph."""
-
-    name: str
-    type: str
-    shape: tuple[int | str, ...]
-    """Sizes, or names of sizes that differ from call to call."""
-
-
-@dataclass(frozen=True)
-class Graph:
-    """The graph of a file."""
-
-    file: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-
-
-@dataclass(frozen=True)
-class OnnxModel:
-    """The two graphs of a model."""
-
-    opset: int
-    encoder: Graph
-    step: Graph
 
 
 @dataclass(frozen=True)
@@ -186,8 +157,9 @@ class _Example:
 
 
 @torch.no_grad()
-def save(model: Seq2Seq[Any, Any], folder: Path) -> OnnxModel:
-    """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder.
+def save(model: Seq2Seq[Any, Any], folder: Path) -> dict[str, Any]:
+    """Writes a model in float32 and eval mode as ``encoder.onnx`` and ``step.onnx`` into a folder; returns their
+    description.
 
     Batch size, source length and, for a Transformer, the number of steps so far are dynamic. Tensors of memory and
     state that no step reads are left out.
@@ -219,7 +191,7 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> OnnxModel:
     )
     encoder.save(folder / ENCODER)
     step.save(folder / STEP)
-    return OnnxModel(OPSET, _graph(ENCODER, encoder), _graph(STEP, step))
+    return {"opset": OPSET, "encoder": _described(ENCODER, encoder), "step": _described(STEP, step)}
 
 
 def _traced(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> tuple[list[Tensor], list[dict[int, str]]]:
@@ -239,7 +211,8 @@ def _traced(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> tuple[list[T
 def _exported(
     graph: nn.Module, arguments: tuple[Any, ...], symbols: tuple[Any, ...], inputs: list[str], outputs: list[str]
 ) -> torch.onnx.ONNXProgram:
-    with _silence():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # its messages about itself and missing packages
+    with warnings.catch_warnings(action="ignore"):
         program = torch.onnx.export(
             graph.eval(),
             arguments,
@@ -254,25 +227,15 @@ def _exported(
     return program
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Silences the exporter's messages about itself and missing packages."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(before)
+def _described(file: str, program: torch.onnx.ONNXProgram) -> dict[str, Any]:
+    """Describes the graph of a file: name, type and shape of each input and output. A shape consists of sizes, and of
+    names of sizes that differ from call to call."""
 
+    def ports(values: Sequence[Any]) -> list[dict[str, Any]]:
+        shapes = [[size if isinstance(size, int) else str(size.value) for size in each.shape] for each in values]
+        return [
+            {"name": value.name, "type": value.dtype.numpy().name, "shape": shape}
+            for value, shape in zip(values, shapes, strict=True)
+        ]
 
-def _graph(file: str, program: torch.onnx.ONNXProgram) -> Graph:
-    def ports(values: Sequence[Any]) -> tuple[Port, ...]:
-        shapes = [tuple(size if isinstance(size, int) else str(size.value) for size in each.shape) for each in values]
-        return tuple(
-            Port(value.name, value.dtype.numpy().name, shape) for value, shape in zip(values, shapes, strict=True)
-        )
-
-    return Graph(file, ports(program.model.graph.inputs), ports(program.model.graph.outputs))
+    return {"file": file, "inputs": ports(program.model.graph.inputs), "outputs": ports(program.model.graph.outputs)}

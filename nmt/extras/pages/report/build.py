@@ -14,8 +14,9 @@ from nmt import experiment as experiments
 from nmt.cli.options import with_search
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file
+from nmt.core.files import make_folder, refuse_overwriting, refuse_unwritable, whole_file, writing
 from nmt.data.prepared import PreparedData, opened
+from nmt.data.store import Store
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.evaluation.by_length import by_length
 from nmt.evaluation.translation import scores, warn_of_bleu
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.extras.pages.report.command import RunReportOptions
-    from nmt.translator.translation import Translation
     from nmt.translator.translator import Translator
 
 FILE = "report.html"
@@ -52,15 +52,8 @@ class _Read:
     metrics: tuple[Mapping[str, Any], ...]
     prepared: PreparedData | None
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Validated:
-    """A run's validation set and its model's translations."""
-
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
+    to: str | None
+    """Language of the translations; None if it has no name."""
 
 
 def report(options: RunReportOptions) -> None:
@@ -81,24 +74,15 @@ def report(options: RunReportOptions) -> None:
         refuse_overwriting(output, each.folder / experiments.FILE, each.folder / metrics.FILE)
     if pictures is not None:
         make_folder(pictures, option="--pictures")
-    runs: list[Run] = []
-    first: _Validated | None = None
-    for name, each in zip(names, read, strict=True):
-        run, validated = _run(name, each, overrides, options)
-        if first is not None and validated is not None:
-            run = _compared(run, runs[0], first, validated)
-        first = first or (validated if not runs else None)
-        runs.append(run)
+    first, *others = (_run(name, each, overrides, options) for name, each in zip(names, read, strict=True))
+    runs = [first, *(_compared(run, first) for run in others)]
     for run in runs:
         for note in run.notes:
             log.warning(f"{run.name}: {note}")
     html = writer.page(runs)
-    try:
-        with whole_file(output) as partial:
-            # a lone surrogate, which UTF-8 does not have, becomes a question mark
-            partial.write_bytes(html.encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from None
+    with writing(f"--output {output}"), whole_file(output) as partial:
+        # a lone surrogate, which UTF-8 does not have, becomes a question mark
+        partial.write_bytes(html.encode("utf-8", errors="replace"))
     log.info(f"report: {output}")
     if pictures is not None:
         _draw_all(runs, pictures)
@@ -115,6 +99,8 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
     measured = _metrics(folder, is_trained=newest(folder) is not None)
     notes = [] if measured else [f"there are no curves: {metrics.FILE} is missing, as of a model that was handed on"]
     checkpoint = find_checkpoint(model, overrides) if translate or newest(folder) is not None else None
+    languages = dict.fromkeys(corpus.target_language for corpus in experiment.data.valid_corpora)
+    to = experiment.search.to or next(iter(languages), None)
     prepared = None
     try:
         prepared = opened(experiment.data, run=folder)
@@ -122,9 +108,11 @@ def _read(model: str | None, overrides: Sequence[str], *, translate: bool) -> _R
         imported = "it is imported, and has none" if experiment.data.imported is not None else error
         notes.append(f"nothing is told of its corpus, and nothing translated: {imported}")
     else:
-        if prepared.valid is None and translate:
+        if translate and prepared.valid is None:
             notes.append("nothing is translated: its config has no data.valid")
-    return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes))
+        elif translate and len(languages) > 1:
+            notes.append(f"its translations are those into {to}; --to chooses another language")
+    return _Read(model, folder, experiment, checkpoint, measured, prepared, tuple(notes), to)
 
 
 def _metrics(folder: Path, *, is_trained: bool) -> tuple[Mapping[str, Any], ...]:
@@ -155,46 +143,25 @@ def _names(read: Sequence[_Read]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- what is made of it
 
 
-def _run(name: str, read: _Read, overrides: Sequence[str], options: RunReportOptions) -> tuple[Run, _Validated | None]:
+def _run(name: str, read: _Read, overrides: Sequence[str], options: RunReportOptions) -> Run:
     parts = parts_of(read.experiment, read.folder)
-    corpus = None
+    corpus = translated = None
     if read.prepared is not None:
         lengths = read.prepared.train.source_lengths, read.prepared.train.target_lengths
         corpus = TrainingCorpus(read.prepared.report, *map(np.bincount, lengths))
-    run = Run(
+        if options.translations and read.prepared.valid is not None:
+            translated = _translated(name, read, read.prepared.valid, overrides, options)
+    return Run(
         name=name,
         facts=facts_of(read.experiment, parts, read.metrics),
         metrics=read.metrics,
         parts=parts,
         corpus=corpus,
-        translated=None,
+        translated=translated,
         snapshots=_snapshots(read.folder),
         notes=read.notes,
         origin=origin_of(read.experiment, read.folder, read.checkpoint),
     )
-    if not options.translations or read.prepared is None or read.prepared.valid is None:
-        return run, None
-    import nmt
-
-    store = read.prepared.valid
-    translator = nmt.load_translator(
-        str(read.checkpoint), device=options.device, precision=options.precision, overrides=overrides
-    )
-    languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
-    to = read.experiment.search.to or languages[0]
-    translator = translator.to(target_language=to)
-    rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == to]
-    if not rows:
-        raise InputError(f"--to {to}: no corpus of data.valid is into it; choose another, or add --no-translations")
-    if len(set(languages)) > 1:
-        run = replace(run, notes=(*run.notes, f"its translations are those into {to}; --to chooses another language"))
-    all_sources = store.source_texts()
-    sources, references = [all_sources[row] for row in rows], [store.text(row).target for row in rows]
-    log.info(f"{name}: translating the {len(rows):,} sentences of its validation set")
-    with log.progress(total=len(rows), description="translate", unit="line") as bar:
-        found = translator.reporting(bar.update).translate(sources)
-    validated = _Validated(sources, references, [each.text for each in found])
-    return replace(run, translated=_translated(translator, validated, found, options.samples or 20)), validated
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
@@ -221,24 +188,44 @@ def _snapshots(folder: Path) -> Snapshots | None:
 
 
 def _translated(
-    translator: Translator, validated: _Validated, found: Sequence[Translation], samples: int
+    name: str, read: _Read, store: Store, overrides: Sequence[str], options: RunReportOptions
 ) -> ValidationTranslations:
-    sources, references, hypotheses = validated.sources, validated.references, validated.hypotheses
-    attention = None
+    """Translates the validation set into one language."""
+    import nmt
+
+    translator = nmt.load_translator(
+        str(read.checkpoint), device=options.device, precision=options.precision, overrides=overrides
+    ).to(target_language=read.to)
+    languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
+    rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == read.to]
+    if not rows:
+        raise InputError(
+            f"--to {read.to}: no corpus of data.valid is into it; choose another, or add --no-translations"
+        )
+    all_sources = store.source_texts()
+    sources, references = [all_sources[row] for row in rows], [store.text(row).target for row in rows]
+    log.info(f"{name}: translating the {len(rows):,} sentences of its validation set")
+    with log.progress(total=len(rows), description="translate", unit="line") as bar:
+        found = translator.reporting(bar.update).translate(sources)
+    hypotheses = [each.text for each in found]
     limit = translator.search.max_source_tokens
     fits = [bool(each.text) and not each.cut and each.longest <= limit for each in found]
+    attention = None
     if translator.trained.experiment.model.head_names:
         rows = [row for row, fit in enumerate(fits) if fit]
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         attention = looks([each.weights_TS for each in pairs])
     warn_of_bleu(references)
     return ValidationTranslations(
-        sentences=len(sources),
+        sources=sources,
+        references=references,
+        hypotheses=hypotheses,
         scores=scores(hypotheses, references),
         lengths=by_length(sources, hypotheses, references),
         looks=attention,
-        samples=_samples(translator, validated, fits, evenly(len(sources), samples)),
-        against_first=None,
+        samples=_samples(
+            translator, list(zip(sources, references, hypotheses, strict=True)), fits, options.samples or 20
+        ),
     )
 
 
@@ -249,33 +236,36 @@ def evenly(count: int, number: int) -> list[int]:
 
 
 def _samples(
-    translator: Translator, validated: _Validated, fits: Sequence[bool], rows: Sequence[int]
+    translator: Translator, texts: Sequence[tuple[str, str, str]], fits: Sequence[bool], number: int
 ) -> tuple[Sample, ...]:
     """Creates samples with alignments by attention, or by gradients if a model has no attention; without weights if a
     side is too long for that."""
     from nmt.alignment.formats import Alignment
 
+    rows = evenly(len(texts), number)
     shown = [row for row in rows if fits[row]]
-    sources, hypotheses = validated.sources, validated.hypotheses
-    method = translator.aligner.methods[0]
-    aligned = iter(translator.align([sources[row] for row in shown], [hypotheses[row] for row in shown], method=method))
-    found: list[Sample] = []
+    sources, hypotheses = ([texts[row][side] for row in shown] for side in (0, 2))
+    found = translator.align(sources, hypotheses, method=translator.aligner.methods[0])
+    aligned = dict(zip(shown, found, strict=True))
+    samples = []
     for row in rows:
-        words = tuple(sources[row].split()), tuple(hypotheses[row].split())
+        source, reference, hypothesis = texts[row]
+        words = tuple(source.split()), tuple(hypothesis.split())
         unaligned = Alignment(*words, (), np.zeros((len(words[1]), len(words[0]))))
-        alignment = next(aligned) if fits[row] else unaligned
-        found.append(Sample(row + 1, sources[row], validated.references[row], hypotheses[row], alignment))
-    return tuple(found)
+        samples.append(Sample(row + 1, source, reference, hypothesis, aligned.get(row, unaligned)))
+    return tuple(samples)
 
 
-def _compared(run: Run, first: Run, validated_first: _Validated, validated: _Validated) -> Run:
-    """Compares each run with the first one by the paired bootstrap, if both have the same validation set."""
-    same = (validated_first.sources, validated_first.references) == (validated.sources, validated.references)
-    if not same or run.translated is None:
+def _compared(run: Run, first: Run) -> Run:
+    """Compares a run with the first one by the paired bootstrap, if both have the same validation set."""
+    one, other = first.translated, run.translated
+    if one is None or other is None:
+        return run
+    if (one.sources, one.references) != (other.sources, other.references):
         note = f"its validation set is not that of {first.name}: their translations are not compared"
         return replace(run, notes=(*run.notes, note))
-    one, other = (sentence_counts(each.hypotheses, each.references) for each in (validated_first, validated))
-    return replace(run, translated=replace(run.translated, against_first=compare(one, other)))
+    comparison = compare(*(sentence_counts(each.hypotheses, each.references) for each in (one, other)))
+    return replace(run, translated=replace(other, against_first=comparison))
 
 
 # ------------------------------------------------------------------------------------------------- pictures
@@ -302,8 +292,5 @@ def save_picture(figure: Figure, folder: Path, name: str) -> None:
     """Writes a figure as SVG and as PNG. Raises InputError if it cannot be written."""
     for format in ("svg", "png"):
         path = folder / f"{name}.{format}"
-        try:
-            with whole_file(path) as partial:
-                save(figure, partial, format)
-        except OSError as error:
-            raise InputError(f"--pictures {folder}: cannot write {path.name}: {error.strerror}") from None
+        with writing(f"--pictures {path}"), whole_file(path) as partial:
+            save(figure, partial, format)

@@ -96,7 +96,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
         for place, run in enumerate(runs):
             for number, (kind, figure, name) in enumerate(curve.figures):
                 x, y = points(run.metrics, kind, figure, positive=curve.log)
-                if (kind, figure) == ("train", "loss") and run.origin is not None and run.origin.smoothing:
+                if (kind, figure) == ("train", "loss") and run.origin.smoothing:
                     name = f"training, with label smoothing {run.origin.smoothing:g}"
                 if x:
                     lines.append(ChartLine(place, name, x, y, kind=number, single=kind == "average"))

@@ -68,10 +68,8 @@ def parts_of(experiment: Experiment, run: Path) -> tuple[ModelPart, ...]:
     model = experiment.model
     counts: Mapping[str, int] = {}
     vocabularies: tuple[str, ...] = ("", "")
-    tokenizers = None
     with suppress(InputError):
         tokenizers = TokenizerPair.load(run)
-    if tokenizers is not None:
         counts = _counts(experiment, tokenizers)
         vocabularies = tuple(f"{each.size:,} subwords, " for each in (tokenizers.source, tokenizers.target))
     width = model.embedding.size
@@ -151,24 +149,28 @@ def search_in_words(beam: int) -> str:
     return "greedy" if beam == 1 else f"beam {beam}"
 
 
+def _training(checkpoint: Path) -> dict[str, str]:
+    """Describes the date, duration and machine of the training until a checkpoint."""
+    state = run_directory.read_state(checkpoint)
+    position = state.get("position")
+    seconds = position.get("seconds") if isinstance(position, dict) else None
+    duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
+    written = datetime.fromtimestamp((checkpoint / run_directory.STATE).stat().st_mtime)
+    details = {"trained until": f"{written:%Y-%m-%d %H:%M}{duration}"}
+    if "machine" in state:  # runs of older releases do not have it
+        details["trained on"] = str(state["machine"])
+    return {**details, "written by": f"nmt {state.get('nmt', 'of an older release')}"}
+
+
 def origin_of(experiment: Experiment, folder: Path, checkpoint: Path | None) -> Origin:
     """Collects the date, duration, machine and command of a run's training, and the system on which the report is
     written."""
     details = {"seed": str(experiment.seed), "command": f"nmt train {shlex.quote(str(folder / FILE))}"}
     if experiment.data.imported is not None:
         details = {"command": f"nmt import hf, of {experiment.data.imported.name}"}
-    newest, state = run_directory.latest_checkpoint(folder), None
-    with suppress(InputError):  # the figures of a damaged checkpoint are shown nevertheless
-        state = None if newest is None else run_directory.read_state(newest)
-    if newest is not None and state is not None:
-        position = state.get("position")
-        seconds = position.get("seconds") if isinstance(position, dict) else None
-        duration = f", {seconds / 60:.1f} min in all" if isinstance(seconds, (int, float)) else ""
-        written = datetime.fromtimestamp((newest / run_directory.STATE).stat().st_mtime)
-        details["trained until"] = f"{written:%Y-%m-%d %H:%M}{duration}"
-        if "machine" in state:  # runs of older releases do not have it
-            details["trained on"] = str(state["machine"])
-        details["written by"] = f"nmt {state.get('nmt', 'of an older release')}"
+    if (newest := run_directory.latest_checkpoint(folder)) is not None:
+        with suppress(InputError):  # the figures of a damaged checkpoint are shown nevertheless
+            details |= _training(newest)
     if checkpoint is not None:
         details["checkpoint"] = checkpoint.resolve().name
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "sentencepiece", "sacrebleu"))

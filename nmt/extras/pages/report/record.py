@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,13 +60,15 @@ class Sample:
 class ValidationTranslations:
     """The translation of a model's validation set."""
 
-    sentences: int
+    sources: Sequence[str]
+    references: Sequence[str]
+    hypotheses: Sequence[str]
     scores: tuple[MetricScore, ...]
     lengths: tuple[LengthScores, ...]
     looks: Looks | None
     """Figures of attention; None if the model has no attention."""
     samples: tuple[Sample, ...]
-    against_first: PairedComparison | None
+    against_first: PairedComparison | None = None
     """Comparison of BLEU of the first run and this one; None for the first run, and if references differ."""
 
 
@@ -111,4 +113,4 @@ class Run:
     translated: ValidationTranslations | None
     snapshots: Snapshots | None
     notes: tuple[str, ...]
-    origin: Origin | None = None
+    origin: Origin

@@ -6,7 +6,7 @@ alignments has (`nmt.extras.pages.viewer`), its program and its style. Whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
 
@@ -84,7 +84,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str =
 
 def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
     """Writes the data of the translations."""
-    rules = {run.name: run.origin.links for run in runs if run.origin is not None}
+    rules = {run.name: run.origin.links for run in runs}
     if len(set(rules.values())) > 1:
         rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
     explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
@@ -112,10 +112,8 @@ def _notes(runs: Sequence[Run]) -> str:
 
 def _figures(runs: Sequence[Run]) -> str:
     columns = [_figures_of(run) for run in runs]
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    head = ["", *(f"{_colour(place) if len(runs) > 1 else ''}{escape(run.name)}" for place, run in enumerate(runs))]
-    rows = [[escape(name), *(column.get(name, "–") for column in columns)] for name in names]
-    found = _table(head, rows, caption="Figures of the run" if len(runs) == 1 else "Figures of each run")
+    head = [f"{_colour(place) if len(runs) > 1 else ''}{escape(run.name)}" for place, run in enumerate(runs)]
+    found = _facts(head, columns, caption="Figures of the run" if len(runs) == 1 else "Figures of each run")
     if len(runs) == 1:
         found = f'<div class="halves">{found}{_origins(runs)}</div>\n'
     if any(run.translated is not None and run.translated.against_first is not None for run in runs):
@@ -134,9 +132,8 @@ def _figures_of(run: Run) -> dict[str, str]:
     translated = run.translated
     if translated is not None:
         for score in translated.scores:
-            search = f", {run.origin.search}" if run.origin is not None else ""
             value = f'<span title="{escape(score.signature)}">{score.value:.1f}</span>'
-            found[f"{score.name}, validation set{search}"] = value
+            found[f"{score.name}, validation set, {run.origin.search}"] = value
         if (pair := translated.against_first) is not None:
             sign = "significant" if pair.significant else "not significant"
             gain, low, high = (f"{0.0 - each:+.1f}" for each in (pair.difference, pair.high, pair.low))
@@ -151,18 +148,20 @@ def _figures_of(run: Run) -> dict[str, str]:
 
 def _origins(runs: Sequence[Run]) -> str:
     """Describes the date, the system and the command of each run."""
-    found = [(run, run.origin) for run in runs if run.origin is not None]
-    if not found:
-        return ""
-    names = list(dict.fromkeys(name for _, origin in found for name in origin.details))
-    rows = [[escape(name), *(escape(origin.details.get(name, "–")) for _, origin in found)] for name in names]
-    return _table(["", *(escape(run.name) for run, _ in found)], rows, caption="How it was made")
+    columns = [{name: escape(fact) for name, fact in run.origin.details.items()} for run in runs]
+    return _facts([escape(run.name) for run in runs], columns, caption="How it was made")
+
+
+def _facts(head: Sequence[str], columns: Sequence[Mapping[str, str]], *, caption: str) -> str:
+    """Formats a table of facts by their names, with a column of HTML for each run."""
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[escape(name), *(column.get(name, "–") for column in columns)] for name in names]
+    return _table(["", *head], rows, caption=caption)
 
 
 def _configurations(runs: Sequence[Run]) -> str:
     page = "<details><summary>{}</summary><pre>{}</pre></details>\n"
-    found = [(run.name, run.origin.config) for run in runs if run.origin is not None]
-    return "".join(page.format(*map(escape, texts)) for texts in found)
+    return "".join(page.format(escape(run.name), escape(run.origin.config)) for run in runs)
 
 
 # ---- charts
@@ -278,7 +277,7 @@ def _translations(runs: Sequence[Run]) -> str:
     if not _samples(runs):
         return ""
     translated = [run.translated for run in runs if run.translated is not None]
-    count, total = max(len(each.samples) for each in translated), max(each.sentences for each in translated)
+    count, total = max(len(each.samples) for each in translated), max(len(each.sources) for each in translated)
     gradient = "how steeply a word's score changes with the source (by gradients)"
     attending = {"the attention" if each.looks is not None else gradient for each in translated}
     matrix = ", or of a model without any ".join(sorted(attending, reverse=True))  # the attention first

@@ -20,9 +20,11 @@ const ids = ["source", "translation", "example", "facts", "status", "attention",
 const [source, translation, example, facts, notice, attention, sentences, copy, more, others] = ids.map(byId);
 const locked = byId("locked"), key = byId("key"); // shown where the server wants a key, which stays in this page
 const targets = byId("targets"); // languages, shown where there are several
+const chosen = byId("file");
 
 let aligns = true;
 let context = false; // true for a model that reads previous sentences: all lines are a document
+let target = "und"; // the only target language; if nobody knows it, the server takes any
 let timer = 0; // of the next request
 let asking = null; // AbortController of the request that is on its way
 
@@ -40,10 +42,12 @@ function askIn(milliseconds) {
   timer = setTimeout(ask, milliseconds);
 }
 
+const keyHeader = () => (key.value ? { Authorization: `Bearer ${key.value}` } : {});
+
 function post(text, options, signal) {
   return fetch("translate", {
     method: "POST",
-    headers: { "Content-Type": "application/json", ...(key.value && { Authorization: `Bearer ${key.value}` }) },
+    headers: { "Content-Type": "application/json", ...keyHeader() },
     body: JSON.stringify({ text, context, ...(targets.value && { to: targets.value }), ...options }),
     signal,
   });
@@ -91,6 +95,33 @@ async function ask() {
     say("The server does not answer.", true);
   }
   translation.removeAttribute("aria-busy");
+}
+
+// Has the chosen document translated, and offers the translation under the same name.
+async function askFile() {
+  const [file] = chosen.files;
+  if (!file) return;
+  say(`Translating ${file.name} …`);
+  const body = new FormData();
+  body.append("file", file);
+  body.append("target", targets.value || target);
+  const response = await fetch("translate_file", { method: "POST", headers: keyHeader(), body });
+  const answer = await response.json();
+  locked.hidden &&= response.status !== 401;
+  if (!response.ok) return say(`Not translated: ${answer.error}.`, true);
+  say("");
+  const href = `download_file/${answer.translatedFileUrl.split("/").pop()}`; // below the path of this page
+  notice.append(element("a", { href, download: file.name }, `Save the translation of ${file.name}`));
+}
+
+const chooseFile = () => askFile().catch(() => say("The server does not answer.", true));
+
+function dropFile(event) {
+  if (!event.dataTransfer.types.includes("Files")) return;
+  event.preventDefault(); // the browser would open it
+  if (event.type === "dragover") return;
+  chosen.files = event.dataTransfer.files;
+  chooseFile();
 }
 
 function refuse(response, why) {
@@ -200,6 +231,7 @@ async function greet() {
     aligns = health.alignment ?? aligns;
     context = health.context > 0;
     if (response.ok) {
+      target = health.languages?.[1] ?? target;
       if (health.languages) nameLanguages(health.languages);
       if (health.targets?.length > 1) offer(health.targets);
       ask(); // the browser may have kept a text from before
@@ -217,9 +249,12 @@ copy.onclick = async () => {
   copy.textContent = "Copied";
 };
 more.onclick = () => askOthers(5).catch(() => say("The server does not answer.", true));
+chosen.addEventListener("change", chooseFile);
+document.addEventListener("dragover", dropFile);
+document.addEventListener("drop", dropFile);
 targets.addEventListener("change", ask);
 source.addEventListener("input", () => askIn(PAUSE_MS));
-locked.addEventListener("submit", (event) => (event.preventDefault(), ask()));
+locked.addEventListener("submit", (event) => (event.preventDefault(), ask(), chooseFile()));
 source.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.extras.speed.compiled import compiled, multiplies_tiles
+from nmt.core import cpu
+from nmt.extras.speed.compiled import compiled
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_bool, ctypes.c_float
 _SIGNATURES = {
@@ -41,18 +42,13 @@ BLOCK, QUAD = 64, 4
 """Sizes of the layout of weights; see ``kernels.cpp``."""
 
 
-def shift(values_OI: Tensor) -> Tensor:
-    """Computes the start of the sum of each output, (O,): 128 is added to inputs to make them unsigned."""
-    return (-128 * values_OI.sum(dim=1, dtype=torch.int32)).to(torch.int32)
-
-
 class Packed(NamedTuple):
     """A weight of 8-bit integers in the layout of ``Kernels.product``."""
 
     values: Tensor
     inputs: int
     shift: Tensor
-    """Result of ``shift``, padded with zeros."""
+    """Start of the sum of each output, (O,): 128 is added to inputs to make them unsigned. Padded with zeros."""
 
     @staticmethod
     def of(values_OI: Tensor) -> Packed:
@@ -62,7 +58,7 @@ class Packed(NamedTuple):
         blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
         padded = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
         packed = padded.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
-        return Packed(packed, inputs, shift(padded))
+        return Packed(packed, inputs, -128 * padded.sum(dim=1, dtype=torch.int32))
 
 
 class Kernels:
@@ -72,17 +68,17 @@ class Kernels:
         for name, signature in _SIGNATURES.items():
             setattr(self, f"_{name}", ctypes.CFUNCTYPE(None, *signature).in_dll(loaded, f"{name}_{dtype}"))
         self._has_product = bool(loaded.has_product())
+        self._has_tiles = "amx_int8" in cpu.features()  # a unit for products of tiles of bytes, which PyTorch uses
 
     def has_product(self) -> bool:
         """Returns True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""
         return self._has_product and torch.get_num_threads() <= FEW_THREADS
 
-    @staticmethod
-    def prefers_tiles(x_NI: Tensor) -> bool:
+    def prefers_tiles(self, x_NI: Tensor) -> bool:
         """Returns True if PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and
         rounds in the same way, as it does in bfloat16."""
         is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
-        return is_large and x_NI.dtype == torch.bfloat16 and multiplies_tiles()
+        return is_large and x_NI.dtype == torch.bfloat16 and self._has_tiles
 
     def attend(
         self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float

@@ -17,7 +17,6 @@ def test_words_move_by_three_places_at_most_and_each_distance_occurs() -> None:
         assert sorted(order) == list(range(12))
         moves |= {place - number for place, number in enumerate(order)}
     assert moves == set(range(-3, 4))
-    assert shuffle_words(WORDS[:9], random, 0) == WORDS[:9]
 
 
 def test_shares_are_those_asked_for() -> None:
@@ -30,7 +29,7 @@ def test_shares_are_those_asked_for() -> None:
     blanked = blank_words(WORDS, random)
     assert abs(blanked.count(BLANK) - 0.1 * len(WORDS)) < within
     assert all(word in (BLANK, before) for word, before in zip(blanked, WORDS, strict=True))
-    assert drop_words(["a", "b"], random, share=1.0) in (["a"], ["b"])
+    assert all(drop_words(["a"], random) == ["a"] for _ in range(100))
 
 
 def test_noise_depends_on_the_seed_only() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from nmt.extras.corpus.augment import text
-from nmt.extras.corpus.augment.text import Cleaning, read_copies, read_shards, write_shards
+from nmt.extras.corpus.augment.text import cleaned, read_copies, read_shards, write_shards
 
 
 def test_lines_are_kept_once_and_all_others_counted() -> None:
     lines = ["a b", " a b ", "", " \t", "c\x00d", "e\u2028f", "held out", "one two three four"]
     lines += ["x" * 61, "c", "a b", "é"]
     counts: Counter[str] = Counter()
-    assert list(Cleaning(3, {"held out"})(lines, counts)) == ["a b", "c", "é"]
+    assert list(cleaned(lines, counts, max_length=3, held_out={"held out"})) == ["a b", "c", "é"]
     assert counts == {
         "kept": 3, "repeated": 2, "blank": 2, "with control characters": 2, "in valid or test": 1, "too long": 2,
     }  # fmt: skip

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from nmt.extras.documents.files.document import Block, Span, TextDocument, escaped
+import pytest
+
+from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, decoded, escaped, line_names
 
 
 def test_only_the_markup_of_the_source_stays() -> None:
@@ -23,3 +25,22 @@ def test_spans_inside_tags_are_written_with_them() -> None:
     assert document.write(["<x1/>: 1 & 4", "three", "--"]) == b"-- {two:three}: 1 &amp; 4 --"
     assert document.write(["one <x1/> four", "drei", "=="]) == b"-- one {two:DREI} four =="
     assert document.write(["<x1/> eins", "drei", "--"]) == b"-- {two:DREI} eins --"
+
+
+def test_a_wrong_encoding_is_refused() -> None:
+    for data, message in (
+        (b"<a>\xff</a>", "is not text in utf-8"),
+        (b'<?xml version="1.0" encoding="klingon"?><a/>', "not known, klingon"),
+        (b'<?xml version="1.0" encoding="hex"?><a/>', "not known, hex"),
+        (
+            b'<?xml version="1.0" encoding="utf-7"?><a>x+-</a>+',
+            "is not text in utf-7",
+        ),  # it would be written in another way
+    ):
+        with pytest.raises(DamagedFile, match=message):
+            decoded(data)
+
+
+def test_lines_are_counted_from_one() -> None:
+    line_of = line_names("a\n\nb")
+    assert [line_of(offset) for offset in (0, 3, 4)] == ["line 1", "line 3", "line 3"]

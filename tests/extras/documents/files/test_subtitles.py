@@ -178,7 +178,7 @@ def test_other_files_are_refused() -> None:
     for data, message in (
         (b"", "no subtitles"),
         (b"Hund\n\n1 --> 2\n", "no subtitles"),
-        (b"1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "is not text in UTF-8"),
+        (b"1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n", "is not text in utf-8"),
         (b"9" * 5000 + b":00:01,000 --> 00:00:02,000\nx", "no subtitles"),
     ):
         with pytest.raises(DamagedFile, match=message):

@@ -101,6 +101,20 @@ def test_equal_blocks_are_translated_once() -> None:
     ]  # fmt: skip
 
 
+def test_a_translation_without_its_placeholders_is_left() -> None:
+    for text, translation, fate in (
+        ("%s a %d", "%s A %d", "translated"),
+        ("%s a", "%s A %s", "left"),
+        ("%s a %d", "%d A %s", "left"),  # a program would take a number for a text
+        ("<x1./>a %d", "%d A<x1./>", "left"),
+        ("<x1/>a {b} %1$s", "%1$s {b} A<x1/>", "translated"),
+    ):
+        translator: Any = Translator(0)
+        translator.translate = lambda _, text=translation: Results([type("Translation", (), {"text": text, "cut": 0})])
+        (found,) = translate_file.translate_blocks(translator, Blocks(text))
+        assert (found.text, found.fate) == (text if fate == "left" else translation, fate)
+
+
 def test_a_model_with_context_reads_the_blocks_before() -> None:
     translator: Any = Translator(2)
     translate_file.translate_blocks(translator, Blocks("a", "@title", "b", "a", "@title"))

@@ -23,7 +23,7 @@ onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
 pytest.importorskip("onnxscript", reason="ONNX Script is not installed")
 
-from nmt.extras.exchange.export.onnx import Graph, OnnxModel, save  # noqa: E402
+from nmt.extras.exchange.export.onnx import save  # noqa: E402
 from nmt.extras.exchange.export.session import OnnxSession  # noqa: E402
 
 TOKENS = 40
@@ -121,11 +121,11 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], OnnxModel, Path]]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Seq2Seq[Any, Any], dict[str, Any], Path]]:
     """A model by its name, its graphs and their folder, each made once: the exporter takes seconds."""
 
     @cache
-    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], OnnxModel, Path]:
+    def save_once(name: str) -> tuple[Seq2Seq[Any, Any], dict[str, Any], Path]:
         config = ModelConfig.model_validate({"embedding": {"size": 16}, **CASES[name]})
         model, folder = made(config, TOKENS, end=1.0), tmp_path_factory.mktemp("onnx")
         return model, save(model, folder), folder
@@ -142,17 +142,19 @@ def padded(lengths: tuple[int, ...]) -> torch.Tensor:
     return source_BS
 
 
-def run(graph: Graph, folder: Path, feeds: dict[str, Any]) -> dict[str, Any]:
+def run(graph: dict[str, Any], folder: Path, feeds: dict[str, Any]) -> dict[str, Any]:
     """Returns the results of a graph, by name; checks that types and shapes are the declared ones."""
-    session = onnxruntime.InferenceSession(str(folder / graph.file), providers=["CPUExecutionProvider"])
-    given = dict(zip((port.name for port in graph.outputs), session.run(None, feeds), strict=True))
+    session = onnxruntime.InferenceSession(str(folder / graph["file"]), providers=["CPUExecutionProvider"])
+    given = dict(zip((port["name"] for port in graph["outputs"]), session.run(None, feeds), strict=True))
     sizes: dict[str, int] = {}
-    for port in graph.inputs:
-        sizes |= {name: size for name, size in zip(port.shape, feeds[port.name].shape, strict=True) if name != size}
+    for port in graph["inputs"]:
+        sizes |= {
+            name: size for name, size in zip(port["shape"], feeds[port["name"]].shape, strict=True) if name != size
+        }
     sizes["steps + 1"] = sizes.get("steps", -1) + 1
-    for port in graph.outputs:
-        assert given[port.name].dtype == port.type
-        assert given[port.name].shape == tuple(sizes.get(size, size) for size in port.shape)
+    for port in graph["outputs"]:
+        assert given[port["name"]].dtype == port["type"]
+        assert given[port["name"]].shape == tuple(sizes.get(size, size) for size in port["shape"])
     return given
 
 
@@ -160,9 +162,9 @@ def run(graph: Graph, folder: Path, feeds: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_graphs_compute_what_the_model_does(name: str, saved: Any) -> None:
     model, graphs, folder = saved(name)
-    onnx.checker.check_model(folder / graphs.encoder.file, full_check=True)
-    onnx.checker.check_model(folder / graphs.step.file, full_check=True)
-    _compare_steps(model, graphs.encoder, graphs.step, folder)
+    onnx.checker.check_model(folder / graphs["encoder"]["file"], full_check=True)
+    onnx.checker.check_model(folder / graphs["step"]["file"], full_check=True)
+    _compare_steps(model, graphs["encoder"], graphs["step"], folder)
 
 
 @pytest.mark.slow
@@ -178,7 +180,7 @@ def test_greedy_search_finds_the_same(name: str, saved: Any) -> None:
     assert len({found.tokens for (found,) in own}) > 4
 
 
-def _compare_steps(model: Seq2Seq[Any, Any], encoder: Graph, step: Graph, folder: Path) -> None:
+def _compare_steps(model: Seq2Seq[Any, Any], encoder: dict[str, Any], step: dict[str, Any], folder: Path) -> None:
     for lengths in ((1,), (4, 9, 2, 9), (130, 11)):
         source_BS = padded(lengths)
         kept = run(encoder, folder, {"source": source_BS.numpy()})
@@ -206,7 +208,7 @@ def _assert_close(given: Any, own: torch.Tensor) -> None:
 @pytest.mark.slow
 def test_what_no_step_reads_is_left_out(saved: Any) -> None:
     _, graphs, _ = saved("Transformer encoder, GRU that looks through a window")
-    names = {port.name for port in graphs.step.inputs}
-    assert names == {"token", *(port.name for port in graphs.encoder.outputs)}
+    names = {port["name"] for port in graphs["step"]["inputs"]}
+    assert names == {"token", *(port["name"] for port in graphs["encoder"]["outputs"])}
     assert "memory.attention.is_pad" in names
     assert not {"memory.is_pad", "memory.summary", "state.stack.top"} & names

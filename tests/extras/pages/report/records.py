@@ -60,12 +60,13 @@ def translated(seed: int) -> record.ValidationTranslations:
         samples.append(record.Sample(number, " ".join(source), reference, hypothesis, alignment))
     estimate = Estimate(40.0, 30.0, 50.0)
     return record.ValidationTranslations(
-        sentences=3,
+        sources=[f"{NASTY} der Hund"] * 3,
+        references=references,
+        hypotheses=hypotheses,
         scores=scores(hypotheses, references),
         lengths=(LengthScores(1, 5, 2, estimate, estimate), LengthScores(6, None, 60, estimate, estimate)),
         looks=looks(matrices),
         samples=tuple(samples),
-        against_first=None,
     )
 
 

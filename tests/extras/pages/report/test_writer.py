@@ -83,9 +83,7 @@ def test_significance_is_told_with_the_sign_of_the_later_run() -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
     one, two = run("one"), run("two", seed=1)
-    assert one.origin is not None
     rule = one.origin.links
-
     other = replace(two, origin=replace(one.origin, links="No weight is a link."))
     for runs, told in (([one, two], rule), ([one, other], f"one: {rule} two: No weight is a link.")):
         (meta,) = Page(page(runs)).data("meta")
