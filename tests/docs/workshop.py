@@ -99,6 +99,8 @@ def _add_corpora(folder: Path) -> None:
     document = Document()
     document.add_paragraph("Der Hund bellt oft.")
     document.save(str(folder / "report.docx"))
+    (folder / "shards").mkdir()
+    (folder / "shards" / "01.txt").write_text("Der Hund bellt oft.\n", encoding="utf-8")
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
 
 
@@ -161,6 +163,7 @@ def work(folder: Path, lines: list[str]) -> None:
     """Has a shell run each line; a server goes on until the next one or the end, and curl asks it."""
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     added = {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MULTI30K": "data/multi30k"}
+    added |= {"SLURM_ARRAY_TASK_ID": "1"}
     environment = {**os.environ, **added}
     server: Server | None = None
     try:
