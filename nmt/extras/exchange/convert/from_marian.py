@@ -224,7 +224,9 @@ def _weights(found: MarianFolder) -> tuple[dict[str, Tensor], Path]:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive fails in many ways
         raise InputError(f"{path}: cannot be read, it is damaged or holds more than weights: {error}") from None
-    if not isinstance(loaded, dict) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
+    if not isinstance(loaded, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in loaded.items()
+    ):
         raise InputError(f"{path}: holds no tensors by their names")
     return loaded, path
 
