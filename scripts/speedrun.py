@@ -30,6 +30,7 @@ import yaml
 from measuring import plainly
 
 from nmt.core.errors import InputError
+from nmt.core.files import reading
 
 P_BAR = 0.01
 
@@ -87,7 +88,8 @@ def probability(scores: Sequence[float], target: float) -> float:
 
 def systems(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Yields the names and overrides of the systems."""
-    known: dict[str, list[str]] = yaml.safe_load(options.file.read_text())
+    with reading(f"--file {options.file}"):
+        known: dict[str, list[str]] = yaml.safe_load(options.file.read_text())
     for name in options.systems.split(",") if options.systems else known:
         if name not in known:
             raise InputError(f"--systems {name}: {options.file} has {', '.join(known)}")
@@ -98,6 +100,10 @@ def systems(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
                 yield f"{name} without {key}", [each for each in known[name] if each != left]
 
 
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,17 +112,15 @@ def main() -> None:
     parser.add_argument("--systems", help="names, separated by commas; default: all")
     parser.add_argument("--metric", default="bleu", help="of the validation, such as chrf")
     parser.add_argument("--target", type=float)
-    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--seeds", type=_numbers, default="1,2,3", help="separated by commas")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--leave-one-out", action="store_true")
     parser.add_argument("--output", type=Path, default=Path("runs/speedrun"))
     options = parser.parse_args()
-    seeds = [int(seed) for seed in options.seeds.split(",")]
     print(f"| system | {options.metric} | mean | p | updates | minutes | core minutes |\n|---|---|---|---|---|---|---|")
     for name, overrides in systems(options):
-        runs = [
-            train(options.config, overrides, options.output / name / f"seed-{seed}", options, seed) for seed in seeds
-        ]
+        folder = options.output / name
+        runs = [train(options.config, overrides, folder / f"seed-{seed}", options, seed) for seed in options.seeds]
         scores = [run.score for run in runs]
         p = "–"
         if options.target is not None and len(scores) > 1:
