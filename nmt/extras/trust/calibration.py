@@ -1,0 +1,202 @@
+"""What was learnt for a run: regressions from signals to probabilities, and a lexicon, in one JSON file.
+
+Words have three of them: a target word is right, a target word is supported by the source, a source word is
+translated. Their log-odds are features of the sentence, which has three as well: it is right, it is complete, all of it
+is supported. With z the log-odds of these, the confidence of a translation is the probability
+
+    sigmoid(a (log sigmoid(z_right) + log sigmoid(z_complete + 1) + log sigmoid(z_supported + 1)) + b)
+
+whose a and b are learnt as well (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
+
+Shapes: I target and J source words, F features, E pairs of tokens, V tokens.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nmt.core.errors import InputError
+from nmt.core.files import content_hash, read_json, reading, replace_file, writing
+from nmt.extras.corpus.pair_filter.lexicon import Lexicon
+from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.logistic import Floats, Logistic, from_tree, sigmoid
+from nmt.extras.trust.signals import SOURCE_FEATURES, TARGET_FEATURES, PairSignals
+from nmt.training import run_directory
+from nmt.translator.loading import TrainedModel
+
+FILE = "confidence.json"
+"""The file in a run directory."""
+FORMAT = "nmt confidence 1"
+
+SENTENCE_FEATURES = 29
+OF_RIGHT = (0, 3, 4, 10, 17, 18)
+"""The features of a sentence that tell if it is right: the means of the log-probabilities and of its words' values.
+With all features, the regression fits the noise of a thousand sentences."""
+
+HEADS: Mapping[str, int] = {
+    "word_right": TARGET_FEATURES,
+    "word_supported": TARGET_FEATURES,
+    "word_translated": SOURCE_FEATURES,
+    "right": len(OF_RIGHT),
+    "complete": SENTENCE_FEATURES,
+    "supported": SENTENCE_FEATURES,
+    "confidence": 1,
+}
+"""The regressions with their numbers of features."""
+
+
+class WordOdds(NamedTuple):
+    """Log-odds of the words of a pair."""
+
+    right_I: Floats
+    supported_I: Floats
+    translated_J: Floats
+
+
+class SentenceOdds(NamedTuple):
+    """Log-odds of a pair."""
+
+    right: float
+    complete: float
+    supported: float
+
+    @property
+    def joint(self) -> float:
+        """Returns the feature of the confidence."""
+        shifted = np.array([self.right, self.complete + 1, self.supported + 1])
+        return float(np.log(sigmoid(shifted)).sum())
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Regressions and a lexicon for one model."""
+
+    heads: Mapping[str, Logistic]
+    """By the names of ``HEADS``."""
+    lexicon: Lexicon
+    log_ratio: float
+    """Median logarithm of target tokens per source token."""
+    languages: tuple[str, str] | None = None
+    """Source and target language, if they are known."""
+
+    def words(self, signals: PairSignals) -> WordOdds:
+        """Computes the log-odds of each word."""
+        heads = self.heads
+        return WordOdds(
+            heads["word_right"].log_odds(signals.target_IF),
+            heads["word_supported"].log_odds(signals.target_IF),
+            heads["word_translated"].log_odds(signals.source_JF),
+        )
+
+    def sentence(self, features_F: Floats) -> SentenceOdds:
+        """Computes the log-odds of a pair from its ``sentence_features``."""
+        features = {"right": features_F[list(OF_RIGHT)], "complete": features_F, "supported": features_F}
+        return SentenceOdds(*(float(self.heads[name].log_odds(x_F[None])[0]) for name, x_F in features.items()))
+
+    def confidence(self, odds: SentenceOdds) -> float:
+        """Computes the probability that a translation is right."""
+        return float(sigmoid(self.heads["confidence"].log_odds(np.array([[odds.joint]])))[0])
+
+    def sentence_features(self, signals: PairSignals, words: WordOdds) -> Floats:
+        """Computes the features of a pair, (F,)."""
+        source, target, log_p_T = signals.source, signals.target, signals.log_p_T
+        ratio = np.log(len(log_p_T) / (len(source.ids) + 1)) - self.log_ratio
+        numbers = differing_numbers(source.words, target.words, self.languages)
+        repeats = repetition(source.words, target.words) is not None
+        facts = [ratio, abs(ratio), np.log(len(source.words)), float(repeats), *map(len, numbers)]
+        return np.array([log_p_T.mean(), log_p_T.min(), log_p_T[-1], *(x for odds in words for x in _summary(odds)), *facts])
+
+
+def _summary(odds_I: Floats) -> list[float]:
+    """Summarises the log-odds of words: mean, mean and sum of log p, the three least, and the least mean of three
+    neighbours."""
+    odds_I = np.clip(odds_I, -6, 6)
+    log_p_I = np.log(sigmoid(odds_I))
+    least = np.sort(odds_I)[[0, min(1, len(odds_I) - 1), min(2, len(odds_I) - 1)]]
+    window = min(3, len(odds_I))
+    neighbours = np.convolve(odds_I, np.full(window, 1 / window), "valid")
+    return [odds_I.mean(), log_p_I.mean(), log_p_I.sum(), *least, neighbours.min()]
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def save(calibration: Calibration, trained: TrainedModel) -> Path:
+    """Writes the file into the run of a model. Raises InputError if it cannot be written."""
+    path, lexicon = trained.run / FILE, calibration.lexicon
+    tree = {
+        "format": FORMAT,
+        "weights": weights_name(trained),
+        "languages": calibration.languages,
+        "log_ratio": round(calibration.log_ratio, 6),
+        "heads": {name: head.tree() for name, head in calibration.heads.items()},
+        "lexicon": {
+            "pair_E": _packed(lexicon.pair_E.numpy(), "<i8"),
+            "link_2E": _packed(lexicon.link_2E.numpy(), "<f2"),
+            "token_32V": _packed(lexicon.token_32V.numpy(), "<f2"),
+        },
+    }
+    with writing(path):
+        replace_file(path, json.dumps(tree, indent=1) + "\n")
+    return path
+
+
+def load(trained: TrainedModel) -> Calibration:
+    """Reads the file of a model's run. Raises InputError if it is missing, damaged or of other weights."""
+    path = trained.run / FILE
+    remedy = f"make it with: nmt calibrate {trained.run}"
+    if not path.exists():
+        raise InputError(f"--confidence: {trained.run} is not calibrated; {remedy}")
+    try:
+        with reading(path):
+            tree = read_json(path)
+        if tree["format"] != FORMAT:
+            raise ValueError("format")
+        heads = {name: from_tree(tree["heads"][name], features) for name, features in HEADS.items()}
+        languages = tree["languages"] if tree["languages"] is None else tuple(map(str, tree["languages"]))
+        tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
+        lexicon = _lexicon(tree["lexicon"], tokens)
+        calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
+    if tree["weights"] != weights_name(trained):
+        raise InputError(f"{path}: was learnt for other weights than the model has now; {remedy}")
+    return calibration
+
+
+def weights_name(trained: TrainedModel) -> str:
+    """Returns the hash of a checkpoint's weights."""
+    return content_hash(trained.checkpoint / run_directory.MODEL).hex()
+
+
+def _lexicon(tree: Mapping[str, Any], tokens: int) -> Lexicon:
+    pair_E, link_2E, token_32V = (
+        np.frombuffer(base64.b64decode(tree[name], validate=True), dtype)
+        for name, dtype in (("pair_E", "<i8"), ("link_2E", "<f2"), ("token_32V", "<f2"))
+    )
+    arrays = pair_E.copy(), link_2E.reshape(2, -1).astype(np.float32), token_32V.reshape(3, 2, -1).astype(np.float32)
+    lexicon = Lexicon(*map(torch.from_numpy, arrays))
+    if not lexicon.fits(tokens) or (np.diff(pair_E) <= 0).any():
+        raise ValueError("lexicon")
+    return lexicon
+
+
+def _packed(values: np.ndarray[Any, Any], dtype: str) -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
+
+
+def pruned(lexicon: Lexicon, least: float) -> Lexicon:
+    """Leaves out the pairs of tokens whose probability is below ``least`` in both directions; these then count as never
+    seen together."""
+    is_kept_E = lexicon.link_2E.exp().amax(dim=0) >= least
+    token_32V = lexicon.token_32V.clone()
+    token_32V[1] = float(np.log(least / 10))
+    return Lexicon(lexicon.pair_E[is_kept_E], lexicon.link_2E[:, is_kept_E], token_32V)

@@ -1,0 +1,148 @@
+"""Signals of a sentence pair, all from one pass of the model under teacher forcing and a lexicon.
+
+Shapes: T target and S source pieces, I target and J source words, F features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nmt.data.batching import length_batches, pad
+from nmt.data.tokenizer import EncodedWords
+from nmt.data.words import is_punctuation
+from nmt.extras.corpus.pair_filter.lexicon import Lexicon
+from nmt.extras.trust.logistic import Floats
+from nmt.translator.loading import TrainedModel
+
+BATCH_TOKENS = 4096
+LOGIT_ROWS = 128
+"""Number of rows of logits that exist together, so that they stay in the cache."""
+REPEATED = 6
+"""Number of preceding words among which a repetition is looked for."""
+LEAST = -12.0
+"""Smallest logarithm of a probability in a lexicon."""
+TARGET_FEATURES, SOURCE_FEATURES = 27, 23
+
+
+class PairSignals(NamedTuple):
+    """The signals of a pair."""
+
+    source: EncodedWords
+    target: EncodedWords
+    log_p_T: Floats
+    """Log-probability of each target piece and of end-of-sentence."""
+    target_IF: Floats
+    source_JF: Floats
+
+
+def pair_signals(
+    trained: TrainedModel, lexicon: Lexicon, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+) -> list[PairSignals | None]:
+    """Computes the signals of each pair; None for a pair that is too long (``TrainedModel.encode_pairs``) or blank on a
+    side. ``first_line`` is the number of the first pair."""
+    pairs = trained.encode_pairs(sources, targets, first_line, text=True)
+    rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
+    read = trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows))
+    lengths = [max(len(ids), len(pairs[row][1].ids)) + 1 for ids, row in zip(read, rows, strict=True)]
+    found: list[PairSignals | None] = [None] * len(pairs)
+    for batch in length_batches(lengths, BATCH_TOKENS):
+        of_batch = [pairs[rows[index]] for index in batch]
+        for index, signals in zip(batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True):
+            found[rows[index]] = signals
+    return found
+
+
+@torch.inference_mode()
+def _batch_signals(
+    trained: TrainedModel,
+    lexicon: Lexicon,
+    pairs: Sequence[tuple[EncodedWords, EncodedWords]],
+    read: Sequence[Sequence[int]],
+) -> list[PairSignals]:
+    """``read`` are the tokens of the sources with what the model reads before them."""
+    model, device = trained.model, trained.compute.device
+    target_BT, length_B = pad([target.ids for _, target in pairs])
+    source_BS, _ = pad(read)
+    gold_BT = torch.from_numpy(target_BT).to(device)
+    is_token_BT = torch.arange(gold_BT.shape[1]) < torch.from_numpy(length_B)[:, None]
+    with trained.compute.autocast():
+        decoded = model.teacher_forced(gold_BT, model.encode(torch.from_numpy(source_BS).to(device)))
+        index_N = is_token_BT.flatten().nonzero()[:, 0].to(device)
+        copies = None if decoded.copies is None else decoded.copies.select(index_N)
+        readout_NR, gold_N = decoded.readout_BTR.flatten(0, 1)[index_N], gold_BT.flatten()[index_N]
+        log_p_N = model.output.likelihood(readout_NR, gold_N, chunk=LOGIT_ROWS, copies=copies).log_p_N
+        weights_BHTS = decoded.weights()
+    log_ps = np.split(log_p_N.double().cpu().numpy(), np.cumsum(length_B)[:-1])
+    heads = weights_BHTS.shape[1]
+    mean_BTS = weights_BHTS.float().mean(dim=1).cpu().numpy() if heads else np.zeros((*target_BT.shape, source_BS.shape[1]))
+    own_BS, _ = pad([source.ids for source, _ in pairs])
+    lexical_BSF, lexical_BTF = (
+        _lexical(values).numpy() for values in lexicon.features(torch.from_numpy(own_BS), torch.from_numpy(target_BT))
+    )
+    found = []
+    for row, (source, target) in enumerate(pairs):
+        T, S, prefix = len(target.ids), len(source.ids), len(read[row]) - len(source.ids)
+        weights_TS = mean_BTS[row, : T + 1, prefix : prefix + S + 1].astype(np.float64)
+        target_IF = _target_features(target, source, log_ps[row], weights_TS[:T], lexical_BTF[row, :T])
+        source_JF = _source_features(source, log_ps[row], weights_TS[:, :S], lexical_BSF[row, :S])
+        found.append(PairSignals(source, target, log_ps[row], target_IF, source_JF))
+    return found
+
+
+def _lexical(features_BTF: torch.Tensor) -> torch.Tensor:
+    """Chooses from the features of a `Lexicon`: the best explanations in both directions, the better of them, the
+    probability of the token, and of the token after the empty word."""
+    forward, backward, _, _, own, _, empty = features_BTF.clamp(min=LEAST).unbind(dim=-1)
+    return torch.stack([forward, backward, torch.maximum(forward, backward), own, empty], dim=-1)
+
+
+def _target_features(
+    target: EncodedWords, source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_TF: NDArray[Any]
+) -> Floats:
+    """``weights_TS`` has a column for end-of-sentence, but no row."""
+    entropy_T = -(weights_TS * np.log(weights_TS + 1e-9)).sum(axis=1)
+    of_attention = [entropy_T, weights_TS[:, :-1].max(axis=1), weights_TS[:, -1]]
+    by_piece = np.column_stack([log_p_T[:-1], *of_attention, lexical_TF])
+    least_IF, mean_IF, count_I = by_word(by_piece, target.word_of_piece, len(target.words))
+    log_p_I = mean_IF[:, 0] * count_I
+    words = [word.lower() for word in target.words]
+    repeated_I = [word in words[max(0, index - REPEATED) : index] for index, word in enumerate(words)]
+    is_mark_I = [*map(is_punctuation, target.words)]
+    copied_I = [word in source.words and not is_mark for word, is_mark in zip(target.words, is_mark_I, strict=True)]
+    before_I, after_I = np.append(0.0, log_p_I[:-1]), np.append(log_p_I[1:], log_p_T[-1])
+    facts = [log_p_I, before_I, after_I, repeated_I, is_mark_I, copied_I, _log_length(target), np.log(count_I)]
+    return np.column_stack([least_IF, mean_IF, *facts, np.exp(log_p_I)])
+
+
+def _source_features(
+    source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]
+) -> Floats:
+    """``weights_TS`` has a row for end-of-sentence, but no column."""
+    most_S, sum_S = weights_TS.max(axis=0), weights_TS.sum(axis=0)
+    sure_S = (weights_TS * np.exp(log_p_T)[:, None]).max(axis=0)  # what probable words attend to
+    by_piece = np.column_stack([most_S, sure_S, np.minimum(sum_S, 1), np.log(sum_S + 0.01), lexical_SF])
+    least_JF, mean_JF, count_J = by_word(by_piece, source.word_of_piece, len(source.words))
+    before_J, after_J = np.append(1.0, least_JF[:-1, 1]), np.append(least_JF[1:, 1], 1.0)
+    is_mark_J = [*map(is_punctuation, source.words)]
+    return np.column_stack([least_JF, mean_JF, before_J, after_J, is_mark_J, _log_length(source), np.log(count_J)])
+
+
+def _log_length(side: EncodedWords) -> Floats:
+    lengths: Floats = np.log([len(word) for word in side.words])
+    return lengths
+
+
+def by_word(
+    values_PF: Floats, word_of_piece: Sequence[int], words: int
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Computes the least and the mean value over the pieces of each word, (words, F) each, and counts the pieces; a
+    word without pieces of its own has those of the piece that follows."""
+    begin_I = np.searchsorted(word_of_piece, np.arange(words)).clip(max=len(values_PF) - 1)
+    count_I = np.diff(np.append(begin_I, len(values_PF))).clip(min=1)
+    least_IF = np.minimum.reduceat(values_PF, begin_I, axis=0)
+    return least_IF, np.add.reduceat(values_PF, begin_I, axis=0) / count_I[:, None], count_I
