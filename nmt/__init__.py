@@ -62,6 +62,7 @@ def load_translator(
     wait: int | None = None,
     target_language: str | None = None,
     glossary: object = None,
+    confidence: object = None,
 ) -> Translator:
     """Loads a translator from a run directory, a checkpoint folder or a config; None means the run under ``runs/`` that
     was trained last.
@@ -71,8 +72,9 @@ def load_translator(
     probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written,
     ``ctranslate2``, whose precision is then ``precision``. ``wait`` is k of `nmt translate --wait`. ``target_language``
     is one of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
-    ``glossary``, the file of `nmt translate --glossary` or the same as an object. Raises InputError; ``nmt.load`` is
-    the same, with errors in words of Python.
+    ``glossary``, the file of `nmt translate --glossary` or the same as an object, and with ``confidence=True`` the
+    confidence of `nmt translate --confidence`. Raises InputError; ``nmt.load`` is the same, with errors in words of
+    Python.
     """
     from nmt import plugins
     from nmt.config.yaml_source import Override
@@ -103,8 +105,8 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision="float32", before_use=accelerate)
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
-    for part, option in {"glossary": glossary, "wait": wait}.items():
-        if option is not None:
+    for part, option in {"glossary": glossary, "wait": wait, "confidence": confidence}.items():
+        if option is not None and option is not False:
             extended: Callable[[Translator, object], Translator] = plugins.find("parts", part, f"--{part}")
             translator = extended(translator, option)
     return translator

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nmt.cli import options as common
 from nmt.core.memory import gc_paused
+
+if TYPE_CHECKING:
+    from nmt.translator.translator import Loader
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,16 @@ class ScoreOptions:
     precision: common.UsePrecision = "auto"
     overrides: common.Overrides = None
 
+    @property
+    def changes(self) -> list[str]:
+        """Returns the changes of the configuration."""
+        search = {key: getattr(self, key) for key in ("length_penalty", "batch_tokens", "to")}
+        return common.with_search(self.overrides, search)
+
+    def load(self) -> Loader:
+        """Returns the function that loads the translator; a plug-in may add arguments to it."""
+        return common.loader(self.model, self.changes, device=self.device, precision=self.precision)
+
 
 @common.with_options(ScoreOptions)
 def score(options: ScoreOptions) -> None:
@@ -39,11 +52,9 @@ def score(options: ScoreOptions) -> None:
 
     Prints one line for each pair of lines. The score is the log-probability divided by the length penalty, by which
     the search ranks translations."""
-    search = {key: getattr(options, key) for key in ("length_penalty", "batch_tokens", "to")}
-    changes = common.with_search(options.overrides, search)
-    common.check_model(options.model, changes, needs_language=True)
+    common.check_model(options.model, options.changes, needs_language=True)
     with gc_paused():
         from nmt.workflows import score as workflow
 
-    load = common.loader(options.model, changes, device=options.device, precision=options.precision)
+    load = options.load()
     workflow.score(load, source=options.source, target=options.target, output=options.output, format=options.format_)

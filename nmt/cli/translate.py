@@ -19,6 +19,7 @@ from nmt.core.memory import gc_paused, limit_caches_for_translation
 if TYPE_CHECKING:
     from nmt.plugins import Choice
     from nmt.translator.translator import Loader
+    from nmt.translator.windows import OutputOptions
 
     _Engine = str
 else:
@@ -89,6 +90,12 @@ class TranslateOptions(common.ModelOptions):
         """Returns the function that loads the translator; a plug-in may add arguments to it."""
         return partial(super().load(), ensemble=self.ensemble or [], engine=self.engine)
 
+    def output_options(self) -> OutputOptions:
+        """Returns the form of the output; a plug-in may change it."""
+        from nmt.translator.windows import OutputOptions
+
+        return OutputOptions(self.format_, self.alignment)
+
     def run(self, load: Loader) -> None:
         """Translates; a plug-in may do it in another way."""
         with gc_paused():
@@ -96,8 +103,7 @@ class TranslateOptions(common.ModelOptions):
 
         workflow.translate(
             self.model, load, input=self.input_, output=self.output, prefix=self.prefix, constraints=self.constraints,
-            format=self.format_, alignment=self.alignment, engine=self.engine, workers=self.workers,
-            context=self.context,
+            options=self.output_options(), engine=self.engine, workers=self.workers, context=self.context,
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nmt.evaluation import by_length, latency, translation
 from nmt.evaluation.by_length import LengthScores
@@ -33,6 +33,16 @@ class TermRecall:
         return f"terms {share}({self.found:,} of {self.total:,})"
 
 
+class RiskCoverage(Protocol):
+    """The quality of the most confident translations, which a plug-in computes."""
+
+    def lines(self) -> list[str]:
+        """Formats a table."""
+
+    def tree(self) -> dict[str, Any]:
+        """Returns the figures for JSON."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """All figures of one corpus."""
@@ -46,6 +56,8 @@ class Evaluation:
     """Scores of simultaneous translations."""
     terms: TermRecall | None = None
     """The recall of terms; None without a glossary."""
+    risk: RiskCoverage | None = None
+    """The quality of the most confident translations; None unless requested."""
 
     @property
     def exposure_bias(self) -> float | None:
@@ -74,6 +86,8 @@ class Evaluation:
             lines += ["", *by_length.table(self.lengths)]
         if self.waits:
             lines += ["", *latency.table(self.waits)]
+        if self.risk is not None:
+            lines += ["", *self.risk.lines()]
         return lines
 
     def tree(self) -> dict[str, Any]:
@@ -89,4 +103,6 @@ class Evaluation:
             tree["terms"] = {"recall": self.terms.percent, **asdict(self.terms)}
         if self.waits:
             tree["wait"] = [asdict(each) for each in self.waits]
+        if self.risk is not None:
+            tree["risk_coverage"] = self.risk.tree()
         return tree

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+
+class Confidence(Protocol):
+    """The confidence of a translation, which a plug-in estimates."""
+
+    @property
+    def right(self) -> float:
+        """Probability that the translation is right."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Reasons to look at it."""
+
+    def tree(self) -> dict[str, Any]:
+        """Returns the values for JSON."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +39,11 @@ class Translation:
     """Source and target of each piece that the model has translated."""
     longest: int = 0
     """Number of subwords of the longest of these targets."""
+
+    confidence: Confidence | None = None
+    """None without an estimator, and for a line that it cannot judge."""
+    is_rejected: bool = False
+    """True if the confidence is too low; the text is then marked, or that of the source."""
 
     alternatives: tuple[Translation, ...] = ()
     """Further translations, best first, if ``n_best`` is above 1."""

@@ -34,7 +34,7 @@ from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.arguments import check_pairs, check_texts, library
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.segmentation import Markup, Segmentation
-from nmt.translator.translation import Results, Translation
+from nmt.translator.translation import Confidence, Results, Translation
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -110,6 +110,20 @@ class Terminology(Protocol):
         """Revises the translations ``found`` for each sentence, so that they contain the terms."""
 
 
+class Estimator(Protocol):
+    """Estimates the confidence of translations."""
+
+    def with_confidence(
+        self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
+    ) -> list[tuple[Translation, ...]]:
+        """Adds the confidence to each translation of each source; a translation may be rejected."""
+
+    def of_pairs(
+        self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+    ) -> Sequence[Confidence | None]:
+        """Estimates the confidence of given translations."""
+
+
 @dataclass(frozen=True)
 class Translator:
     """Translates, scores and aligns sentences with one model."""
@@ -124,6 +138,8 @@ class Translator:
     """Pattern over the names of the heads that alignments use; None means the heads of the configuration."""
     terminology: Terminology | None = None
     """Puts terms into translations."""
+    estimator: Estimator | None = None
+    """Adds the confidence to translations."""
 
     def __repr__(self) -> str:
         compute = getattr(self.engine, "compute", None)  # another engine than ours may have loaded no model
@@ -316,10 +332,10 @@ class Translator:
             source = sentences[row]
             translations[row] = self._translations(source, max(0, len(subwords[source]) - limit), ranked)
         joined = segmentation.join(translations, lambda: self.aligner)
-        if self.search.n_best == 1 or self.search.sampling is not None:
-            return joined
-        # capitals and tags that are put back may make texts equal
-        return [tuple(distinct(of_line)) for of_line in joined]
+        if self.search.n_best > 1 and self.search.sampling is None:
+            # capitals and tags that are put back may make texts equal
+            joined = [tuple(distinct(of_line)) for of_line in joined]
+        return joined if self.estimator is None else self.estimator.with_confidence(self.trained, texts, joined)
 
     def _search(self, sentences: EncodedSentences, search: SearchConfig, scored: bool) -> list[list[Candidate]]:
         """Finds the translations of each sentence; see ``candidates``."""

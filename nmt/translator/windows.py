@@ -42,10 +42,12 @@ class WindowTranslation:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The form of the output: its format, and with ``alignment`` each translation's alignment in ``jsonl``."""
+    """The form of the output: its format, with ``alignment`` each translation's alignment in ``jsonl``, and with
+    ``confidence`` that of each translation, before text and after the columns of ``tsv``."""
 
     format: OutputFormat = "text"
     alignment: bool = False
+    confidence: bool = False
 
     def check(self, n_best: int) -> None:
         """Raises InputError if one line would hold several translations."""
@@ -75,7 +77,10 @@ class OutputOptions:
             ]
         elif self.format == "tsv":  # a TAB in a paragraph or a tag would begin another cell
             texts = [
-                f"{line.number}\t{rank}\t{translation.score:.6f}\t" + translation.text.replace("\t", " ") + "\n"
+                f"{line.number}\t{rank}\t{translation.score:.6f}\t"
+                + translation.text.replace("\t", " ")
+                + (f"\t{confidence_cell(translation)}\t{'; '.join(reasons(translation))}" if self.confidence else "")
+                + "\n"
                 for line, of_line in zip(window.lines, candidates, strict=True)
                 for rank, translation in enumerate(of_line, 1)
             ]
@@ -85,7 +90,19 @@ class OutputOptions:
             ]
         else:
             texts = [f"{best.text}\n" for best, *_ in candidates]
+        if self.confidence and self.format == "text":
+            texts = [f"{confidence_cell(best)}\t{text}" for (best, *_), text in zip(candidates, texts, strict=True)]
         return WindowTranslation("".join(texts), *warnings_and_subwords(translator, window.lines, candidates))
+
+
+def confidence_cell(translation: Translation) -> str:
+    """Formats the confidence of a translation; it is blank if there is none."""
+    return "" if translation.confidence is None else f"{translation.confidence.right:.4f}"
+
+
+def reasons(translation: Translation) -> tuple[str, ...]:
+    """Returns the reasons to look at a translation."""
+    return () if translation.confidence is None else translation.confidence.reasons
 
 
 def warnings_and_subwords(
@@ -109,6 +126,10 @@ def json_results(
         ]
         for of_source in candidates
     ]
+    if translator.estimator is not None:
+        for one, tree in zip(chain(*candidates), chain(*objects), strict=True):
+            tree["confidence"] = None if one.confidence is None else one.confidence.tree()
+            tree["rejected"] = one.is_rejected
     if alignment:
         from nmt.alignment.formats import json_tree, side_by_side
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,13 +15,14 @@ from nmt.data.context import DocumentContext
 from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
-from nmt.evaluation.report import Evaluation, TermRecall
+from nmt.evaluation.report import Evaluation, RiskCoverage, TermRecall
 from nmt.evaluation.translation import METRICS, MetricScore, metric, scores, warn_of_bleu
 from nmt.workflows.align import corpus_of
 
 if TYPE_CHECKING:
     from nmt.evaluation.perplexity import Prediction
     from nmt.models.feed import Feed
+    from nmt.translator.translation import Translation
     from nmt.translator.translator import Loader, Translator
 
 Plot: TypeAlias = Callable[[Mapping[str, Sequence[LengthScores]]], None]
@@ -42,6 +43,8 @@ class Scoring:
     """Function that translates sources simultaneously and scores the texts by a function."""
     term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
     """Function that counts the terms of a glossary in sources and translations."""
+    risk_coverage: Callable[[Sequence[Translation], Sequence[str]], RiskCoverage] | None = None
+    """Function that compares the confidence of translations with their quality."""
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[MetricScore, ...]:
         """Scores translations."""
@@ -131,7 +134,10 @@ def of_model(translator: Translator, sources: Sequence[str], references: Sequenc
     for warning in translator.cut_warnings(translations):
         log.warning(warning)
     hypotheses = [translation.text for translation in translations]
-    return scoring.evaluation(sources, hypotheses, references, predictions, waits)
+    evaluation = scoring.evaluation(sources, hypotheses, references, predictions, waits)
+    if scoring.risk_coverage is None:
+        return evaluation
+    return replace(evaluation, risk=scoring.risk_coverage(translations, references))
 
 
 def feeds() -> dict[str, Feed]:

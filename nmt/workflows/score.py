@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
 from nmt.translator.scorer import PairScore
+from nmt.translator.translation import Confidence
 from nmt.translator.translator import Loader
 from nmt.workflows.align import check_readable, windows
 from nmt.workflows.output_files import text_file
@@ -24,12 +26,21 @@ def score(load: Loader, *, source: Path, target: Path, output: Path | None, form
     with ExitStack() as stack:
         stream = stack.enter_context(text_file(output))
         for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):
-            scores = translator.score(window.sources, window.targets, first_line=window.first + 1)
-            for number, each in enumerate(scores, window.first + 1):
-                stream.write(_line(number, each, format) + "\n")
+            first_line = window.first + 1
+            scores = translator.score(window.sources, window.targets, first_line=first_line)
+            if translator.estimator is None:
+                confidences: Sequence[Confidence | None] = [None] * len(scores)
+            else:
+                pairs = window.sources, window.targets
+                confidences = translator.estimator.of_pairs(translator.trained, *pairs, first_line)
+            for number, (each, confidence) in enumerate(zip(scores, confidences, strict=True), first_line):
+                line = _line(number, each, format, confidence)
+                if translator.estimator is not None and format != "jsonl":
+                    line += "\t" if confidence is None else f"\t{confidence.right:.4f}"
+                stream.write(line + "\n")
 
 
-def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
+def _line(number: int, score: PairScore, format: ScoreFormat, confidence: Confidence | None) -> str:
     is_blank = not score.tokens  # the pair is too long
     if format == "text":
         return "" if is_blank else f"{score.score:.6f}"
@@ -37,4 +48,5 @@ def _line(number: int, score: PairScore, format: ScoreFormat) -> str:
         return "\t\t" if is_blank else f"{score.score:.6f}\t{score.log_prob:.6f}\t{len(score.token_log_probs)}"
     figures = {name: None if is_blank else round(getattr(score, name), 6) for name in ("score", "log_prob")}
     log_probs = [round(each, 6) for each in score.token_log_probs]
-    return json_line({"line": number, **figures, "tokens": score.tokens, "token_log_probs": log_probs})
+    tree = {"line": number, **figures, "tokens": score.tokens, "token_log_probs": log_probs}
+    return json_line(tree if confidence is None else {**tree, "confidence": confidence.tree()})

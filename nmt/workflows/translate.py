@@ -19,7 +19,7 @@ from nmt.core.files import is_written_directly, refuse_overwriting
 from nmt.core.lines import Line, LineReader, windows
 from nmt.translator.find_run import shell_argument
 from nmt.translator.translator import Loader, Translator
-from nmt.translator.windows import OutputFormat, OutputOptions, Window
+from nmt.translator.windows import OutputOptions, Window
 from nmt.translator.workers import Workers
 from nmt.workflows.output_files import output_file
 from nmt.workflows.terminal import count_lines, interactive_lines
@@ -56,26 +56,23 @@ def translate(
     output: Path | None,
     prefix: Path | None,
     constraints: Path | None,
-    format: OutputFormat,
-    alignment: bool,
+    options: OutputOptions,
     engine: str,
     workers: int | None,
     context: bool = False,
 ) -> None:
-    """Writes one line for each line read, in order, or with ``format`` tsv one for each of its translations, by the
-    translator that ``load`` returns; ``model`` is the name by which the user has called it. None means stdin and
-    stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of its translation, and
-    words or phrases, separated by tabs, that the translation must contain. ``alignment`` adds the alignment of each
-    translation in jsonl. ``workers`` processes translate; None means several if there is much to translate. With
-    ``context`` lines are sentences, which are read with the preceding ones in their document; a blank line ends a
-    document. A blank line gives a blank line. If a part of a line cannot be translated, a warning names the line, and
-    the rest of it is translated."""
+    """Writes one line for each line read, in order, or in tsv one for each of its translations, by the translator that
+    ``load`` returns; ``model`` is the name by which the user has called it, and ``options`` are the form of the output.
+    None means stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of
+    its translation, and words or phrases, separated by tabs, that the translation must contain. ``workers`` processes
+    translate; None means several if there is much to translate. With ``context`` lines are sentences, which are read
+    with the preceding ones in their document; a blank line ends a document. A blank line gives a blank line. If a part
+    of a line cannot be translated, a warning names the line, and the rest of it is translated."""
     refuse_overwriting(output, input, prefix, constraints)
     translator = load()
     document = translator.document() if context else None
-    options = OutputOptions(format, alignment)
     options.check(translator.search.n_best)
-    if alignment:
+    if options.alignment:
         translator.aligner.check_method("attention")
     with ExitStack() as stack:
         stream = stack.enter_context(_reading(input, "--input"))
@@ -128,7 +125,7 @@ def translate(
             log.detail(
                 f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
             )
-    if input and output and not is_written_directly(output) and format == "text" and lines:
+    if input and output and not is_written_directly(output) and options.format == "text" and lines:
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 

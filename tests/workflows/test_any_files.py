@@ -29,7 +29,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator import find_run
 from nmt.translator.translator import Translator
-from nmt.translator.windows import OutputFormat
+from nmt.translator.windows import OutputFormat, OutputOptions
 from nmt.workflows import translate as workflow
 from tests.fuzz.readers import SENTENCES, make_run
 from tests.workflows.runs import Command, in_process, searching, write_lines
@@ -320,8 +320,7 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
         output=None,
         prefix=None,
         constraints=None,
-        format=format,
-        alignment=False,
+        options=OutputOptions(format),
         engine="nmt",
         workers=1,
     )

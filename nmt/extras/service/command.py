@@ -82,15 +82,11 @@ def serve(options: ServeOptions) -> None:
     with bind(options.host, options.port) as listening:
         limit_caches_for_translation()
         with gc_paused():
-            import nmt
             from nmt.extras.service import server
             from nmt.extras.service.batcher import Batching
             from nmt.extras.service.engine import load_engine
             from nmt.extras.service.messages import Limits
-        load = partial(
-            nmt.load_translator, options.model, device=options.device, precision=options.precision, overrides=changes,
-            ensemble=options.ensemble or [],
-        )  # fmt: skip
+        load = partial(options.load(), ensemble=options.ensemble or [])
         batching = Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue)
         limits = Limits(
             options.max_body, options.max_sentences, options.max_characters, options.timeout, options.idle, *clients

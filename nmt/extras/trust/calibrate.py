@@ -23,7 +23,7 @@ from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.evaluation.translation import sacrebleu_metric
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
-from nmt.extras.trust.calibration import HEADS, OF_RIGHT, Calibration, WordOdds, pruned, save
+from nmt.extras.trust.calibration import HEADS, OF_RIGHT, Calibration, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
 from nmt.extras.trust.logistic import Floats, Logistic, learn
 from nmt.extras.trust.signals import PairSignals, pair_signals
@@ -148,7 +148,9 @@ def _damaged(
         method: Any = translator.aligner.methods[0]
         links = [each.links for each in translator.align(sources, references, method=method, text=True)]
     examples: list[Example | None] = []
-    for damage, each, of_pair in zip(known, pair_signals(translator.trained, lexicon, sources, texts), links, strict=True):
+    for damage, each, of_pair in zip(
+        known, pair_signals(translator.trained, lexicon, sources, texts), links, strict=True
+    ):
         if each is None:
             examples.append(None)
             continue
@@ -176,11 +178,11 @@ def dropped_labels(links: Sequence[tuple[int, int]], dropped: frozenset[int], wo
 def unchanged_words(words: Sequence[str], reference: str) -> Floats:
     """Labels the words of a translation: 1 if the fewest edits to the reference leave it unchanged. TER's case does not
     count."""
-    from sacrebleu.metrics.lib_ter import BeamEditDistance, flip_trace, trace_to_alignment
+    from sacrebleu.metrics.lib_ter import BeamEditDistance, trace_to_alignment
 
     of_reference = [reference[begin:end].lower() for begin, end in text_words(reference)]
-    _, trace = BeamEditDistance(of_reference)([word.lower() for word in words])
-    return 1.0 - np.array(trace_to_alignment(flip_trace(trace))[2], dtype=np.float64)
+    _, trace = BeamEditDistance([word.lower() for word in words])(of_reference)  # the edits of the reference
+    return 1.0 - np.array(trace_to_alignment(trace)[2], dtype=np.float64)
 
 
 def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ FILE = "confidence.json"
 """The file in a run directory."""
 FORMAT = "nmt confidence 1"
 
-SENTENCE_FEATURES = 29
+SENTENCE_FEATURES = 30
 OF_RIGHT = (0, 3, 4, 10, 17, 18)
 """The features of a sentence that tell if it is right: the means of the log-probabilities and of its words' values.
 With all features, the regression fits the noise of a thousand sentences."""
@@ -112,7 +112,9 @@ class Calibration:
         numbers = differing_numbers(source.words, target.words, self.languages)
         repeats = repetition(source.words, target.words) is not None
         facts = [ratio, abs(ratio), np.log(len(source.words)), float(repeats), *map(len, numbers)]
-        return np.array([log_p_T.mean(), log_p_T.min(), log_p_T[-1], *(x for odds in words for x in _summary(odds)), *facts])
+        return np.array(
+            [log_p_T.mean(), log_p_T.min(), log_p_T[-1], *(x for odds in words for x in _summary(odds)), *facts]
+        )
 
 
 def _summary(odds_I: Floats) -> list[float]:

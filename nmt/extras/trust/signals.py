@@ -52,7 +52,9 @@ def pair_signals(
     found: list[PairSignals | None] = [None] * len(pairs)
     for batch in length_batches(lengths, BATCH_TOKENS):
         of_batch = [pairs[rows[index]] for index in batch]
-        for index, signals in zip(batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True):
+        for index, signals in zip(
+            batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True
+        ):
             found[rows[index]] = signals
     return found
 
@@ -79,7 +81,9 @@ def _batch_signals(
         weights_BHTS = decoded.weights()
     log_ps = np.split(log_p_N.double().cpu().numpy(), np.cumsum(length_B)[:-1])
     heads = weights_BHTS.shape[1]
-    mean_BTS = weights_BHTS.float().mean(dim=1).cpu().numpy() if heads else np.zeros((*target_BT.shape, source_BS.shape[1]))
+    mean_BTS = (
+        weights_BHTS.float().mean(dim=1).cpu().numpy() if heads else np.zeros((*target_BT.shape, source_BS.shape[1]))
+    )
     own_BS, _ = pad([source.ids for source, _ in pairs])
     lexical_BSF, lexical_BTF = (
         _lexical(values).numpy() for values in lexicon.features(torch.from_numpy(own_BS), torch.from_numpy(target_BT))
@@ -119,9 +123,7 @@ def _target_features(
     return np.column_stack([least_IF, mean_IF, *facts, np.exp(log_p_I)])
 
 
-def _source_features(
-    source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]
-) -> Floats:
+def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]) -> Floats:
     """``weights_TS`` has a row for end-of-sentence, but no column."""
     most_S, sum_S = weights_TS.max(axis=0), weights_TS.sum(axis=0)
     sure_S = (weights_TS * np.exp(log_p_T)[:, None]).max(axis=0)  # what probable words attend to
@@ -137,9 +139,7 @@ def _log_length(side: EncodedWords) -> Floats:
     return lengths
 
 
-def by_word(
-    values_PF: Floats, word_of_piece: Sequence[int], words: int
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def by_word(values_PF: Floats, word_of_piece: Sequence[int], words: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Computes the least and the mean value over the pieces of each word, (words, F) each, and counts the pieces; a
     word without pieces of its own has those of the piece that follows."""
     begin_I = np.searchsorted(word_of_piece, np.arange(words)).clip(max=len(values_PF) - 1)

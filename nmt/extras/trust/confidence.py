@@ -1,0 +1,201 @@
+"""The confidence of translations: the probability that each is right, its doubtful words, and the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from nmt.core.errors import InputError
+from nmt.data.words import is_punctuation
+from nmt.extras.trust.calibration import Calibration, load
+from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.logistic import Floats, sigmoid
+from nmt.extras.trust.signals import PairSignals, pair_signals
+from nmt.search.engine import TorchEngine
+from nmt.translator.loading import TrainedModel
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
+
+DOUBTFUL = 0.5
+"""Probability below which a word is doubtful, a source word untranslated, or a target word unsupported."""
+MIN_COPIED = 3
+"""Least number of words of a translation that is suspicious if it equals its source."""
+MARK = "[?] "
+"""The beginning of a translation that is rejected."""
+
+
+@dataclass(frozen=True)
+class TargetWord:
+    """A word of a translation."""
+
+    text: str
+    right: float
+    """Probability that a reference translation has it, too."""
+    supported: float
+    """Probability that something in the source supports it."""
+
+
+@dataclass(frozen=True)
+class SourceWord:
+    """A word of a source."""
+
+    text: str
+    translated: float
+    """Probability that it is translated."""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The confidence of a translation, in probabilities."""
+
+    right: float
+    """Probability that its chrF to a reference is at least 60."""
+    complete: float
+    """Probability that nothing of the source is left out."""
+    supported: float
+    """Probability that nothing is added or replaced."""
+    words: tuple[TargetWord, ...]
+    source_words: tuple[SourceWord, ...]
+    reasons: tuple[str, ...]
+    """Reasons to look at it, in English."""
+
+    def tree(self) -> dict[str, Any]:
+        """Returns the values for JSON; a word is a list of its text and its probabilities."""
+        return {
+            **{name: round(getattr(self, name), 4) for name in ("right", "complete", "supported")},
+            "reasons": self.reasons,
+            "words": [[word.text, round(word.right, 3), round(word.supported, 3)] for word in self.words],
+            "source_words": [[word.text, round(word.translated, 3)] for word in self.source_words],
+        }
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """The translations that are rejected: those with a confidence below a probability."""
+
+    below: float = 0.0
+    leaves_source: bool = False
+    """A rejected line is left in the source; otherwise ``MARK`` stands before its translation."""
+
+
+@dataclass(frozen=True)
+class ConfidenceEstimator:
+    """Estimates the confidence of translations; see ``nmt.translator.translator.Estimator``."""
+
+    calibration: Calibration
+    rejection: Rejection
+
+    def with_confidence(
+        self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
+    ) -> list[tuple[Translation, ...]]:
+        """Adds the confidence to each translation, and applies the rejection. A line of several parts is as sure as the
+        least sure of them. Lines without letters have none, and are not rejected; a line with a part that is too long
+        has none, and is."""
+        parts = [[_judged_parts(one) for one in of_source] for of_source in ranked]
+        pairs = [pair for of_source in parts for of_one in of_source for pair in of_one]
+        found = iter(self.of_pairs(trained, [source for source, _ in pairs], [target for _, target in pairs]))
+        return [
+            tuple(
+                self._applied(source, one, [next(found) for _ in of_one])
+                for one, of_one in zip(of_source, parts_of_source, strict=True)
+            )
+            for source, of_source, parts_of_source in zip(sources, ranked, parts, strict=True)
+        ]
+
+    def of_pairs(
+        self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+    ) -> list[Confidence | None]:
+        """Estimates the confidence of given translations; None for a pair that is too long, or without a source. A
+        blank translation has confidence 0."""
+        found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
+        return [
+            self._of_signals(signals)
+            if signals is not None
+            else NOTHING
+            if source.strip() and not target.strip()
+            else None
+            for signals, source, target in zip(found, sources, targets, strict=True)
+        ]
+
+    def _of_signals(self, signals: PairSignals) -> Confidence:
+        calibration, words = self.calibration, self.calibration.words(signals)
+        odds = calibration.sentence(calibration.sentence_features(signals, words))
+        right_I, supported_I, translated_J = map(sigmoid, words)
+        source, target = signals.source.words, signals.target.words
+        return Confidence(
+            calibration.confidence(odds),
+            *sigmoid(np.array([odds.complete, odds.supported])).tolist(),
+            tuple(map(TargetWord, target, right_I.tolist(), supported_I.tolist())),
+            tuple(map(SourceWord, source, translated_J.tolist())),
+            tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
+        )
+
+    def _applied(self, source: str, translation: Translation, of_parts: Sequence[Confidence | None]) -> Translation:
+        """Adds the joint confidence of the parts, and rejects the translation if this is too low."""
+        known = [each for each in of_parts if each is not None]
+        confidence = _joint(known) if known and len(known) == len(of_parts) else None
+        right = 0.0 if confidence is None else confidence.right
+        if not of_parts or right >= self.rejection.below:
+            return replace(translation, confidence=confidence)
+        text = source if self.rejection.leaves_source else MARK + translation.text
+        return replace(translation, text=text, confidence=confidence, is_rejected=True)
+
+
+def _judged_parts(translation: Translation) -> list[tuple[str, str]]:
+    return [part for part in translation.parts if any(map(str.isalpha, part[0]))]
+
+
+def _joint(parts: Sequence[Confidence]) -> Confidence:
+    least = {name: min(getattr(part, name) for part in parts) for name in ("right", "complete", "supported")}
+    joined = {name: sum((getattr(part, name) for part in parts), ()) for name in ("words", "source_words", "reasons")}
+    return Confidence(**least, **joined)
+
+
+def _reasons(
+    source: Sequence[str],
+    target: Sequence[str],
+    translated_J: Floats,
+    supported_I: Floats,
+    languages: tuple[str, str] | None,
+) -> Iterator[str]:
+    """Lists what is doubtful about a translation."""
+    for first, last in _doubtful_runs(source, translated_J):
+        many = f"source words {first + 1} to {last + 1} are" if last > first else f"source word {first + 1} is"
+        yield f"{many} not translated: {' '.join(source[first : last + 1])}"
+    for first, last in _doubtful_runs(target, supported_I):
+        yield f"no source word supports: {' '.join(target[first : last + 1])}"
+    for side, numbers in zip(("source", "translation"), differing_numbers(source, target, languages), strict=True):
+        if numbers:
+            yield f"numbers only in the {side}: {', '.join(numbers)}"
+    if (repeated := repetition(source, target)) is not None:
+        yield f"repeated: {' '.join(target[index] for index in repeated)}"
+    if len(target) >= MIN_COPIED and list(source) == list(target):
+        yield "the translation is the source"
+
+
+def _doubtful_runs(words: Sequence[str], p_I: Floats) -> Iterator[tuple[int, int]]:
+    """Finds the first and last words of runs of doubtful words, without punctuation."""
+    is_doubtful = [p < DOUBTFUL and not is_punctuation(word) for word, p in zip(words, p_I.tolist(), strict=True)]
+    for doubtful, group in groupby(range(len(words)), key=is_doubtful.__getitem__):
+        if doubtful:
+            run = list(group)
+            yield run[0], run[-1]
+
+
+NOTHING = Confidence(0.0, 0.0, 1.0, (), (), ("the translation is blank",))
+
+
+def with_confidence(translator: Translator, rejection: Rejection | bool) -> Translator:
+    """Returns the translator with an estimator of confidence, which may reject translations. Raises InputError for a
+    run that is not calibrated, for an ensemble, and for another engine than nmt's own."""
+    trained, engine = translator.trained, translator.engine
+    if not isinstance(engine, TorchEngine) or engine.model is not trained.model:
+        raise InputError(
+            "--confidence: is calibrated for one model and the search of nmt; use --engine nmt without --ensemble"
+        )
+    estimator = ConfidenceEstimator(load(trained), Rejection() if isinstance(rejection, bool) else rejection)
+    return replace(translator, estimator=estimator)

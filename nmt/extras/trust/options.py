@@ -1,0 +1,104 @@
+"""The options of commands that tell how sure a translation is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import typer
+
+from nmt.cli.conflicts import Excludes, Needs
+
+if TYPE_CHECKING:
+    from nmt.cli.evaluate import EvaluateOptions
+    from nmt.cli.score import ScoreOptions
+    from nmt.cli.translate import TranslateOptions
+    from nmt.extras.service.command import ServeOptions
+    from nmt.translator.translator import Loader
+    from nmt.translator.windows import OutputOptions
+    from nmt.workflows.evaluate import Scoring
+else:
+    EvaluateOptions = ScoreOptions = ServeOptions = TranslateOptions = object
+
+_trust = partial(typer.Option, rich_help_panel="Confidence, after nmt calibrate")
+_ENGINE = "--engine {engine} has no signals of confidence; use --engine nmt"
+
+
+@dataclass(frozen=True)
+class TranslateConfidence(TranslateOptions):
+    """Has `nmt translate` tell how sure each translation is."""
+
+    confidence: Annotated[bool, _trust("--confidence")] = False
+    """The probability that each translation is right: before the text and a TAB; in tsv after it, with the reasons to
+    doubt it; in jsonl also that of each word."""
+    reject_below: Annotated[float | None, _trust(metavar="P", min=0, max=1)] = None
+    """Reject translations whose confidence is below P."""
+    rejected: Annotated[Literal["mark", "source"] | None, _trust()] = None
+    """mark (default): "[?] " before a rejected translation. source: the source line in its place."""
+    conflicts: ClassVar = (
+        Excludes("confidence reject_below", "engine", f"{{option}}: {_ENGINE}"),
+        Excludes("confidence reject_below", "ensemble wait ray shard",
+            "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
+        Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
+    )  # fmt: skip
+
+    def load(self) -> Loader:
+        if not self.confidence and self.reject_below is None:
+            return super().load()
+        from nmt.extras.trust.confidence import Rejection
+
+        rejection = Rejection(self.reject_below or 0.0, leaves_source=self.rejected == "source")
+        return partial(super().load(), confidence=rejection)
+
+    def output_options(self) -> OutputOptions:
+        return replace(super().output_options(), confidence=self.confidence)
+
+
+@dataclass(frozen=True)
+class ScoreConfidence(ScoreOptions):
+    """Has `nmt score` tell how sure given translations are."""
+
+    confidence: Annotated[bool, _trust("--confidence")] = False
+    """Also the probability that each translation is right: after a TAB; in jsonl with its words and reasons."""
+
+    def load(self) -> Loader:
+        return partial(super().load(), confidence=self.confidence)
+
+
+@dataclass(frozen=True)
+class ServeConfidence(ServeOptions):
+    """Has `nmt serve` tell how sure each translation is."""
+
+    confidence: Annotated[bool, _trust("--confidence")] = False
+    """Answers have the probability that each translation is right, its words and reasons."""
+    conflicts: ClassVar = (
+        Excludes("confidence", "ensemble", "--confidence: is calibrated for one model; leave out {others}"),
+    )
+
+    def load(self) -> Loader:
+        return partial(super().load(), confidence=self.confidence)
+
+
+@dataclass(frozen=True)
+class EvaluateRisk(EvaluateOptions):
+    """Has `nmt evaluate` compare confidence with quality."""
+
+    risk_coverage: Annotated[bool, typer.Option("--risk-coverage", rich_help_panel="Scores")] = False
+    """Also score the most confident shares of the translations, after nmt calibrate."""
+    after: ClassVar[str] = "length_edges"
+    conflicts: ClassVar = (
+        Excludes("alignment", "risk_coverage", "--alignment scores links against --gold alone; leave out {others}"),
+        Excludes("hypothesis", "risk_coverage",
+            "--risk-coverage: is of the model's own translations; leave out --hypothesis"),
+    )  # fmt: skip
+
+    def load(self) -> Loader:
+        return partial(super().load(), confidence=self.risk_coverage)
+
+    def scoring(self) -> Scoring:
+        if not self.risk_coverage:
+            return super().scoring()
+        from nmt.extras.trust.risk_coverage import risk_coverage
+
+        return replace(super().scoring(), risk_coverage=risk_coverage)

@@ -1,0 +1,16 @@
+"""The confidence of translations: which ones, and which of their words, to look at."""
+
+from __future__ import annotations
+
+from nmt.plugins import Command, Plugin
+
+PLUGIN = Plugin(
+    commands={"calibrate": Command("nmt.extras.trust.command:calibrate", "Train", 40)},
+    options={
+        "evaluate": ["nmt.extras.trust.options:EvaluateRisk"],
+        "score": ["nmt.extras.trust.options:ScoreConfidence"],
+        "serve": ["nmt.extras.trust.options:ServeConfidence"],
+        "translate": ["nmt.extras.trust.options:TranslateConfidence"],
+    },
+    parts={"confidence": "nmt.extras.trust.confidence:with_confidence"},
+)
