@@ -10,6 +10,7 @@ Shapes: N examples, F features, I target and J source words.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.evaluation.translation import sacrebleu_metric
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
-from nmt.extras.trust.calibration import HEADS, OF_RIGHT, Calibration, pruned, save
+from nmt.extras.trust.calibration import OF_RIGHT, Calibration, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
 from nmt.extras.trust.logistic import Floats, Logistic, learn
 from nmt.extras.trust.signals import PairSignals, pair_signals
@@ -33,7 +34,8 @@ RIGHT = 60.0
 """Least chrF of a translation that is right."""
 MAX_PAIRS = 1500
 """Maximum number of pairs of the validation corpus, which are spread over it."""
-MIN_PAIRS = 50
+MIN_PAIRS = 25
+"""Least number of translations that are right, and of those that are not."""
 LEXICON_PAIRS = 50_000
 """Maximum number of training pairs that the lexicon is learnt from."""
 LEAST_LINK = 0.003
@@ -58,107 +60,85 @@ def calibrate(load: Loader) -> None:
 
 def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:
     """Learns from a corpus. Raises InputError if it has too few pairs."""
-    lexicon = _learn_lexicon(translator)
-    with log.progress(total=2 + len(KINDS), description="calibrate", unit="pass") as bar:
-        own = [each.text for each in translator.translate(sources)]
-        bar.update(1)
-        examples = {"own": _own(translator, lexicon, sources, own, references)}
-        kinds: dict[str, Sequence[Damage | None]] = {"whole": [Damage(text) for text in references]}
-        kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
-        for name, damages in kinds.items():
-            examples[name] = _damaged(translator, lexicon, sources, references, damages)
-            bar.update(1)
-    right = np.array(sentence_chrf(own, references)) >= RIGHT
-    is_right_N = right[[row for row, example in enumerate(examples["own"]) if example is not None]]
-    if min(len(is_right_N), 2 * is_right_N.sum(), 2 * (~is_right_N).sum()) < MIN_PAIRS:
+    trained, lexicon = translator.trained, _learn_lexicon(translator)
+    own = [each.text for each in translator.translate(sources)]
+    is_right = np.array(sentence_chrf(own, references)) >= RIGHT
+    if min(is_right.sum(), (~is_right).sum()) < MIN_PAIRS:
         raise InputError(
-            f"{translator.trained.run}: of {len(is_right_N):,} translations of data.valid {is_right_N.sum():,} are "
-            f"right (chrF {RIGHT:g}); calibrate needs {MIN_PAIRS // 2} that are and as many that are not"
+            f"{trained.run}: of {len(own):,} translations of data.valid {is_right.sum():,} are right (chrF {RIGHT:g}); "
+            f"calibrate needs {MIN_PAIRS} that are, and as many that are not"
         )
-    found = {name: [each for each in of_kind if each is not None] for name, of_kind in examples.items()}
-    corpora = translator.trained.experiment.data.train_corpora
-    ratios = [np.log(len(each.signals.log_p_T) / (len(each.signals.source.ids) + 1)) for each in found["whole"]]
+    method: Any = translator.aligner.methods[0]
+    links = [each.links for each in translator.align(sources, references, method=method, text=True)]
+    signals = pair_signals(trained, lexicon, sources, own)
+    known = [(row, each) for row, each in enumerate(signals) if each is not None]
+    examples = {
+        "own": [Example(each, unchanged_words(each.target.words, references[row]), np.empty(0)) for row, each in known]
+    }
+    kinds: dict[str, Sequence[Damage | None]] = {"whole": [Damage(text) for text in references]}
+    kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
+    for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
+        examples[name] = _damaged(translator, lexicon, sources, damages, links)
+    corpora = trained.experiment.data.train_corpora
+    ratios = [np.log(len(each.signals.log_p_T) / (len(each.signals.source.ids) + 1)) for each in examples["whole"]]
     start = Calibration({}, lexicon, float(np.median(ratios)), corpora[0].language_names if corpora else None)
-    return _learn_heads(start, found, is_right_N)
+    return _learn_heads(
+        start, {name: each for name, each in examples.items() if each}, is_right[[row for row, _ in known]]
+    )
 
 
-def _learn_heads(start: Calibration, found: dict[str, list[Example]], is_right_N: NDArray[np.bool_]) -> Calibration:
-    """Learns the regressions of words, then those of sentences."""
-    wrong = ("inserted", "substituted", "another", "number")
+def _learn_heads(start: Calibration, examples: dict[str, list[Example]], is_right_N: NDArray[np.bool_]) -> Calibration:
+    """Learns the regressions of words, then those of sentences. A corpus may have none of some kinds of damage."""
+
+    def words(on_target: bool, *kinds: str) -> Logistic:
+        chosen = [each for kind in kinds for each in examples.get(kind, [])]
+        x_NF = np.concatenate([each.signals.target_IF if on_target else each.signals.source_JF for each in chosen])
+        label_N = np.concatenate([each.target_I if on_target else each.source_J for each in chosen])
+        is_known_N = np.isfinite(label_N)
+        return learn(x_NF[is_known_N], label_N[is_known_N])
+
     heads = {
-        "word_right": _learn_words(found["own"], on_target=True),
-        "word_supported": _learn_words([x for name in ("whole", *wrong) for x in found[name]], on_target=True),
-        "word_translated": _learn_words(
-            [x for name in ("whole", "dropped", "omitted", "another") for x in found[name]], on_target=False
-        ),
+        "word_right": words(True, "own"),
+        "word_supported": words(True, "whole", "inserted", "substituted", "number", "another"),
+        "word_translated": words(False, "whole", "dropped", "omitted", "another"),
     }
-    of_words = Calibration(heads, start.lexicon, start.log_ratio, start.languages)
+    of_words = replace(start, heads=heads)
     features = {
-        name: np.stack([of_words.sentence_features(x.signals, of_words.words(x.signals)) for x in of_kind])
-        for name, of_kind in found.items()
+        kind: np.stack([of_words.sentence_features(each.signals, of_words.words(each.signals)) for each in of_kind])
+        for kind, of_kind in examples.items()
     }
-    missing = ("dropped", "omitted")
-    heads["right"] = learn(features["own"][:, list(OF_RIGHT)], is_right_N)
-    others = [name for name in features if name not in ("own", "another", *missing)]
-    heads["complete"] = _learn_damage(features, others, missing)
-    heads["supported"] = _learn_damage(features, ("whole", *missing), [*others[1:], "another"])
-    joint_N1 = np.array([[of_words.sentence(x_F).joint] for x_F in features["own"]])
-    heads["confidence"] = learn(joint_N1, is_right_N, ridge=0.01)
-    assert heads.keys() == HEADS.keys()
-    return of_words
+    own_NF = features.pop("own")
 
+    def intact(*damages: str) -> Logistic:
+        bad = [features[kind] for kind in damages if kind in features]
+        good = [x_NF for kind, x_NF in features.items() if kind not in (*damages, "another")]
+        return learn(np.concatenate([*good, *bad]), np.arange(sum(map(len, [*good, *bad]))) < sum(map(len, good)))
 
-def _learn_words(examples: Sequence[Example], *, on_target: bool) -> Logistic:
-    x_NF = np.concatenate([each.signals.target_IF if on_target else each.signals.source_JF for each in examples])
-    label_N = np.concatenate([each.target_I if on_target else each.source_J for each in examples])
-    is_known_N = np.isfinite(label_N)
-    return learn(x_NF[is_known_N], label_N[is_known_N])
-
-
-def _learn_damage(features: dict[str, Floats], good: Sequence[str], bad: Sequence[str]) -> Logistic:
-    x_NF = np.concatenate([features[name] for name in (*good, *bad)])
-    return learn(x_NF, np.arange(len(x_NF)) < sum(len(features[name]) for name in good))
-
-
-def _own(
-    translator: Translator, lexicon: Lexicon, sources: Sequence[str], own: Sequence[str], references: Sequence[str]
-) -> list[Example | None]:
-    """The model's translations."""
-    signals = pair_signals(translator.trained, lexicon, sources, own)
-    return [
-        None if each is None else Example(each, unchanged_words(each.target.words, reference), np.empty(0))
-        for each, reference in zip(signals, references, strict=True)
-    ]
+    heads["right"] = learn(own_NF[:, list(OF_RIGHT)], is_right_N)
+    heads["complete"] = intact("dropped", "omitted")
+    heads["supported"] = intact("inserted", "repeated", "substituted", "number", "another")
+    of_sentences = replace(start, heads=heads)
+    joint_N1 = np.array([[of_sentences.sentence(x_F).joint] for x_F in own_NF])
+    return replace(start, heads={**heads, "confidence": learn(joint_N1, is_right_N, ridge=0.01)})
 
 
 def _damaged(
     translator: Translator,
     lexicon: Lexicon,
     sources: Sequence[str],
-    references: Sequence[str],
     damages: Sequence[Damage | None],
-) -> list[Example | None]:
-    """Damaged references. The source words of dropped words are those that are aligned with them only."""
-    rows = [row for row, damage in enumerate(damages) if damage is not None]
-    known = [damage for damage in damages if damage is not None]
-    texts = [damage.text for damage in known]
-    sources, references = ([side[row] for row in rows] for side in (sources, references))
-    links: Sequence[Any] = [()] * len(rows)
-    if any(damage.dropped for damage in known):
-        method: Any = translator.aligner.methods[0]
-        links = [each.links for each in translator.align(sources, references, method=method, text=True)]
-    examples: list[Example | None] = []
-    for damage, each, of_pair in zip(
-        known, pair_signals(translator.trained, lexicon, sources, texts), links, strict=True
-    ):
-        if each is None:
-            examples.append(None)
+    links: Sequence[Any],
+) -> list[Example]:
+    """Computes the examples of damaged references, whose undamaged words have these links."""
+    texts = ["" if damage is None else damage.text for damage in damages]
+    found = pair_signals(translator.trained, lexicon, sources, texts)
+    examples = []
+    for signals, damage, of_pair in zip(found, damages, links, strict=True):
+        if signals is None or damage is None:
             continue
-        target_I = np.array([float(index not in damage.wrong) for index in range(len(each.target.words))])
-        source_J = dropped_labels(of_pair, damage.dropped, len(each.source.words))
-        if len(damage.wrong) == len(target_I):
-            source_J = np.zeros(len(each.source.words))
-        examples.append(Example(each, target_I, source_J))
+        target_I = np.array([float(index not in damage.wrong) for index in range(len(signals.target.words))])
+        source_J = dropped_labels(of_pair, damage.dropped, len(signals.source.words))
+        examples.append(Example(signals, target_I, source_J if target_I.any() else np.zeros_like(source_J)))
     return examples
 
 
@@ -201,13 +181,9 @@ def _valid_pairs(translator: Translator) -> tuple[list[str], list[str]]:
     ]
     if not corpora:
         raise InputError(f"{trained.run}: has no data.valid to calibrate on; name one with --set data.valid=...")
-    blocks = list(chain.from_iterable(map(read_blocks, corpora)))
-    pairs = [
-        pair
-        for block in blocks
-        for pair in zip(block.sources, block.targets, strict=True)
-        if all(side.strip() for side in pair)
-    ]
+    blocks = chain.from_iterable(map(read_blocks, corpora))
+    pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
+    pairs = [pair for pair in pairs if all(map(str.strip, pair))]
     pairs = pairs[:: -(-len(pairs) // MAX_PAIRS) or 1]
     return [source for source, _ in pairs], [target for _, target in pairs]
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.data.words import is_punctuation, text_words
+from nmt.data.words import Span, is_punctuation, text_words
 from nmt.extras.trust.checks import NUMBERS
 
 MIN_WORDS = 5
 """Least number of words of a translation that is damaged in a part."""
-INSERTED = 3
-"""Number of words that are inserted."""
 
 
 @dataclass(frozen=True)
@@ -32,88 +30,88 @@ class Damage:
 
 def drop(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Leaves out a third of the words, a run of at least two."""
-    return _without(text, random, lambda words: max(2, round(words / 3)))
+    return _without(text, random, 1 / 3)
 
 
 def omit(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Leaves out one word."""
-    return _without(text, random, lambda words: 1)
+    return _without(text, random, 0)
 
 
-def _without(text: str, random: np.random.Generator, count_of: Callable[[int], int]) -> Damage | None:
-    spans = text_words(text)
-    words = len(spans) - (bool(spans) and is_punctuation(text[slice(*spans[-1])]))
-    if words < MIN_WORDS:
+def _without(text: str, random: np.random.Generator, share: float) -> Damage | None:
+    spans = _body(text)
+    if len(spans) < MIN_WORDS:
         return None
-    count = count_of(words)
-    first = int(random.integers(0, words - count + 1))
+    count = max(2, round(len(spans) * share)) if share else 1
+    first = int(random.integers(0, len(spans) - count + 1))
     begin, end = spans[first][0], spans[first + count - 1][1]
-    kept = f"{text[:begin].rstrip()}{' ' * text[end : end + 1].isspace()}{text[end:].lstrip()}"
-    return Damage(kept.strip(), dropped=frozenset(range(first, first + count)))
+    space = " " * text[end : end + 1].isspace()
+    kept = f"{text[:begin].rstrip()}{space}{text[end:].lstrip()}".strip()
+    return Damage(kept, dropped=frozenset(range(first, first + count)))
 
 
 def insert(text: str, other: str, random: np.random.Generator) -> Damage | None:
-    """Inserts successive words of another translation before a word."""
-    spans, others = text_words(text), text_words(other)
-    if min(len(spans), len(others)) < MIN_WORDS:
-        return None
-    begin = int(random.integers(0, len(others) - INSERTED))
-    words = other[others[begin][0] : others[begin + INSERTED - 1][1]]
-    place = int(random.integers(1, len(spans)))
-    before = spans[place][0]
-    damaged = f"{text[:before].rstrip()} {words} {text[before:]}"
-    return Damage(damaged, frozenset(range(place, place + len(text_words(words)))))
+    """Inserts three successive words of another translation after a word."""
+    return _inserted(text, other, int(random.integers(0, max(1, len(_body(other)) - 3))), 3, random)
 
 
 def repeat(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Repeats two to four successive words after themselves."""
-    spans = text_words(text)
-    body = len(spans) - 1
-    if body < MIN_WORDS:
-        return None
     count = int(random.integers(2, 5))
-    first = int(random.integers(0, body - count + 1))
-    end = first + count
-    words = text[spans[first][0] : spans[end - 1][1]]
-    damaged = f"{text[: spans[end - 1][1]]} {words}{text[spans[end - 1][1] :]}"
-    return Damage(damaged, frozenset(range(end, end + count)))
+    first = int(random.integers(0, max(1, len(_body(text)) - count + 1)))
+    return _inserted(text, text, first, count, None)
+
+
+def _inserted(text: str, other: str, first: int, count: int, random: np.random.Generator | None) -> Damage | None:
+    """Inserts words of another text after a random word or, without ``random``, after the same words of the text."""
+    spans, others = _body(text), _body(other)[first : first + count]
+    if len(spans) < MIN_WORDS or len(others) < count:
+        return None
+    place = first + count if random is None else int(random.integers(1, len(spans) + 1))
+    end = spans[place - 1][1]
+    words = other[others[0][0] : others[-1][1]]
+    return Damage(f"{text[:end]} {words}{text[end:]}", frozenset(range(place, place + count)))
 
 
 def substitute(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Replaces a word by one of another translation."""
-    spans, others = text_words(text), text_words(other)
-    words = [place for place, span in enumerate(spans) if not is_punctuation(text[slice(*span)])]
-    candidates = {other[slice(*span)] for span in others} - {text[slice(*span)] for span in spans}
-    candidates = {word for word in candidates if not is_punctuation(word)}
-    if len(words) < MIN_WORDS or not candidates:
+    spans = text_words(text)
+    own = [text[begin:end] for begin, end in spans]
+    others = sorted({other[begin:end] for begin, end in text_words(other)} - set(own))
+    places = [place for place, word in enumerate(own) if not is_punctuation(word)]
+    others = [word for word in others if not is_punctuation(word)]
+    if len(places) < MIN_WORDS or not others:
         return None
-    place = int(random.choice(words))
-    word = str(random.choice(sorted(candidates)))
-    begin, end = spans[place]
-    return Damage(text[:begin] + word + text[end:], frozenset([place]))
+    return _replaced(text, spans, int(random.choice(places)), str(random.choice(others)))
 
 
 def change_number(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Changes the first number, in digits or as an English word."""
-    names = list(NUMBERS["en"])
-    for place, (begin, end) in enumerate(text_words(text)):
+    spans = text_words(text)
+    for place, (begin, end) in enumerate(spans):
         word = text[begin:end]
         if word.isdecimal():
-            changed = str(int(word) + int(random.integers(1, 9)))
-        elif word.lower() in names:
-            changed = str(random.choice([name for name in names if name != word.lower()]))
-            changed = changed.capitalize() if word[0].isupper() else changed
-        else:
-            continue
-        return Damage(text[:begin] + changed + text[end:], frozenset([place]))
+            return _replaced(text, spans, place, str(int(word) + int(random.integers(1, 9))))
+        if word.lower() in NUMBERS["en"]:
+            changed = str(random.choice([name for name in NUMBERS["en"] if name != word.lower()]))
+            return _replaced(text, spans, place, changed.capitalize() if word[0].isupper() else changed)
     return None
 
 
 def exchange(text: str, other: str, random: np.random.Generator) -> Damage | None:
     """Returns the translation of another sentence."""
-    if not text or not other or text == other:
-        return None
-    return Damage(other, frozenset(range(len(text_words(other)))))
+    return Damage(other, frozenset(range(len(text_words(other))))) if other and text != other else None
+
+
+def _replaced(text: str, spans: Sequence[Span], place: int, word: str) -> Damage:
+    begin, end = spans[place]
+    return Damage(text[:begin] + word + text[end:], frozenset([place]))
+
+
+def _body(text: str) -> list[Span]:
+    """Returns the words without a punctuation mark at the end."""
+    spans = text_words(text)
+    return spans[:-1] if spans and is_punctuation(text[slice(*spans[-1])]) else spans
 
 
 Kind = Callable[[str, str, np.random.Generator], Damage | None]
