@@ -115,7 +115,7 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Example]], is_righ
         return learn(np.concatenate([*good, *bad]), np.arange(sum(map(len, [*good, *bad]))) < sum(map(len, good)))
 
     heads["right"] = learn(own_NF[:, list(OF_RIGHT)], is_right_N)
-    heads["complete"] = intact("dropped", "omitted")
+    heads["complete"] = intact("dropped")
     heads["supported"] = intact("inserted", "repeated", "substituted", "number", "another")
     of_sentences = replace(start, heads=heads)
     joint_N1 = np.array([[of_sentences.sentence(x_F).joint] for x_F in own_NF])

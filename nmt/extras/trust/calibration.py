@@ -4,7 +4,7 @@ Words have three of them: a target word is right, a target word is supported by 
 translated. Their log-odds are features of the sentence, which has three as well: it is right, it is complete, all of it
 is supported. With z the log-odds of these, the confidence of a translation is the probability
 
-    sigmoid(a (log sigmoid(z_right) + log sigmoid(z_complete + 1) + log sigmoid(z_supported + 1)) + b)
+    sigmoid(a (z_right + log sigmoid(z_complete + 1) + log sigmoid(z_supported + 1)) + b)
 
 whose a and b are learnt as well (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
 
@@ -71,8 +71,7 @@ class SentenceOdds(NamedTuple):
     @property
     def joint(self) -> float:
         """Returns the feature of the confidence."""
-        shifted = np.array([self.right, self.complete + 1, self.supported + 1])
-        return float(np.log(sigmoid(shifted)).sum())
+        return self.right + float(np.log(sigmoid(np.array([self.complete + 1, self.supported + 1]))).sum())
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,8 @@ def load(trained: TrainedModel) -> Calibration:
         if tree["format"] != FORMAT:
             raise ValueError("format")
         heads = {name: from_tree(tree["heads"][name], features) for name, features in HEADS.items()}
-        languages = tree["languages"] if tree["languages"] is None else tuple(map(str, tree["languages"]))
+        source_language, target_language = tree["languages"] or (None, None)
+        languages = (source_language, target_language) if source_language and target_language else None
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
         lexicon = _lexicon(tree["lexicon"], tokens)
         calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)

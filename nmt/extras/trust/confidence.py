@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -113,11 +113,9 @@ class ConfidenceEstimator:
         blank translation has confidence 0."""
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
         return [
-            self._of_signals(signals)
-            if signals is not None
-            else NOTHING
-            if source.strip() and not target.strip()
-            else None
+            (NOTHING if source.strip() and not target.strip() else None)
+            if signals is None
+            else self._of_signals(signals)
             for signals, source, target in zip(found, sources, targets, strict=True)
         ]
 
@@ -128,7 +126,8 @@ class ConfidenceEstimator:
         source, target = signals.source.words, signals.target.words
         return Confidence(
             calibration.confidence(odds),
-            *sigmoid(np.array([odds.complete, odds.supported])).tolist(),
+            float(sigmoid(np.array(odds.complete))),
+            float(sigmoid(np.array(odds.supported))),
             tuple(map(TargetWord, target, right_I.tolist(), supported_I.tolist())),
             tuple(map(SourceWord, source, translated_J.tolist())),
             tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
@@ -150,9 +149,14 @@ def _judged_parts(translation: Translation) -> list[tuple[str, str]]:
 
 
 def _joint(parts: Sequence[Confidence]) -> Confidence:
-    least = {name: min(getattr(part, name) for part in parts) for name in ("right", "complete", "supported")}
-    joined = {name: sum((getattr(part, name) for part in parts), ()) for name in ("words", "source_words", "reasons")}
-    return Confidence(**least, **joined)
+    return Confidence(
+        min(part.right for part in parts),
+        min(part.complete for part in parts),
+        min(part.supported for part in parts),
+        tuple(chain.from_iterable(part.words for part in parts)),
+        tuple(chain.from_iterable(part.source_words for part in parts)),
+        tuple(chain.from_iterable(part.reasons for part in parts)),
+    )
 
 
 def _reasons(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LIMIT = 6.0
+LIMIT = 10.0
 """Number of deviations from the mean at which a feature is clipped."""
 RIDGE = 3.0
 """Weight of the squared weights in the loss."""

@@ -119,8 +119,9 @@ def _target_features(
     is_mark_I = [*map(is_punctuation, target.words)]
     copied_I = [word in source.words and not is_mark for word, is_mark in zip(target.words, is_mark_I, strict=True)]
     before_I, after_I = np.append(0.0, log_p_I[:-1]), np.append(log_p_I[1:], log_p_T[-1])
-    facts = [log_p_I, before_I, after_I, repeated_I, is_mark_I, copied_I, _log_length(target), np.log(count_I)]
-    return np.column_stack([least_IF, mean_IF, *facts, np.exp(log_p_I)])
+    facts = np.array([repeated_I, is_mark_I, copied_I], dtype=np.float64)
+    lengths = _log_length(target), np.log(count_I)
+    return np.column_stack([least_IF, mean_IF, log_p_I, before_I, after_I, *facts, *lengths, np.exp(log_p_I)])
 
 
 def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]) -> Floats:
