@@ -162,8 +162,10 @@ def load(trained: TrainedModel) -> Calibration:
         if tree["format"] != FORMAT:
             raise ValueError("format")
         heads = {name: from_tree(tree["heads"][name], features) for name, features in HEADS.items()}
-        source_language, target_language = tree["languages"] or (None, None)
-        languages = (source_language, target_language) if source_language and target_language else None
+        languages = None
+        if tree["languages"] is not None:
+            source_language, target_language = map(str.lower, tree["languages"])
+            languages = source_language, target_language
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
         lexicon = _lexicon(tree["lexicon"], tokens)
         calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)

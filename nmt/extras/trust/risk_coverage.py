@@ -65,7 +65,7 @@ def risk_coverage(translations: Sequence[Translation], references: Sequence[str]
     order = np.argsort(-p_N, kind="stable")
     chrf_N = np.array(sentence_chrf([one.text for one in translations], references))[order]
     p_N, is_right_N = p_N[order], chrf_N >= RIGHT
-    ends = np.unique(np.ceil(np.linspace(0, 1, GROUPS + 1)[1:] * len(order)).astype(int))
+    ends = sorted({-(-len(order) * group // GROUPS) for group in range(1, GROUPS + 1)})
     accepted = tuple(
         Accepted(end / len(order), float(p_N[end - 1]), float(chrf_N[:end].mean()), float(is_right_N[:end].mean()))
         for end in ends

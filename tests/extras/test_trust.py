@@ -1,0 +1,241 @@
+"""The confidence of translations: its parts beside plain loops and PyTorch, and its commands with a small model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.core.errors import InputError
+from nmt.data.words import text_words
+from nmt.extras.trust import calibrate, calibration
+from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.damage import KINDS
+from nmt.extras.trust.logistic import RIDGE, learn, sigmoid
+from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
+from nmt.extras.trust.signals import by_word
+from nmt.translator.loading import load_trained
+from nmt.translator.translation import Translation
+from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
+
+REFERENCE = "Two men in green shirts sit on a bench and talk to 3 women."
+OTHER = "A black dog with a red ball runs over the field."
+
+
+def words_of(text: str) -> list[str]:
+    return [text[begin:end] for begin, end in text_words(text)]
+
+
+def test_a_regression_is_where_the_gradient_of_its_loss_is_0() -> None:
+    random = np.random.default_rng(1)
+    x_NF = random.normal(size=(200, 3)) * [1, 5, 0.1] + [0, 3, 1]
+    label_N = (x_NF @ [1, -0.2, 4] - 3 + random.normal(size=200) > 0).astype(float)
+    model = learn(x_NF, label_N)
+    weight_F = torch.tensor(model.weight_F, requires_grad=True)
+    scaled_NF = torch.tensor((x_NF - x_NF.mean(0)) / x_NF.std(0))
+    odds_N = scaled_NF @ weight_F + model.bias
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(odds_N, torch.tensor(label_N), reduction="sum")
+    (loss + RIDGE / 2 * weight_F.square().sum()).backward()
+    assert weight_F.grad is not None
+    assert weight_F.grad.abs().max() < 1e-2
+    assert np.allclose(model.log_odds(x_NF), odds_N.detach().numpy(), atol=1e-3)
+    assert (sigmoid(np.array([-1e9, 0, 1e9])) == sigmoid(np.array([-30, 0, 30]))).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_damaged_is_known(kind: str) -> None:
+    for seed in range(50):
+        damage = KINDS[kind](REFERENCE, OTHER, np.random.default_rng(seed))
+        assert damage is not None
+        before, after = words_of(REFERENCE), words_of(damage.text)
+        kept_before = [word for index, word in enumerate(before) if index not in damage.dropped]
+        kept_after = [word for index, word in enumerate(after) if index not in damage.wrong]
+        if kind in ("substituted", "number"):
+            (place,) = damage.wrong
+            assert after[place] != before[place]
+            del kept_before[place]
+        if kind != "another":
+            assert kept_after == kept_before
+        assert damage.text not in (REFERENCE, "")
+    assert kind == "another" or KINDS[kind]("Yes.", OTHER, np.random.default_rng(1)) is None
+
+
+def test_words_that_edits_leave_unchanged() -> None:
+    def right(hypothesis: str, reference: str) -> str:
+        return "".join(str(int(x)) for x in calibrate.unchanged_words(words_of(hypothesis), reference))
+
+    assert right("A dog runs on the green grass", "a big dog runs on grass") == "1111001"
+    assert right("a b c", "x") == "000"
+    assert right("the same text.", "The same text.") == "1111"
+    random = np.random.default_rng(1)
+    for _ in range(100):  # the fewest edits, by the textbook's table
+        one, other = (random.integers(0, 4, random.integers(1, 8)).astype(str).tolist() for _ in range(2))
+        table = np.add.outer(np.arange(len(one) + 1), np.arange(len(other) + 1))
+        for i, x in enumerate(one, 1):
+            for j, y in enumerate(other, 1):
+                table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (x != y))
+        kept = int(calibrate.unchanged_words(one, " ".join(other)).sum())
+        assert max(len(one), len(other)) - kept <= table[-1, -1] <= len(one) + len(other) - 2 * kept
+
+
+def test_values_of_pieces_by_word() -> None:
+    value_PF = np.random.default_rng(1).normal(size=(6, 2))
+    word_of_piece = [0, 0, 1, 3, 3, 3]  # word 2 has no piece
+    least, mean, count = by_word(value_PF, word_of_piece, 4)
+    for word, pieces in {0: [0, 1], 1: [2], 2: [3], 3: [3, 4, 5]}.items():
+        assert np.allclose(least[word], value_PF[pieces].min(axis=0))
+        assert np.allclose(mean[word], value_PF[pieces].mean(axis=0))
+        assert count[word] == len(pieces)
+
+
+def test_numbers_and_repetitions() -> None:
+    def numbers(
+        source: str, target: str, languages: tuple[str, str] | None = ("de", "en")
+    ) -> tuple[list[str], list[str]]:
+        return differing_numbers(words_of(source), words_of(target), languages)
+
+    assert numbers("Zwei von 1.000 Hunden", "two of 1,000 dogs") == ([], [])
+    assert numbers("zwei Hunde", "Three dogs") == (["2"], ["3"])
+    assert numbers("zwei Hunde", "three dogs", None) == numbers("zwei", "three", ("de", "xx")) == ([], [])
+    assert numbers("am 3. Mai 1999", "on 3 May") == (["1999"], [])
+    assert repetition(words_of("x y z"), words_of("a red dog and a red cat")) == (4, 5)
+    assert repetition(words_of("x y z x y"), words_of("a red dog and a red cat")) is None
+    assert repetition(words_of("x"), words_of("no, no, no, no")) is None
+
+
+def test_quality_against_the_accepted_share() -> None:
+    class Known:
+        reasons = ()
+
+        def __init__(self, right: float) -> None:
+            self.right = right
+
+        def tree(self) -> dict[str, float]:
+            return {}
+
+    texts = ["ein guter Satz", "zzz"] * 10
+    confidences = [0.9, 0.2] * 10
+    translations = [Translation(x, 0, 0, confidence=Known(p)) for x, p in zip(texts, confidences, strict=True)]
+    figures = risk_coverage(translations, ["ein guter Satz"] * 20)
+    assert [round(each.share, 2) for each in figures.accepted] == [round(x / 10, 2) for x in range(1, 11)]
+    assert [each.right for each in figures.accepted[:5]] == [1.0] * 5
+    assert figures.accepted[-1].right == 0.5
+    assert figures.calibration_error == pytest.approx((0.1 + 0.2) / 2)
+    assert calibration_error(np.array([0.25] * 40), np.arange(40) % 4 == 0) < 0.11
+
+
+@pytest.fixture(scope="module", params=["rnn", "transformer"])
+def calibrated(request: pytest.FixtureRequest, trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that is calibrated, as if half of its poor translations were right."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "rnn":
+        shutil.copytree(trained, folder, dirs_exist_ok=True, symlinks=True)
+    else:
+        train_in(folder, TRANSFORMER)
+    own = translated(folder, text=(folder / "valid.de").read_bytes()).decode().splitlines()
+    chrf = calibrate.sentence_chrf(own, lines_of(folder / "valid.en"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "RIGHT", float(np.median(chrf)) + 1e-6)
+        patch.setattr(calibrate, "MIN_PAIRS", 1)
+        done = call(folder, "calibrate", "run", *EXACT)
+    assert done.stderr.endswith("run --confidence\n")
+    assert done.output == ""
+    return folder
+
+
+def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:
+    plain = translated(calibrated).decode().splitlines()
+    text = [line.split("\t") for line in translated(calibrated, "--confidence").decode().splitlines()]
+    tsv = [x.split("\t") for x in translated(calibrated, "--confidence", "--format", "tsv").decode().splitlines()]
+    trees = [json.loads(x) for x in translated(calibrated, "--confidence", "--format", "jsonl").decode().splitlines()]
+    best = [tree["translations"][0] for tree in trees]
+    assert plain == [x[1] for x in text] == [x[3] for x in tsv] == [x["text"] for x in best]
+    assert [x[0] for x in text] == [x[4] for x in tsv]
+    assert text[1] == ["", ""]
+    assert best[1]["confidence"] is None
+    for cell, row, tree, source in zip(text, tsv, best, TEXT.decode().splitlines(), strict=True):
+        if source:
+            confidence = tree["confidence"]
+            assert float(cell[0]) == pytest.approx(confidence["right"], abs=1e-4)
+            assert [word for word, *_ in confidence["source_words"]] == source.split()
+            assert [word for word, *_ in confidence["words"]] == words_of(tree["text"])
+            assert row[5] == "; ".join(confidence["reasons"])
+    (calibrated / "t.de").write_bytes(TEXT)
+    (calibrated / "t.en").write_text("".join(f"{x}\n" for x in plain), encoding="utf-8")
+    score = ("score", "run", "-s", "t.de", "-t", "t.en", "--confidence", *EXACT)
+    scored = [json.loads(x) for x in call(calibrated, *score, "--format", "jsonl").output.splitlines()]
+    for one, other in zip(scored, best, strict=True):
+        if other["text"]:  # the batches differ, and so does rounding
+            assert one["confidence"]["right"] == pytest.approx(other["confidence"]["right"], abs=2e-3)
+    assert [x.count("\t") for x in call(calibrated, *score).output.splitlines()] == [1] * len(plain)
+
+
+def test_rejected_lines(calibrated: Path) -> None:
+    plain, sources = translated(calibrated).decode().splitlines(), TEXT.decode().splitlines()
+    p = [float(x.split("\t")[0] or 2) for x in translated(calibrated, "--confidence").decode().splitlines()]
+    limit = f"{max(x for x in p if x <= 1):.4f}"
+    rejected = [x < float(limit) - 1e-4 for x in p]
+    marked = translated(calibrated, "--reject-below", limit).decode().splitlines()
+    left = translated(calibrated, "--reject-below", limit, "--rejected", "source").decode().splitlines()
+    for one, is_rejected, mark, source, text in zip(plain, rejected, marked, left, sources, strict=True):
+        assert mark in (f"[?] {one}", one)
+        assert source in (text, one)
+        if is_rejected:
+            assert (mark, source) == (f"[?] {one}", text)
+    assert translated(calibrated, "--reject-below", "0").decode().splitlines() == plain
+    trees = [json.loads(x) for x in translated(calibrated, "--reject-below", "1", "--format", "jsonl").splitlines()]
+    assert [x["translations"][0]["rejected"] for x in trees] == [bool(x) for x in sources]
+
+
+def test_figures_of_evaluate(calibrated: Path) -> None:
+    files = ("--source", "test.de", "--reference", "test.en")
+    figures = call(calibrated, "evaluate", "run", *files, "--risk-coverage", "--json", *EXACT).tree["risk_coverage"]
+    shares = [each["share"] for each in figures["accepted"]]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert 0 <= figures["calibration_error"] <= 1
+    table = call(calibrated, "evaluate", "run", *files, "--risk-coverage", *EXACT).output
+    assert "accepted confidence   chrF  right" in table
+
+
+def test_refusals(calibrated: Path, trained: Path) -> None:
+    def refused(*options: str, folder: Path = calibrated) -> str:
+        return call(folder, "translate", "run", *EXACT, *options, stdin=TEXT)._replace(stdout="").error
+
+    assert "is not calibrated; make it with: nmt calibrate" in refused("--confidence", folder=trained)
+    assert "of 10 translations of data.valid" in call(trained, "calibrate", "run", *EXACT).error
+    assert "leave out --ensemble" in refused("--confidence", "--ensemble", "run")
+    assert "--engine ctranslate2 has no signals" in refused("--reject-below", "0.5", "--engine", "ctranslate2")
+    assert refused("--rejected", "source").startswith("--rejected: needs a probability")
+    for value in ("-0.1", "1.1", "x", "nan"):
+        assert "--reject-below" in refused("--reject-below", value)
+    hypothesis = ("evaluate", "--hypothesis", "test.en", "--reference", "test.en", "--risk-coverage")
+    assert "leave out --hypothesis" in call(calibrated, *hypothesis).error
+
+
+def test_a_damaged_calibration(calibrated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(calibrated, tmp_path, dirs_exist_ok=True, symlinks=True)
+    path = tmp_path / "run" / "confidence.json"
+    whole = json.loads(path.read_text("utf-8"))
+    damaged = [
+        whole | {name: value} for name in whole for value in (None, [], {}, "x") if (name, value) != ("languages", None)
+    ]
+    damaged += [whole | {"lexicon": whole["lexicon"] | {name: "AAAA"}} for name in whole["lexicon"]]
+    damaged += [
+        whole | {"heads": whole["heads"] | {name: whole["heads"]["confidence"] | {"bias": None}}}
+        for name in whole["heads"]
+    ]
+    texts = ["", "{", "[]", "[" * 100_000, *map(json.dumps, damaged)]
+    model = load_trained("run")
+    for text in texts:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"run/confidence.json: .*; make it with: nmt calibrate") as error:
+            calibration.load(model)
+        assert len(error.value.messages) == 1
+    done = call(tmp_path, "translate", "run", "--confidence", *EXACT, stdin=TEXT)
+    assert "is not a calibration, or damaged" in done.error
