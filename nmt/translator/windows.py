@@ -79,7 +79,7 @@ class OutputOptions:
             texts = [
                 f"{line.number}\t{rank}\t{translation.score:.6f}\t"
                 + translation.text.replace("\t", " ")
-                + (f"\t{confidence_cell(translation)}\t{'; '.join(reasons(translation))}" if self.confidence else "")
+                + "".join(f"\t{cell}" for cell in confidence_cells(translation) if self.confidence)
                 + "\n"
                 for line, of_line in zip(window.lines, candidates, strict=True)
                 for rank, translation in enumerate(of_line, 1)
@@ -91,18 +91,14 @@ class OutputOptions:
         else:
             texts = [f"{best.text}\n" for best, *_ in candidates]
         if self.confidence and self.format == "text":
-            texts = [f"{confidence_cell(best)}\t{text}" for (best, *_), text in zip(candidates, texts, strict=True)]
+            texts = [f"{confidence_cells(best)[0]}\t{text}" for (best, *_), text in zip(candidates, texts, strict=True)]
         return WindowTranslation("".join(texts), *warnings_and_subwords(translator, window.lines, candidates))
 
 
-def confidence_cell(translation: Translation) -> str:
-    """Formats the confidence of a translation; it is blank if there is none."""
-    return "" if translation.confidence is None else f"{translation.confidence.right:.4f}"
-
-
-def reasons(translation: Translation) -> tuple[str, ...]:
-    """Returns the reasons to look at a translation."""
-    return () if translation.confidence is None else translation.confidence.reasons
+def confidence_cells(translation: Translation) -> tuple[str, str]:
+    """Formats the confidence of a translation and the reasons to look at it; both are blank if there is none."""
+    confidence = translation.confidence
+    return ("", "") if confidence is None else (f"{confidence.right:.4f}", "; ".join(confidence.reasons))
 
 
 def warnings_and_subwords(

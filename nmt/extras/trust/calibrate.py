@@ -103,10 +103,10 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Example]], is_righ
         "word_translated": words(False, "whole", "dropped", "omitted", "another"),
     }
     of_words = replace(start, heads=heads)
-    features = {
-        kind: np.stack([of_words.sentence_features(each.signals, of_words.words(each.signals)) for each in of_kind])
-        for kind, of_kind in examples.items()
-    }
+    features = {}
+    for kind, of_kind in examples.items():
+        pairs = [each.signals for each in of_kind]
+        features[kind] = np.stack([*map(of_words.sentence_features, pairs, of_words.words(pairs))])
     own_NF = features.pop("own")
 
     def intact(*damages: str) -> Logistic:
@@ -117,8 +117,7 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Example]], is_righ
     heads["right"] = learn(own_NF[:, list(OF_RIGHT)], is_right_N)
     heads["complete"] = intact("dropped")
     heads["supported"] = intact("inserted", "repeated", "substituted", "number", "another")
-    of_sentences = replace(start, heads=heads)
-    joint_N1 = np.array([[of_sentences.sentence(x_F).joint] for x_F in own_NF])
+    joint_N1 = replace(start, heads=heads).sentences(own_NF).joint_N1
     return replace(start, heads={**heads, "confidence": learn(joint_N1, is_right_N, ridge=0.01)})
 
 
@@ -173,14 +172,12 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
 
 def _valid_pairs(translator: Translator) -> tuple[list[str], list[str]]:
     """Reads data.valid into the target language of the translator. Raises InputError without such a corpus."""
-    trained = translator.trained
-    corpora = [
-        corpus
-        for corpus in trained.experiment.data.valid_corpora
-        if corpus.target_language in (None, translator.search.to)
-    ]
+    valid, to = translator.trained.experiment.data.valid_corpora, translator.search.to
+    corpora = [corpus for corpus in valid if corpus.target_language in (None, to)]
     if not corpora:
-        raise InputError(f"{trained.run}: has no data.valid to calibrate on; name one with --set data.valid=...")
+        raise InputError(
+            f"{translator.trained.run}: has no data.valid to calibrate on; name one with --set data.valid=..."
+        )
     blocks = chain.from_iterable(map(read_blocks, corpora))
     pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     pairs = [pair for pair in pairs if all(map(str.strip, pair))]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, reading, replace_file, writing
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon
 from nmt.extras.trust.checks import differing_numbers, repetition
-from nmt.extras.trust.logistic import Floats, Logistic, from_tree, sigmoid
+from nmt.extras.trust.logistic import Floats, Logistic, from_tree
 from nmt.extras.trust.signals import SOURCE_FEATURES, TARGET_FEATURES, PairSignals
 from nmt.training import run_directory
 from nmt.translator.loading import TrainedModel
@@ -62,16 +62,17 @@ class WordOdds(NamedTuple):
 
 
 class SentenceOdds(NamedTuple):
-    """Log-odds of a pair."""
+    """Log-odds of pairs."""
 
-    right: float
-    complete: float
-    supported: float
+    right_N: Floats
+    complete_N: Floats
+    supported_N: Floats
 
     @property
-    def joint(self) -> float:
+    def joint_N1(self) -> Floats:
         """Returns the feature of the confidence."""
-        return self.right + float(np.log(sigmoid(np.array([self.complete + 1, self.supported + 1]))).sum())
+        joint_N = self.right_N - np.logaddexp(0, -1 - self.complete_N) - np.logaddexp(0, -1 - self.supported_N)
+        return joint_N[:, None]
 
 
 @dataclass(frozen=True)
@@ -86,23 +87,20 @@ class Calibration:
     languages: tuple[str, str] | None = None
     """Source and target language, if they are known."""
 
-    def words(self, signals: PairSignals) -> WordOdds:
-        """Computes the log-odds of each word."""
+    def words(self, pairs: Sequence[PairSignals]) -> list[WordOdds]:
+        """Computes the log-odds of each word of each pair, of which there is at least one."""
+        odds = []
+        for name, is_target in (("word_right", True), ("word_supported", True), ("word_translated", False)):
+            features = [pair.target_IF if is_target else pair.source_JF for pair in pairs]
+            odds_N = self.heads[name].log_odds(np.concatenate(features))
+            odds.append(np.split(odds_N, np.cumsum([*map(len, features)])[:-1]))
+        return list(map(WordOdds, *odds))
+
+    def sentences(self, features_NF: Floats) -> SentenceOdds:
+        """Computes the log-odds of pairs from their ``sentence_features``."""
         heads = self.heads
-        return WordOdds(
-            heads["word_right"].log_odds(signals.target_IF),
-            heads["word_supported"].log_odds(signals.target_IF),
-            heads["word_translated"].log_odds(signals.source_JF),
-        )
-
-    def sentence(self, features_F: Floats) -> SentenceOdds:
-        """Computes the log-odds of a pair from its ``sentence_features``."""
-        features = {"right": features_F[list(OF_RIGHT)], "complete": features_F, "supported": features_F}
-        return SentenceOdds(*(float(self.heads[name].log_odds(x_F[None])[0]) for name, x_F in features.items()))
-
-    def confidence(self, odds: SentenceOdds) -> float:
-        """Computes the probability that a translation is right."""
-        return float(sigmoid(self.heads["confidence"].log_odds(np.array([[odds.joint]])))[0])
+        right_N = heads["right"].log_odds(features_NF[:, list(OF_RIGHT)])
+        return SentenceOdds(right_N, heads["complete"].log_odds(features_NF), heads["supported"].log_odds(features_NF))
 
     def sentence_features(self, signals: PairSignals, words: WordOdds) -> Floats:
         """Computes the features of a pair, (F,)."""
@@ -120,7 +118,7 @@ def _summary(odds_I: Floats) -> list[float]:
     """Summarises the log-odds of words: mean, mean and sum of log p, the three least, and the least mean of three
     neighbours."""
     odds_I = np.clip(odds_I, -6, 6)
-    log_p_I = np.log(sigmoid(odds_I))
+    log_p_I = -np.logaddexp(0, -odds_I)
     least = np.sort(odds_I)[[0, min(1, len(odds_I) - 1), min(2, len(odds_I) - 1)]]
     window = min(3, len(odds_I))
     neighbours = np.convolve(odds_I, np.full(window, 1 / window), "valid")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from nmt.core.errors import InputError
 from nmt.data.words import is_punctuation
 from nmt.extras.trust.calibration import Calibration, load
 from nmt.extras.trust.checks import differing_numbers, repetition
-from nmt.extras.trust.logistic import Floats, sigmoid
+from nmt.extras.trust.logistic import sigmoid
 from nmt.extras.trust.signals import PairSignals, pair_signals
 from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel
@@ -28,8 +28,7 @@ MARK = "[?] "
 """The beginning of a translation that is rejected."""
 
 
-@dataclass(frozen=True)
-class TargetWord:
+class TargetWord(NamedTuple):
     """A word of a translation."""
 
     text: str
@@ -39,8 +38,7 @@ class TargetWord:
     """Probability that something in the source supports it."""
 
 
-@dataclass(frozen=True)
-class SourceWord:
+class SourceWord(NamedTuple):
     """A word of a source."""
 
     text: str
@@ -68,8 +66,8 @@ class Confidence:
         return {
             **{name: round(getattr(self, name), 4) for name in ("right", "complete", "supported")},
             "reasons": self.reasons,
-            "words": [[word.text, round(word.right, 3), round(word.supported, 3)] for word in self.words],
-            "source_words": [[word.text, round(word.translated, 3)] for word in self.source_words],
+            "words": [[text, round(right, 3), round(supported, 3)] for text, right, supported in self.words],
+            "source_words": [[text, round(translated, 3)] for text, translated in self.source_words],
         }
 
 
@@ -112,26 +110,30 @@ class ConfidenceEstimator:
         """Estimates the confidence of given translations; None for a pair that is too long, or without a source. A
         blank translation has confidence 0."""
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
+        known = iter(self._of_signals([signals for signals in found if signals is not None]))
         return [
-            (NOTHING if source.strip() and not target.strip() else None)
-            if signals is None
-            else self._of_signals(signals)
+            next(known) if signals is not None else NOTHING if source.strip() and not target.strip() else None
             for signals, source, target in zip(found, sources, targets, strict=True)
         ]
 
-    def _of_signals(self, signals: PairSignals) -> Confidence:
-        calibration, words = self.calibration, self.calibration.words(signals)
-        odds = calibration.sentence(calibration.sentence_features(signals, words))
-        right_I, supported_I, translated_J = map(sigmoid, words)
-        source, target = signals.source.words, signals.target.words
-        return Confidence(
-            calibration.confidence(odds),
-            float(sigmoid(np.array(odds.complete))),
-            float(sigmoid(np.array(odds.supported))),
-            tuple(map(TargetWord, target, right_I.tolist(), supported_I.tolist())),
-            tuple(map(SourceWord, source, translated_J.tolist())),
-            tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
-        )
+    def _of_signals(self, pairs: Sequence[PairSignals]) -> Iterator[Confidence]:
+        if not pairs:
+            return
+        calibration, words = self.calibration, self.calibration.words(pairs)
+        odds = calibration.sentences(np.stack([*map(calibration.sentence_features, pairs, words)]))
+        right_N = calibration.heads["confidence"].log_odds(odds.joint_N1)
+        of_sentences = (sigmoid(odds_N).tolist() for odds_N in (right_N, odds.complete_N, odds.supported_N))
+        for pair, of_words, right, complete, supported in zip(pairs, words, *of_sentences, strict=True):
+            right_I, supported_I, translated_J = (sigmoid(odds).tolist() for odds in of_words)
+            source, target = pair.source.words, pair.target.words
+            yield Confidence(
+                right,
+                complete,
+                supported,
+                tuple(map(TargetWord, target, right_I, supported_I)),
+                tuple(map(SourceWord, source, translated_J)),
+                tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
+            )
 
     def _applied(self, source: str, translation: Translation, of_parts: Sequence[Confidence | None]) -> Translation:
         """Adds the joint confidence of the parts, and rejects the translation if this is too low."""
@@ -162,8 +164,8 @@ def _joint(parts: Sequence[Confidence]) -> Confidence:
 def _reasons(
     source: Sequence[str],
     target: Sequence[str],
-    translated_J: Floats,
-    supported_I: Floats,
+    translated_J: Sequence[float],
+    supported_I: Sequence[float],
     languages: tuple[str, str] | None,
 ) -> Iterator[str]:
     """Lists what is doubtful about a translation."""
@@ -181,9 +183,9 @@ def _reasons(
         yield "the translation is the source"
 
 
-def _doubtful_runs(words: Sequence[str], p_I: Floats) -> Iterator[tuple[int, int]]:
+def _doubtful_runs(words: Sequence[str], p_I: Sequence[float]) -> Iterator[tuple[int, int]]:
     """Finds the first and last words of runs of doubtful words, without punctuation."""
-    is_doubtful = [p < DOUBTFUL and not is_punctuation(word) for word, p in zip(words, p_I.tolist(), strict=True)]
+    is_doubtful = [p < DOUBTFUL and not is_punctuation(word) for word, p in zip(words, p_I, strict=True)]
     for doubtful, group in groupby(range(len(words)), key=is_doubtful.__getitem__):
         if doubtful:
             run = list(group)

@@ -20,8 +20,6 @@ from nmt.extras.trust.logistic import Floats
 from nmt.translator.loading import TrainedModel
 
 BATCH_TOKENS = 4096
-LOGIT_ROWS = 128
-"""Number of rows of logits that exist together, so that they stay in the cache."""
 REPEATED = 6
 """Number of preceding words among which a repetition is looked for."""
 LEAST = -12.0
@@ -75,9 +73,15 @@ def _batch_signals(
     with trained.compute.autocast():
         decoded = model.teacher_forced(gold_BT, model.encode(torch.from_numpy(source_BS).to(device)))
         index_N = is_token_BT.flatten().nonzero()[:, 0].to(device)
-        copies = None if decoded.copies is None else decoded.copies.select(index_N)
         readout_NR, gold_N = decoded.readout_BTR.flatten(0, 1)[index_N], gold_BT.flatten()[index_N]
-        log_p_N = model.output.likelihood(readout_NR, gold_N, chunk=LOGIT_ROWS, copies=copies).log_p_N
+        if decoded.copies is None:  # the fastest product of the search; the logit of the token itself is a dot product
+            normalizer_N = model.output.top_tokens(readout_NR, 1, True).log_normalizer_N
+            assert normalizer_N is not None
+            weight_NR, bias_N = model.output.weight_VD[gold_N], model.output.bias_V[gold_N]
+            log_p_N = ((readout_NR.float() * weight_NR).sum(dim=1) + bias_N - normalizer_N).clamp(max=0)
+        else:
+            copies = decoded.copies.select(index_N)
+            log_p_N = model.output.likelihood(readout_NR, gold_N, copies=copies).log_p_N
         weights_BHTS = decoded.weights()
     log_ps = np.split(log_p_N.double().cpu().numpy(), np.cumsum(length_B)[:-1])
     heads = weights_BHTS.shape[1]

@@ -43,6 +43,7 @@ from nmt.extras.corpus.augment.steps import hash_of, run_step
 from nmt.extras.corpus.augment.text import cleaned, read_copies, read_translations, write_lines, write_shards
 from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
+from nmt.translator.windows import OutputOptions
 from nmt.workflows import train, translate
 from nmt.workflows.align import check_readable
 
@@ -271,7 +272,6 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
     device, precision = options.device, options.precision
     if options.ray is not None:
         from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
-        from nmt.translator.windows import OutputOptions
 
         job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
         translate_shards(job, [str(model)], text, options.ray)
@@ -281,7 +281,7 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
         if not (folder / shard.name).exists():
             translate.translate(
                 str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                format="jsonl", alignment=False, engine="nmt", workers=None,
+                options=OutputOptions("jsonl"), engine="nmt", workers=None,
             )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,9 @@ from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
 from nmt.extras.documents.markup import tags_and_placeholders
+from nmt.translator.translation import Translation
 from nmt.translator.translator import Loader, Translator
+from nmt.translator.windows import confidence_cells
 from nmt.workflows.output_files import output_file, text_file
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
@@ -33,12 +35,14 @@ class TranslatedBlock:
     block: Block
     text: str
     fate: Fate
+    confidence: tuple[str, ...] = ()
+    """The confidence and the reasons to doubt it, if they are estimated."""
 
 
 def translate_file(load: Loader, path: Path, output: Path, report: Path | None) -> None:
     """Translates a file to a file of the same format. ``report`` is a file that gets a line for each block: its fate,
-    its place, its text and its translation, between tabs. Raises InputError for a file that cannot be read or
-    written."""
+    its place, its text, its translation and, with an estimator, its confidence and reasons, between tabs. Raises
+    InputError for a file that cannot be read or written."""
     if output.suffix.lower() != path.suffix.lower():
         raise InputError(f"--output {output}: has another format than {path}; let its name end in {path.suffix}")
     refuse_overwriting(output, path)
@@ -54,7 +58,7 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
     if report is not None:
         with text_file(report) as lines:
             for each in translated:
-                line = (each.fate, each.block.place, each.block.text, each.text)
+                line = (each.fate, each.block.place, each.block.text, each.text, *each.confidence)
                 lines.write("\t".join(" ".join(part.split()) for part in line) + "\n")
     counts = Counter(each.fate for each in translated)
     log.info(", ".join(f"{counts[fate]:,} {fate}" for fate in ("translated", "copied", "left")) + f": {output}")
@@ -67,17 +71,20 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
     keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
     by_key = dict(zip(keys, texts, strict=True))
     unique, sources = list(by_key), list(by_key.values())
-    translations, cut = dict[tuple[str, tuple[str, ...]], str](), 0
+    translations, cut = dict[tuple[str, tuple[str, ...]], Translation](), 0
     with log.progress(total=len(unique), description="translate", unit="block") as bar:
         for first in range(0, len(unique), WINDOW_BLOCKS):
             window = slice(first, first + WINDOW_BLOCKS)
             found = translator.translate(sources[window])
-            translations |= zip(unique[window], (each.text for each in found), strict=True)
+            translations |= zip(unique[window], found, strict=True)
             bar.update(len(found))
             cut += sum(each.cut > 0 for each in found)
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
-    return [judged(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+    blocks = [(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+    if translator.estimator is None:
+        return [judged(block, found.text) for block, found in blocks]
+    return [replace(judged(block, found.text), confidence=confidence_cells(found)) for block, found in blocks]
 
 
 def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
