@@ -33,7 +33,7 @@ class TermRecall:
         return f"terms {share}({self.found:,} of {self.total:,})"
 
 
-class RiskCoverage(Protocol):
+class RiskTable(Protocol):
     """The quality of the most confident translations, which a plug-in computes."""
 
     def lines(self) -> list[str]:
@@ -56,7 +56,7 @@ class Evaluation:
     """Scores of simultaneous translations."""
     terms: TermRecall | None = None
     """The recall of terms; None without a glossary."""
-    risk: RiskCoverage | None = None
+    risk: RiskTable | None = None
     """The quality of the most confident translations; None unless requested."""
 
     @property

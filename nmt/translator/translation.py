@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 
-class Confidence(Protocol):
+class TranslationConfidence(Protocol):
     """The confidence of a translation, which a plug-in estimates."""
 
     @property
@@ -40,7 +40,7 @@ class Translation:
     longest: int = 0
     """Number of subwords of the longest of these targets."""
 
-    confidence: Confidence | None = None
+    confidence: TranslationConfidence | None = None
     """None without an estimator, and for a line that it cannot judge."""
     is_rejected: bool = False
     """True if the confidence is too low; the text is then marked, or that of the source."""

@@ -34,7 +34,7 @@ from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.arguments import check_pairs, check_texts, library
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.segmentation import Markup, Segmentation
-from nmt.translator.translation import Confidence, Results, Translation
+from nmt.translator.translation import Results, Translation, TranslationConfidence
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -120,7 +120,7 @@ class Estimator(Protocol):
 
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
-    ) -> Sequence[Confidence | None]:
+    ) -> Sequence[TranslationConfidence | None]:
         """Estimates the confidence of given translations."""
 
 

@@ -15,7 +15,7 @@ from nmt.data.context import DocumentContext
 from nmt.data.corpus import Faulty, read_blocks, read_lines
 from nmt.evaluation.by_length import LengthScores, by_length
 from nmt.evaluation.latency import WaitScore
-from nmt.evaluation.report import Evaluation, RiskCoverage, TermRecall
+from nmt.evaluation.report import Evaluation, RiskTable, TermRecall
 from nmt.evaluation.translation import METRICS, MetricScore, metric, scores, warn_of_bleu
 from nmt.workflows.align import corpus_of
 
@@ -43,7 +43,7 @@ class Scoring:
     """Function that translates sources simultaneously and scores the texts by a function."""
     term_recall: Callable[[Sequence[str], Sequence[str]], TermRecall] | None = None
     """Function that counts the terms of a glossary in sources and translations."""
-    risk_coverage: Callable[[Sequence[Translation], Sequence[str]], RiskCoverage] | None = None
+    risk_coverage: Callable[[Sequence[Translation], Sequence[str]], RiskTable] | None = None
     """Function that compares the confidence of translations with their quality."""
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[MetricScore, ...]:

@@ -10,7 +10,7 @@ from typing import Literal
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
 from nmt.translator.scorer import PairScore
-from nmt.translator.translation import Confidence
+from nmt.translator.translation import TranslationConfidence
 from nmt.translator.translator import Loader
 from nmt.workflows.align import check_readable, windows
 from nmt.workflows.output_files import text_file
@@ -28,19 +28,17 @@ def score(load: Loader, *, source: Path, target: Path, output: Path | None, form
         for window in stack.enter_context(closing(windows(translator, source, target, description="score"))):
             first_line = window.first + 1
             scores = translator.score(window.sources, window.targets, first_line=first_line)
-            if translator.estimator is None:
-                confidences: Sequence[Confidence | None] = [None] * len(scores)
-            else:
-                pairs = window.sources, window.targets
-                confidences = translator.estimator.of_pairs(translator.trained, *pairs, first_line)
+            confidences: Sequence[TranslationConfidence | None] = [None] * len(scores)
+            if (estimator := translator.estimator) is not None:
+                confidences = estimator.of_pairs(translator.trained, window.sources, window.targets, first_line)
             for number, (each, confidence) in enumerate(zip(scores, confidences, strict=True), first_line):
                 line = _line(number, each, format, confidence)
-                if translator.estimator is not None and format != "jsonl":
+                if estimator is not None and format != "jsonl":
                     line += "\t" if confidence is None else f"\t{confidence.right:.4f}"
                 stream.write(line + "\n")
 
 
-def _line(number: int, score: PairScore, format: ScoreFormat, confidence: Confidence | None) -> str:
+def _line(number: int, score: PairScore, format: ScoreFormat, confidence: TranslationConfidence | None) -> str:
     is_blank = not score.tokens  # the pair is too long
     if format == "text":
         return "" if is_blank else f"{score.score:.6f}"

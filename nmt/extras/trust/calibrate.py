@@ -42,7 +42,7 @@ LEAST_LINK = 0.003
 """Least probability of a pair of tokens in the lexicon."""
 
 
-class Example(NamedTuple):
+class Labelled(NamedTuple):
     """A pair with the labels of its words: 1, 0, or NaN if it is unknown."""
 
     signals: PairSignals
@@ -73,7 +73,7 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     signals = pair_signals(trained, lexicon, sources, own)
     known = [(row, each) for row, each in enumerate(signals) if each is not None]
     examples = {
-        "own": [Example(each, unchanged_words(each.target.words, references[row]), np.empty(0)) for row, each in known]
+        "own": [Labelled(each, unchanged_words(each.target.words, references[row]), np.empty(0)) for row, each in known]
     }
     kinds: dict[str, Sequence[Damage | None]] = {"whole": [Damage(text) for text in references]}
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
@@ -87,7 +87,7 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     )
 
 
-def _learn_heads(start: Calibration, examples: dict[str, list[Example]], is_right_N: NDArray[np.bool_]) -> Calibration:
+def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], is_right_N: NDArray[np.bool_]) -> Calibration:
     """Learns the regressions of words, then those of sentences. A corpus may have none of some kinds of damage."""
 
     def words(on_target: bool, *kinds: str) -> Logistic:
@@ -127,7 +127,7 @@ def _damaged(
     sources: Sequence[str],
     damages: Sequence[Damage | None],
     links: Sequence[Any],
-) -> list[Example]:
+) -> list[Labelled]:
     """Computes the examples of damaged references, whose undamaged words have these links."""
     texts = ["" if damage is None else damage.text for damage in damages]
     found = pair_signals(translator.trained, lexicon, sources, texts)
@@ -137,7 +137,7 @@ def _damaged(
             continue
         target_I = np.array([float(index not in damage.wrong) for index in range(len(signals.target.words))])
         source_J = dropped_labels(of_pair, damage.dropped, len(signals.source.words))
-        examples.append(Example(signals, target_I, source_J if target_I.any() else np.zeros_like(source_J)))
+        examples.append(Labelled(signals, target_I, source_J if target_I.any() else np.zeros_like(source_J)))
     return examples
 
 

@@ -80,6 +80,8 @@ class Blocks(DocumentFile):
 class Translator:
     """Notes what it is given, and translates to capitals; loses tags of what has a "?"."""
 
+    estimator = None
+
     def __init__(self, context: int) -> None:
         self.given: list[Any] = []
         data = type("Data", (), {"context": context})
