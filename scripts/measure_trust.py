@@ -41,8 +41,8 @@ def main(run: str, source: str, reference: str) -> None:
     links = [each.links for each in nmt.align([*sources, *block.sources], [*references, *block.targets])]
     whole = translator.estimator.of_pairs(translator.trained, sources, references)
     for kind, damage in {**KINDS, "negation": without_negation}.items():
-        rows = [row for row, x in enumerate(damages := damaged(damage, references, seed=5)) if x]
-        damages = [damages[row] for row in rows]
+        known = {row: x for row, x in enumerate(damaged(damage, references, seed=5)) if x}
+        rows, damages = list(known), list(known.values())
         texts = [sources[row] for row in rows], [x.text for x in damages]
         found = translator.estimator.of_pairs(translator.trained, *texts)
         for name in ("right", "complete", "supported"):
@@ -51,9 +51,8 @@ def main(run: str, source: str, reference: str) -> None:
         is_right = [i not in x.wrong for x, one in zip(damages, found, strict=True) for i in range(len(one.words))]
         show(f"AUROC {kind} words", auroc([x.supported for one in found for x in one.words], is_right))
         triples = zip(rows, damages, found, strict=True)
-        label = np.concatenate(
-            [[], *(dropped_labels(links[i], x.dropped, len(one.source_words)) for i, x, one in triples)]
-        )
+        labels = [dropped_labels(links[row], x.dropped, len(one.source_words)) for row, x, one in triples]
+        label = np.concatenate([[], *labels])
         values = np.array([word.translated for one in found for word in one.source_words])
         show(f"AUROC source words of {kind}", auroc(values[label == label], label[label == label]))
 
