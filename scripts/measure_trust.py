@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +40,13 @@ def main(run: str, source: str, reference: str) -> None:
     show("AUROC right words", auroc([x.right for of_one in words for x in of_one], np.concatenate(labels)))
     block = next(read_blocks(translator.trained.experiment.data.train_corpora[0], LEARNT))
     links = [each.links for each in nmt.align([*sources, *block.sources], [*references, *block.targets])]
-    whole = translator.estimator.of_pairs(translator.trained, sources, references)
+    estimator: Any = translator.estimator
+    whole = estimator.of_pairs(translator.trained, sources, references)
     for kind, damage in {**KINDS, "negation": without_negation}.items():
         known = {row: x for row, x in enumerate(damaged(damage, references, seed=5)) if x}
         rows, damages = list(known), list(known.values())
         texts = [sources[row] for row in rows], [x.text for x in damages]
-        found = translator.estimator.of_pairs(translator.trained, *texts)
+        found = estimator.of_pairs(translator.trained, *texts)
         for name in ("right", "complete", "supported"):
             values = [getattr(x, name) for x in (*(whole[row] for row in rows), *found)]
             show(f"AUROC {kind} ({len(rows)}), by {name}", auroc(values, np.arange(len(values)) < len(rows)))
@@ -53,8 +55,8 @@ def main(run: str, source: str, reference: str) -> None:
         triples = zip(rows, damages, found, strict=True)
         labels = [dropped_labels(links[row], x.dropped, len(one.source_words)) for row, x, one in triples]
         label = np.concatenate([[], *labels])
-        values = np.array([word.translated for one in found for word in one.source_words])
-        show(f"AUROC source words of {kind}", auroc(values[label == label], label[label == label]))
+        p_J = np.array([word.translated for one in found for word in one.source_words])
+        show(f"AUROC source words of {kind}", auroc(p_J[label == label], label[label == label]))
 
 
 def without_negation(text: str, *_: object) -> Damage | None:

@@ -6,21 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 
-class TranslationConfidence(Protocol):
-    """The confidence of a translation, which a plug-in estimates."""
-
-    @property
-    def right(self) -> float:
-        """Probability that the translation is right."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Reasons to look at it."""
-
-    def tree(self) -> dict[str, Any]:
-        """Returns the values for JSON."""
-
-
 @dataclass(frozen=True)
 class Translation:
     """The translation of one line: of one sentence, or of several pieces."""
@@ -40,10 +25,8 @@ class Translation:
     longest: int = 0
     """Number of subwords of the longest of these targets."""
 
-    confidence: TranslationConfidence | None = None
-    """None without an estimator, and for a line that it cannot judge."""
-    is_rejected: bool = False
-    """True if the confidence is too low; the text is then marked, or that of the source."""
+    confidence: Any = None
+    """``nmt.translator.confidence.TranslationConfidence``; None without an estimator, and for a blank source."""
 
     alternatives: tuple[Translation, ...] = ()
     """Further translations, best first, if ``n_best`` is above 1."""

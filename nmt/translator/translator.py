@@ -34,7 +34,7 @@ from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.translator.arguments import check_pairs, check_texts, library
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.segmentation import Markup, Segmentation
-from nmt.translator.translation import Results, Translation, TranslationConfidence
+from nmt.translator.translation import Results, Translation
 
 if TYPE_CHECKING:
     from torch import device as Device
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from nmt.models.seq2seq import Seq2Seq
     from nmt.models.step_model import StepModel
     from nmt.translator.aligner import Aligner
+    from nmt.translator.confidence import Estimator
     from nmt.translator.scorer import PairScore
 
 WIDEST = 4
@@ -108,20 +109,6 @@ class Terminology(Protocol):
         self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """Revises the translations ``found`` for each sentence, so that they contain the terms."""
-
-
-class Estimator(Protocol):
-    """Estimates the confidence of translations."""
-
-    def with_confidence(
-        self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
-    ) -> list[tuple[Translation, ...]]:
-        """Adds the confidence to each translation of each source; a translation may be rejected."""
-
-    def of_pairs(
-        self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
-    ) -> Sequence[TranslationConfidence | None]:
-        """Estimates the confidence of given translations."""
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,7 @@ class OutputOptions:
             ]
         elif self.format == "tsv":  # a TAB in a paragraph or a tag would begin another cell
             texts = [
-                f"{line.number}\t{rank}\t{translation.score:.6f}\t"
-                + translation.text.replace("\t", " ")
-                + "".join(f"\t{cell}" for cell in confidence_cells(translation) if self.confidence)
-                + "\n"
+                f"{line.number}\t{rank}\t{translation.score:.6f}\t" + translation.text.replace("\t", " ") + "\n"
                 for line, of_line in zip(window.lines, candidates, strict=True)
                 for rank, translation in enumerate(of_line, 1)
             ]
@@ -90,15 +87,11 @@ class OutputOptions:
             ]
         else:
             texts = [f"{best.text}\n" for best, *_ in candidates]
-        if self.confidence and self.format == "text":
-            texts = [f"{confidence_cells(best)[0]}\t{text}" for (best, *_), text in zip(candidates, texts, strict=True)]
+        if self.confidence:
+            from nmt.translator.confidence import with_cells
+
+            texts = with_cells(texts, candidates, self.format)
         return WindowTranslation("".join(texts), *warnings_and_subwords(translator, window.lines, candidates))
-
-
-def confidence_cells(translation: Translation) -> tuple[str, str]:
-    """Formats the confidence of a translation and the reasons to look at it; both are blank if there is none."""
-    confidence = translation.confidence
-    return ("", "") if confidence is None else (f"{confidence.right:.4f}", "; ".join(confidence.reasons))
 
 
 def warnings_and_subwords(
@@ -123,9 +116,9 @@ def json_results(
         for of_source in candidates
     ]
     if translator.estimator is not None:
-        for one, tree in zip(chain(*candidates), chain(*objects), strict=True):
-            tree["confidence"] = None if one.confidence is None else one.confidence.tree()
-            tree["rejected"] = one.is_rejected
+        from nmt.translator.confidence import add_trees
+
+        add_trees(objects, candidates)
     if alignment:
         from nmt.alignment.formats import json_tree, side_by_side
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
+from nmt.translator.confidence import TranslationConfidence
 from nmt.translator.scorer import PairScore
-from nmt.translator.translation import TranslationConfidence
 from nmt.translator.translator import Loader
 from nmt.workflows.align import check_readable, windows
 from nmt.workflows.output_files import text_file

@@ -43,10 +43,10 @@ def test_the_options_of_align_stand_in_groups_each_once(run: Command) -> None:
 
 
 GROUPS = [
-    ("translate", ["Input and output", "Search", "Random translations", "Text", "Machine"]),
+    ("translate", ["Input and output", "Search", "Random translations", "Text", "Confidence", "Machine"]),
     ("train", ["Resuming", "Machine"]),
     ("evaluate", ["Input and output", "Word alignments, without a model", "Scores", "Search", "Machine"]),
-    ("serve", ["Network", "Batches", "Limits", "Search", "Machine"]),
+    ("serve", ["Network", "Batches", "Limits", "Search", "Confidence", "Machine"]),
 ]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from nmt.cli.translate import TranslateOptions
 from nmt.translator import find_run
+from nmt.translator.windows import OutputOptions
 from nmt.workflows import translate
 from tests.workflows.runs import Command
 
@@ -30,8 +31,8 @@ def test_options_reach_the_workflow(run: Command, monkeypatch: pytest.MonkeyPatc
     assert run("translate", *OPTIONS.split()) == (0, "", "")
     (model, load), named = workflow.call_args
     expected: dict[str, Any] = {
-        "alignment": True, "constraints": Path("c"), "context": True, "engine": "nmt", "format": "jsonl",
-        "input": Path("i"), "output": Path("o"), "prefix": Path("p"), "workers": 2,
+        "constraints": Path("c"), "context": True, "engine": "nmt", "input": Path("i"), "output": Path("o"),
+        "options": OutputOptions("jsonl", alignment=True), "prefix": Path("p"), "workers": 2,
     }  # fmt: skip
     loading = {"device": "cuda:1", "engine": "nmt", "ensemble": [], "model": "runs/x", "precision": "bfloat16"}
     assert (model, named) == ("runs/x", expected)

@@ -81,7 +81,7 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
         examples[name] = _damaged(translator, lexicon, sources, damages, links)
     corpora = trained.experiment.data.train_corpora
     ratios = [np.log(len(each.signals.log_p_T) / (len(each.signals.source.ids) + 1)) for each in examples["whole"]]
-    start = Calibration({}, lexicon, float(np.median(ratios)), corpora[0].language_names if corpora else None)
+    start = Calibration({}, lexicon, float(np.median(ratios)), (corpora and corpora[0].language_names) or ())
     return _learn_heads(
         start, {name: each for name, each in examples.items() if each}, is_right[[row for row, _ in known]]
     )

@@ -84,7 +84,7 @@ class Calibration:
     lexicon: Lexicon
     log_ratio: float
     """Median logarithm of target tokens per source token."""
-    languages: tuple[str, str] | None = None
+    languages: tuple[str, ...] = ()
     """Source and target language, if they are known."""
 
     def words(self, pairs: Sequence[PairSignals]) -> list[WordOdds]:
@@ -160,10 +160,7 @@ def load(trained: TrainedModel) -> Calibration:
         if tree["format"] != FORMAT:
             raise ValueError("format")
         heads = {name: from_tree(tree["heads"][name], features) for name, features in HEADS.items()}
-        languages = None
-        if tree["languages"] is not None:
-            source_language, target_language = map(str.lower, tree["languages"])
-            languages = source_language, target_language
+        languages = tuple(map(str.lower, tree["languages"]))
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
         lexicon = _lexicon(tree["lexicon"], tokens)
         calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)

@@ -24,11 +24,12 @@ FARTHEST = 8
 
 
 def differing_numbers(
-    source: Sequence[str], target: Sequence[str], languages: tuple[str, str] | None
+    source: Sequence[str], target: Sequence[str], languages: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Finds the numbers that only the source words have, and those that only the target words have. Numbers in words
     are known if both ``languages`` are in ``NUMBERS``."""
-    names = languages if languages is not None and all(name in NUMBERS for name in languages) else (None, None)
+    is_known = len(languages) == 2 and all(language in NUMBERS for language in languages)
+    names = [NUMBERS[language] for language in languages] if is_known else [{}, {}]
     counts = [
         Counter(filter(None, (_value(word, name) for word in words)))
         for words, name in zip((source, target), names, strict=True)
@@ -36,11 +37,11 @@ def differing_numbers(
     return sorted((counts[0] - counts[1]).elements()), sorted((counts[1] - counts[0]).elements())
 
 
-def _value(word: str, language: str | None) -> str:
+def _value(word: str, numbers: Mapping[str, str]) -> str:
     """Returns the digits of a number, or "" for another word."""
     if word[:1].isdigit():
         return "".join(filter(str.isdigit, word))
-    return NUMBERS[language].get(word.lower(), "") if language is not None else ""
+    return numbers.get(word.lower(), "")
 
 
 def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,11 +60,13 @@ class Confidence:
     source_words: tuple[SourceWord, ...]
     reasons: tuple[str, ...]
     """Reasons to look at it, in English."""
+    is_rejected: bool = False
 
     def tree(self) -> dict[str, Any]:
         """Returns the values for JSON; a word is a list of its text and its probabilities."""
         return {
             **{name: round(getattr(self, name), 4) for name in ("right", "complete", "supported")},
+            "rejected": self.is_rejected,
             "reasons": self.reasons,
             "words": [[text, round(right, 3), round(supported, 3)] for text, right, supported in self.words],
             "source_words": [[text, round(translated, 3)] for text, translated in self.source_words],
@@ -82,7 +84,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class ConfidenceEstimator:
-    """Estimates the confidence of translations; see ``nmt.translator.translator.Estimator``."""
+    """Estimates the confidence of translations; see ``nmt.translator.confidence.Estimator``."""
 
     calibration: Calibration
     rejection: Rejection
@@ -91,28 +93,23 @@ class ConfidenceEstimator:
         self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
     ) -> list[tuple[Translation, ...]]:
         """Adds the confidence to each translation, and applies the rejection. A line of several parts is as sure as the
-        least sure of them. Lines without letters have none, and are not rejected; a line with a part that is too long
-        has none, and is."""
-        parts = [[_judged_parts(one) for one in of_source] for of_source in ranked]
-        pairs = [pair for of_source in parts for of_one in of_source for pair in of_one]
-        found = iter(self.of_pairs(trained, [source for source, _ in pairs], [target for _, target in pairs]))
+        least sure of them. Lines without letters have no confidence, and are not rejected."""
+        parts = [part for of_source in ranked for one in of_source for part in _judged_parts(one)]
+        found = iter(self.of_pairs(trained, [source for source, _ in parts], [target for _, target in parts]))
         return [
-            tuple(
-                self._applied(source, one, [next(found) for _ in of_one])
-                for one, of_one in zip(of_source, parts_of_source, strict=True)
-            )
-            for source, of_source, parts_of_source in zip(sources, ranked, parts, strict=True)
+            tuple(self._applied(source, one, found) for one in of_source)
+            for source, of_source in zip(sources, ranked, strict=True)
         ]
 
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> list[Confidence | None]:
-        """Estimates the confidence of given translations; None for a pair that is too long, or without a source. A
-        blank translation has confidence 0."""
+        """Estimates the confidence of given translations; None without a source. A translation that is blank, or a
+        pair that is too long, has confidence 0."""
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
         known = iter(self._of_signals([signals for signals in found if signals is not None]))
         return [
-            next(known) if signals is not None else NOTHING if source.strip() and not target.strip() else None
+            next(known) if signals is not None else _unjudged(target) if source.strip() else None
             for signals, source, target in zip(found, sources, targets, strict=True)
         ]
 
@@ -135,15 +132,16 @@ class ConfidenceEstimator:
                 tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
             )
 
-    def _applied(self, source: str, translation: Translation, of_parts: Sequence[Confidence | None]) -> Translation:
-        """Adds the joint confidence of the parts, and rejects the translation if this is too low."""
-        known = [each for each in of_parts if each is not None]
-        confidence = _joint(known) if known and len(known) == len(of_parts) else None
-        right = 0.0 if confidence is None else confidence.right
-        if not of_parts or right >= self.rejection.below:
-            return replace(translation, confidence=confidence)
-        text = source if self.rejection.leaves_source else MARK + translation.text
-        return replace(translation, text=text, confidence=confidence, is_rejected=True)
+    def _applied(self, source: str, one: Translation, found: Iterator[Confidence | None]) -> Translation:
+        """Adds the joint confidence of the parts, which come next, and rejects a translation if this is too low."""
+        known = [each for each in islice(found, len(_judged_parts(one))) if each is not None]
+        if not known:
+            return one
+        confidence = _joint(known)
+        if confidence.right >= self.rejection.below:
+            return replace(one, confidence=confidence)
+        text = source if self.rejection.leaves_source else MARK + one.text
+        return replace(one, text=text, confidence=replace(confidence, is_rejected=True))
 
 
 def _judged_parts(translation: Translation) -> list[tuple[str, str]]:
@@ -166,7 +164,7 @@ def _reasons(
     target: Sequence[str],
     translated_J: Sequence[float],
     supported_I: Sequence[float],
-    languages: tuple[str, str] | None,
+    languages: Sequence[str],
 ) -> Iterator[str]:
     """Lists what is doubtful about a translation."""
     for first, last in _doubtful_runs(source, translated_J):
@@ -192,7 +190,9 @@ def _doubtful_runs(words: Sequence[str], p_I: Sequence[float]) -> Iterator[tuple
             yield run[0], run[-1]
 
 
-NOTHING = Confidence(0.0, 0.0, 1.0, (), (), ("the translation is blank",))
+def _unjudged(target: str) -> Confidence:
+    reason = "a side is too long to be judged" if target.strip() else "the translation is blank"
+    return Confidence(0.0, 0.0, 0.0, (), (), (reason,))
 
 
 def with_confidence(translator: Translator, rejection: Rejection | bool) -> Translator:

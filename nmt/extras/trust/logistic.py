@@ -51,12 +51,10 @@ class Logistic:
 
 def from_tree(tree: Mapping[str, Any], features: int) -> Logistic:
     """Reads what ``Logistic.tree`` has written. Raises KeyError, TypeError or ValueError for anything else."""
-    mean_F, deviation_F, weight_F = (
-        np.array(tree[name], dtype=np.float64) for name in ("mean_F", "deviation_F", "weight_F")
-    )
-    model = Logistic(mean_F, deviation_F, weight_F, float(tree["bias"]))
-    values = np.concatenate([mean_F, deviation_F, weight_F, [model.bias]])
-    if len(values) != 3 * features + 1 or not np.isfinite(values).all() or not (deviation_F > 0).all():
+    arrays = [np.array(tree[name], dtype=np.float64) for name in ("mean_F", "deviation_F", "weight_F")]
+    model = Logistic(arrays[0], arrays[1], arrays[2], float(tree["bias"]))
+    values = np.concatenate([*arrays, [model.bias]])
+    if len(values) != 3 * features + 1 or not np.isfinite(values).all() or not (model.deviation_F > 0).all():
         raise ValueError("values")
     return model
 

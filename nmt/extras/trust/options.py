@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 else:
     EvaluateOptions = ScoreOptions = ServeOptions = TranslateOptions = object
 
-_trust = partial(typer.Option, rich_help_panel="Confidence, after nmt calibrate")
-_ENGINE = "--engine {engine} has no signals of confidence; use --engine nmt"
+_trust = partial(typer.Option, rich_help_panel="Confidence")
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,15 @@ class TranslateConfidence(TranslateOptions):
     """Has `nmt translate` tell how sure each translation is."""
 
     confidence: Annotated[bool, _trust("--confidence")] = False
-    """The probability that each translation is right: before the text and a TAB; in tsv after it, with the reasons to
-    doubt it; in jsonl also that of each word."""
+    """After nmt calibrate: the probability that each translation is right, before the text and a TAB; in tsv after it,
+    with the reasons to doubt it; in jsonl also that of each word."""
     reject_below: Annotated[float | None, _trust(metavar="P", min=0, max=1)] = None
     """Reject translations whose confidence is below P."""
     rejected: Annotated[Literal["mark", "source"] | None, _trust()] = None
     """mark (default): "[?] " before a rejected translation. source: the source line in its place."""
+    after: ClassVar[str] = "context"
     conflicts: ClassVar = (
-        Excludes("confidence reject_below", "engine", f"{{option}}: {_ENGINE}"),
+        Excludes("confidence reject_below", "engine", "{option}: --engine {engine} has no signals; use --engine nmt"),
         Excludes("confidence reject_below", "ensemble wait ray shard",
             "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
         Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
@@ -60,7 +60,7 @@ class ScoreConfidence(ScoreOptions):
     """Has `nmt score` tell how sure given translations are."""
 
     confidence: Annotated[bool, _trust("--confidence")] = False
-    """Also the probability that each translation is right: after a TAB; in jsonl with its words and reasons."""
+    """After nmt calibrate: also the probability that each is right, after a TAB; in jsonl with words and reasons."""
 
     def load(self) -> Loader:
         return partial(super().load(), confidence=self.confidence)
@@ -71,10 +71,7 @@ class ServeConfidence(ServeOptions):
     """Has `nmt serve` tell how sure each translation is."""
 
     confidence: Annotated[bool, _trust("--confidence")] = False
-    """Answers have the probability that each translation is right, its words and reasons."""
-    conflicts: ClassVar = (
-        Excludes("confidence", "ensemble", "--confidence: is calibrated for one model; leave out {others}"),
-    )
+    """After nmt calibrate: answers have the probability that each translation is right, its words and reasons."""
 
     def load(self) -> Loader:
         return partial(super().load(), confidence=self.confidence)

@@ -84,10 +84,7 @@ def _batch_signals(
             log_p_N = model.output.likelihood(readout_NR, gold_N, copies=copies).log_p_N
         weights_BHTS = decoded.weights()
     log_ps = np.split(log_p_N.double().cpu().numpy(), np.cumsum(length_B)[:-1])
-    heads = weights_BHTS.shape[1]
-    mean_BTS = (
-        weights_BHTS.float().mean(dim=1).cpu().numpy() if heads else np.zeros((*target_BT.shape, source_BS.shape[1]))
-    )
+    mean_BTS = weights_BHTS.float().mean(dim=1).nan_to_num().cpu().numpy()  # 0 for a model without attention
     own_BS, _ = pad([source.ids for source, _ in pairs])
     lexical_BSF, lexical_BTF = (
         _lexical(values).numpy() for values in lexicon.features(torch.from_numpy(own_BS), torch.from_numpy(target_BT))
@@ -124,7 +121,7 @@ def _target_features(
     copied_I = [word in source.words and not is_mark for word, is_mark in zip(target.words, is_mark_I, strict=True)]
     before_I, after_I = np.append(0.0, log_p_I[:-1]), np.append(log_p_I[1:], log_p_T[-1])
     facts = np.array([repeated_I, is_mark_I, copied_I], dtype=np.float64)
-    lengths = _log_length(target), np.log(count_I)
+    lengths = np.log([*map(len, target.words)]), np.log(count_I)
     return np.column_stack([least_IF, mean_IF, log_p_I, before_I, after_I, *facts, *lengths, np.exp(log_p_I)])
 
 
@@ -136,12 +133,9 @@ def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, 
     least_JF, mean_JF, count_J = by_word(by_piece, source.word_of_piece, len(source.words))
     before_J, after_J = np.append(1.0, least_JF[:-1, 1]), np.append(least_JF[1:, 1], 1.0)
     is_mark_J = [*map(is_punctuation, source.words)]
-    return np.column_stack([least_JF, mean_JF, before_J, after_J, is_mark_J, _log_length(source), np.log(count_J)])
-
-
-def _log_length(side: EncodedWords) -> Floats:
-    lengths: Floats = np.log([len(word) for word in side.words])
-    return lengths
+    return np.column_stack(
+        [least_JF, mean_JF, before_J, after_J, is_mark_J, np.log([*map(len, source.words)]), np.log(count_J)]
+    )
 
 
 def by_word(values_PF: Floats, word_of_piece: Sequence[int], words: int) -> tuple[Floats, Floats, NDArray[np.int64]]:

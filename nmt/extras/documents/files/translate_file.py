@@ -15,9 +15,9 @@ from nmt.data.context import DocumentContext
 from nmt.extras.documents.files.document import MARKUP, Block, DocumentFile
 from nmt.extras.documents.files.formats import read
 from nmt.extras.documents.markup import tags_and_placeholders
+from nmt.translator.confidence import cells
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Loader, Translator
-from nmt.translator.windows import confidence_cells
 from nmt.workflows.output_files import output_file, text_file
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
@@ -82,9 +82,8 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
     blocks = [(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
-    if translator.estimator is None:
-        return [judged(block, found.text) for block, found in blocks]
-    return [replace(judged(block, found.text), confidence=confidence_cells(found)) for block, found in blocks]
+    shows = translator.estimator is not None
+    return [replace(judged(block, one.text), confidence=cells(one) if shows else ()) for block, one in blocks]
 
 
 def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
