@@ -20,13 +20,11 @@ from nmt.extras.trust.damage import KINDS, Damage, damaged
 from nmt.extras.trust.risk_coverage import calibration_error
 
 NEGATION = re.compile(r" not\b|n't\b|\b[Nn]ever |\b[Nn]o ")
-LEARNT = 15000
-"""Number of training pairs from which links are learnt, which tell the source words of those that are dropped."""
 
 
 def main(run: str, source: str, reference: str) -> None:
     """Prints all figures."""
-    translator = nmt.load(run, confidence=True)
+    translator: Any = nmt.load(run, confidence=True)
     sources, references = list(read_lines(Path(source))), list(read_lines(Path(reference)))
     own = translator.translate(sources)
     p_N = np.array([one.confidence.right for one in own])
@@ -38,15 +36,14 @@ def main(run: str, source: str, reference: str) -> None:
     words = [one.confidence.words for one in own]
     labels = [unchanged_words([x.text for x in of_one], text) for of_one, text in zip(words, references, strict=True)]
     show("AUROC right words", auroc([x.right for of_one in words for x in of_one], np.concatenate(labels)))
-    block = next(read_blocks(translator.trained.experiment.data.train_corpora[0], LEARNT))
+    block = next(read_blocks(translator.trained.experiment.data.train_corpora[0], 15000))  # more to learn links from
     links = [each.links for each in nmt.align([*sources, *block.sources], [*references, *block.targets])]
-    estimator: Any = translator.estimator
-    whole = estimator.of_pairs(translator.trained, sources, references)
+    whole = translator.estimator.of_pairs(translator.trained, sources, references)
     for kind, damage in {**KINDS, "negation": without_negation}.items():
         known = {row: x for row, x in enumerate(damaged(damage, references, seed=5)) if x}
         rows, damages = list(known), list(known.values())
         texts = [sources[row] for row in rows], [x.text for x in damages]
-        found = estimator.of_pairs(translator.trained, *texts)
+        found = translator.estimator.of_pairs(translator.trained, *texts)
         for name in ("right", "complete", "supported"):
             values = [getattr(x, name) for x in (*(whole[row] for row in rows), *found)]
             show(f"AUROC {kind} ({len(rows)}), by {name}", auroc(values, np.arange(len(values)) < len(rows)))
