@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -16,6 +16,7 @@ from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
+from nmt.search.repetition import NoRepetition, excess, least_repetitive
 from nmt.search.scoring import max_lengths, ranking_of
 from nmt.search.sequential import greedy_search
 
@@ -60,6 +61,31 @@ class TorchEngine:
         Without ``scored``, a greedy search is faster and finds the same translations."""
         assert not self.model.training
         assert constraints is None or constrains(config) is None
+        found = self._search(sources, config, prefixes, constraints, scored)
+        if constraints is not None or config.sampling is not None or config.consensus is not None:
+            return found
+        repeating = [row for row, ranked in enumerate(found) if excess(ranked[0], sources[row])]
+        if config.repetition_margin is None or not repeating:
+            return found
+        # the same sentences without repetitions, and with their scores
+        quiet = replace(self, on_batch=None)
+        again = [sources[row] for row in repeating], config, prefixes and [prefixes[row] for row in repeating], None
+        without = quiet._search(*again, scored=True, restrictions=(NoRepetition(),))
+        first = [found[row] for row in repeating] if scored else quiet._search(*again, scored=True)
+        for row, *lists in zip(repeating, first, without, strict=True):
+            found[row] = least_repetitive(*lists, sources[row], config)
+        return found
+
+    def _search(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        constraints: Sequence[Sequence[Constraint]] | None,
+        scored: bool,
+        restrictions: Sequence[LogitsProcessor] = (),
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Searches as ``translate_ids`` does, with further restrictions."""
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
         # a batch that keeps a CPU busy is too small for a GPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
@@ -84,10 +110,14 @@ class TorchEngine:
                 searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
-            source_BS, restrictions = uploaded(torch.from_numpy(padded), self.compute.device), _processors(config)
+            source_BS = uploaded(torch.from_numpy(padded), self.compute.device)
             limit_B = torch.from_numpy(max_length_B)
             processors = LogitsProcessors(
-                limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
+                limit_B,
+                eos=EOS,
+                prefixes=batch_prefixes,
+                processors=[*_processors(config), *restrictions],
+                device=source_BS.device,
             )
             if phrases is None:
                 search = search_of(config, scored=scored)
