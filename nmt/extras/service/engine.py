@@ -12,6 +12,7 @@ from nmt.core.errors import InputError
 from nmt.core.memory import malloc_trim
 from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.service.batcher import Answer, RequestOptions
+from nmt.extras.service.streaming import streaming
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.translator.find_run import run_of
@@ -93,7 +94,8 @@ class TranslatorEngine:
         language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(
             [] if options.markup else texts
         )
-        candidates = translator.candidates(texts)
+        searching = translator if options.on_text is None else streaming(translator, texts[0], options.on_text)
+        candidates = searching.candidates(texts)
         results = json_results(translator, texts, candidates, alignment=options.alignment)
         answers = [
             Answer(result, sum(len(one.tokens) for one in found), self._warning(found[0]))
