@@ -6,7 +6,7 @@ Shapes as in ``nmt.nn.recurrent``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -29,8 +29,8 @@ class FusedRecurrentStack(RecurrentStack):
         """See ``RecurrentStack.layer_step``. The call's formula for the GRU is h = n + z * (h - n)."""
         if torch.is_grad_enabled() or compute_dtype(input_BE) != torch.float32:
             return super().layer_step(layer, input_BE, state)
-        is_lstm, weights = self.kind == "lstm", self.rnns[layer]._flat_weights
-        after = _CELLS[self.kind](input_BE, state if is_lstm else state.hidden_BD, *weights)
+        is_lstm, rnn = self.kind == "lstm", cast(Any, self.rnns[layer])
+        after = _CELLS[self.kind](input_BE, state if is_lstm else state.hidden_BD, *rnn._flat_weights)
         return CellState(*after) if is_lstm else CellState(after, None)
 
 

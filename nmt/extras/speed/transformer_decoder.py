@@ -202,7 +202,8 @@ class _LayerStep:
 
         def weights() -> Tensor:
             position_N1 = torch.zeros(len(query_NHA), 1, dtype=torch.int64)  # dot products do not read it
-            return self._source(query_NHA[:, :, None], position_N1, memory).weights()
+            weights_NH1S: Tensor = self._source(query_NHA[:, :, None], position_N1, memory).weights()
+            return weights_NH1S
 
         return self._out_source.onto(x_ND, context_NQ), weights
 

@@ -18,7 +18,8 @@ KEY = "s3cret"
 
 class German(Gated):
     """Writes words in capitals or, for those of a glossary, its terms; tags and entities only if they are no markup.
-    Further translations have exclamation marks. A stream has the first word first. It is busy at first for a text that begins with it."""
+    Further translations have exclamation marks. A stream has the first word first. It is busy at first for a text that
+    begins with it."""
 
     name = "de-en/best"
     busy = frozenset[str]()
