@@ -14,14 +14,14 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.scores.additive import additive_energy
 from nmt.core.device import FASTEST, Compute
 from nmt.extras.speed import native
-from nmt.extras.speed.attention import SearchAttention, fused_attend
+from nmt.extras.speed.attention import fused_attend
 from nmt.extras.speed.cross_entropy import fused_cross_entropy
 from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
 from nmt.extras.speed.int8 import Int8Weight
 from nmt.extras.speed.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.speed.precision import fastest_on_cpu
 from nmt.extras.speed.product import pack
-from nmt.extras.speed.recurrent import FusedRecurrentStack, Int8RecurrentStack
+from nmt.extras.speed.recurrent import Int8RecurrentStack
 from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
 from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
@@ -59,12 +59,6 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     if compute.precision == "int8":
         quantize(model, compute.dtype)
     pack(model.frozen().to(compute.dtype))
-    if compute.device.type == "cpu":
-        for module in model.modules():
-            if type(module) is RecurrentStack:
-                module.__class__ = FusedRecurrentStack
-            elif SearchAttention.supports(module):
-                module.__class__ = SearchAttention
     decoder = model.decoder
     if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)

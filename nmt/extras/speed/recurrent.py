@@ -1,12 +1,11 @@
-"""Recurrent steps in one call of PyTorch, and with weights of 8-bit integers.
+"""Recurrent steps with weights of 8-bit integers.
 
 Shapes as in ``nmt.nn.recurrent``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -16,22 +15,6 @@ from nmt.extras.speed.int8 import Int8Weight
 from nmt.nn.dropout import Dropout
 from nmt.nn.precision import compute_dtype
 from nmt.nn.recurrent import CellState, RecurrentStack, StackState
-
-_CELLS: dict[str, Callable[..., Any]] = {
-    "elman": torch.rnn_tanh_cell, "gru": torch.gru_cell, "lstm": torch.lstm_cell,
-}  # fmt: skip
-
-
-class FusedRecurrentStack(RecurrentStack):
-    """A stack that computes a layer's step in one call if no gradient is recorded."""
-
-    def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
-        """See ``RecurrentStack.layer_step``. The call's formula for the GRU is h = n + z * (h - n)."""
-        if torch.is_grad_enabled() or compute_dtype(input_BE) != torch.float32:
-            return super().layer_step(layer, input_BE, state)
-        is_lstm, rnn = self.kind == "lstm", cast(Any, self.rnns[layer])
-        after = _CELLS[self.kind](input_BE, state if is_lstm else state.hidden_BD, *rnn._flat_weights)
-        return CellState(*after) if is_lstm else CellState(after, None)
 
 
 class Int8RecurrentStack(RecurrentStack):

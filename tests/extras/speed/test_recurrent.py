@@ -1,14 +1,12 @@
-"""Recurrent stacks in one call and of 8-bit integers, against the plain ones."""
+"""Recurrent stacks of 8-bit integers, against the stacks that they round."""
 
 from __future__ import annotations
-
-import copy
 
 import pytest
 import torch
 
 from nmt.extras.speed import native
-from nmt.extras.speed.recurrent import FusedRecurrentStack, Int8RecurrentStack
+from nmt.extras.speed.recurrent import Int8RecurrentStack
 from nmt.nn.dropout import Dropout
 from nmt.nn.recurrent import CellKind, RecurrentStack
 
@@ -45,18 +43,3 @@ def test_parts_of_a_weight_share_its_scales(cell: CellKind) -> None:
         input_BE[:, is_zero] = 0.0
         state = exact.start([torch.randn(5, 8)])
         torch.testing.assert_close(in_parts.step(input_BE, state).top_BD, whole.step(input_BE, state).top_BD)
-
-
-@pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
-def test_a_step_in_one_call_is_that_of_the_formulas(kind: CellKind) -> None:
-    torch.manual_seed(3)
-    plain = RecurrentStack(kind, input_size=5, size=6, layers=2)
-    fused = copy.deepcopy(plain)
-    fused.__class__ = FusedRecurrentStack
-    state, input_BE = plain.start([torch.randn(4, 6), torch.randn(4, 6)]), torch.randn(4, 5)
-    with torch.no_grad():
-        for _ in range(3):
-            expected, state = plain.step(input_BE, state), fused.step(input_BE, state)
-            for one, other in zip(state.tensors(), expected.tensors(), strict=True):
-                torch.testing.assert_close(one, other)
-    assert fused.step(input_BE, plain.start([torch.randn(4, 6)] * 2)).top_BD.grad_fn is not None
