@@ -14,7 +14,7 @@ from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
-from nmt.search.hypothesis import Constraint, Hypothesis, Search
+from nmt.search.hypothesis import Constraint, Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
 from nmt.search.repetition import NoRepetition, excess, least_repetitive
 from nmt.search.scoring import max_lengths, ranking_of
@@ -46,6 +46,7 @@ class TorchEngine:
     on_step: Callable[[], object] | None = None
     """Function that is called before each step of a search; an exception that it raises ends the search. It may search
     with this engine itself."""
+    observer: Observer = None
 
     @torch.inference_mode()
     def translate_ids(
@@ -120,7 +121,7 @@ class TorchEngine:
                 device=source_BS.device,
             )
             if phrases is None:
-                search = search_of(config, scored=scored)
+                search = search_of(config, scored=scored, observer=self.observer)
             else:
                 constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
                 search = constrained(config, phrases, self.follows_word_V)
@@ -141,7 +142,7 @@ def hypotheses_per_sentence(config: SearchConfig) -> int:
     return config.beam if config.sampling is None else config.n_best
 
 
-def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
+def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer = None) -> Search:
     """Creates the search of a configuration. ``scored`` is that of ``Engine.translate_ids``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
@@ -158,10 +159,10 @@ def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
             top_p=sampling.top_p,
         )
     if config.beam == 1:
-        return greedy_search(EOS, ranking, scored)
+        return greedy_search(EOS, ranking, scored, observer)
     from nmt.search.beam import BeamSearch
 
-    return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
+    return BeamSearch(EOS, ranking, config.beam, config.n_best, config.groups, config.diversity, observer)
 
 
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:

@@ -322,7 +322,6 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
         constraints=None,
         format=format,
         alignment=False,
-        engine="nmt",
         workers=1,
     )
     return sink.getvalue()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import ModelOptions, check_model, search_option, with_options
+from nmt.cli.options import Engine, ModelOptions, check_model, search_option, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 from nmt.extras.service.listening import api_key, bind, check_installed, connections_at_most, host_names
@@ -57,6 +57,7 @@ class ServeOptions(ModelOptions):
     """Maximum characters, and subwords, per text."""
     ensemble: Annotated[list[str] | None, search_option(metavar="MODEL")] = None
     """Another model that translates together with MODEL; repeatable."""
+    engine: Engine = "nmt"
 
 
 @with_options(ServeOptions, ())
@@ -89,7 +90,7 @@ def serve(options: ServeOptions) -> None:
             from nmt.extras.service.messages import Limits
         load = partial(
             nmt.load_translator, options.model, device=options.device, precision=options.precision, overrides=changes,
-            ensemble=options.ensemble or [],
+            ensemble=options.ensemble or [], engine=options.engine,
         )  # fmt: skip
         batching = Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue)
         limits = Limits(

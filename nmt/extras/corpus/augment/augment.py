@@ -281,7 +281,7 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
         if not (folder / shard.name).exists():
             translate.translate(
                 str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                format="jsonl", alignment=False, engine="nmt", workers=None,
+                format="jsonl", alignment=False, workers=None,
             )  # fmt: skip
 
 
