@@ -27,8 +27,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 7000,
-    "lines of nmt": 33560,
+    "lines of the core": 7015,
+    "lines of nmt": 33750,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,

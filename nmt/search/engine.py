@@ -63,18 +63,17 @@ class TorchEngine:
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         found = self._search(sources, config, prefixes, constraints, scored)
-        if constraints is not None or config.sampling is not None or config.consensus is not None:
+        is_search = constraints is None and config.sampling is None and config.consensus is None
+        if config.repetition_margin is None or not is_search:
             return found
-        repeating = [row for row, ranked in enumerate(found) if excess(ranked[0], sources[row])]
-        if config.repetition_margin is None or not repeating:
-            return found
-        # the same sentences without repetitions, and with their scores
-        quiet = replace(self, on_batch=None)
-        again = [sources[row] for row in repeating], config, prefixes and [prefixes[row] for row in repeating], None
-        without = quiet._search(*again, scored=True, restrictions=(NoRepetition(),))
-        first = [found[row] for row in repeating] if scored else quiet._search(*again, scored=True)
-        for row, *lists in zip(repeating, first, without, strict=True):
-            found[row] = least_repetitive(*lists, sources[row], config)
+        rows = [row for row, ranked in enumerate(found) if excess(ranked[0], sources[row])]
+        if rows:
+            # the same sentences without repetitions, and with their scores
+            quiet, of_rows = replace(self, on_batch=None), [sources[row] for row in rows]
+            again = of_rows, config, prefixes and [prefixes[row] for row in rows], None, True
+            first = [found[row] for row in rows] if scored else quiet._search(*again)
+            for row, *both in zip(rows, first, quiet._search(*again, (NoRepetition(),)), strict=True):
+                found[row] = least_repetitive(both, sources[row], config)
         return found
 
     def _search(

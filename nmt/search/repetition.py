@@ -39,7 +39,7 @@ def excess(hypothesis: Hypothesis, source: Sequence[int]) -> int:
 
 
 def least_repetitive(
-    found: Sequence[Hypothesis], without: Sequence[Hypothesis], source: Sequence[int], config: SearchConfig
+    both: Sequence[Sequence[Hypothesis]], source: Sequence[int], config: SearchConfig
 ) -> tuple[Hypothesis, ...]:
     """Ranks the hypotheses of two searches for a translation of ``source`` together, as many as the first found. The
     log-probability of each counts as smaller by the margin for each token that it repeats more often than the
@@ -49,8 +49,8 @@ def least_repetitive(
     def rank(hypothesis: Hypothesis) -> float:
         return hypothesis.score - margin * excess(hypothesis, source) / ranking.penalty(len(hypothesis.tokens) + 1)
 
-    different = {hypothesis.tokens: hypothesis for hypothesis in (*found, *without)}
-    return tuple(sorted(different.values(), key=rank, reverse=True)[: len(found)])
+    different = {hypothesis.tokens: hypothesis for found in both for hypothesis in found}
+    return tuple(sorted(different.values(), key=rank, reverse=True)[: len(both[0])])
 
 
 @final

@@ -41,6 +41,8 @@ class SentenceBySentence:
         """See ``Engine``; there are no prefixes and constraints."""
         assert not prefixes
         assert not constraints
+        # what has been sent cannot be searched again
+        config = config.model_copy(update={"repetition_margin": None})
         found: list[tuple[Hypothesis, ...]] = []
 
         def observe(hypotheses: list[list[int]]) -> None:
