@@ -66,7 +66,7 @@ class TorchEngine:
         is_search = constraints is None and config.sampling is None and config.consensus is None
         if config.repetition_margin is None or not is_search:
             return found
-        rows = [row for row, ranked in enumerate(found) if excess(ranked[0], sources[row])]
+        rows = [row for row, ranked in enumerate(found) if ranked and excess(ranked[0], sources[row])]
         if rows:
             # the same sentences without repetitions, and with their scores
             quiet, of_rows = replace(self, on_batch=None), [sources[row] for row in rows]

@@ -33,7 +33,7 @@ PHRASES = [(((4,),),), (), (), (((5, 4), (1,)), ((4,),)), (), (((1,),),), ()]
 
 BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9)
 SEARCHES = {
-    "greedy": SearchConfig(beam=1, max_length=9),
+    "greedy": SearchConfig(beam=1, max_length=9, repetition_margin=None),
     "beam": BEAM,
     "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
     "groups": SearchConfig(beam=4, groups=2, max_length=9),
