@@ -16,7 +16,6 @@ from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
-from nmt.search.repetition import NoRepetition, excess, least_repetitive
 from nmt.search.scoring import max_lengths, ranking_of
 from nmt.search.sequential import greedy_search
 
@@ -47,6 +46,8 @@ class TorchEngine:
     """Function that is called before each step of a search; an exception that it raises ends the search. It may search
     with this engine itself."""
     observer: Observer = None
+    restrictions: tuple[LogitsProcessor, ...] = ()
+    """Restrictions besides those of the configuration."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -62,30 +63,6 @@ class TorchEngine:
         Without ``scored``, a greedy search is faster and finds the same translations."""
         assert not self.model.training
         assert constraints is None or constrains(config) is None
-        found = self._search(sources, config, prefixes, constraints, scored)
-        is_search = constraints is None and config.sampling is None and config.consensus is None
-        if config.repetition_margin is None or not is_search:
-            return found
-        rows = [row for row, ranked in enumerate(found) if ranked and excess(ranked[0], sources[row])]
-        if rows:
-            # the same sentences without repetitions, and with their scores
-            quiet, of_rows = replace(self, on_batch=None), [sources[row] for row in rows]
-            again = of_rows, config, prefixes and [prefixes[row] for row in rows], None, True
-            first = [found[row] for row in rows] if scored else quiet._search(*again)
-            for row, *both in zip(rows, first, quiet._search(*again, (NoRepetition(),)), strict=True):
-                found[row] = least_repetitive(both, sources[row], config)
-        return found
-
-    def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        config: SearchConfig,
-        prefixes: Sequence[Sequence[int]] | None,
-        constraints: Sequence[Sequence[Constraint]] | None,
-        scored: bool,
-        restrictions: Sequence[LogitsProcessor] = (),
-    ) -> list[tuple[Hypothesis, ...]]:
-        """Searches as ``translate_ids`` does, with further restrictions."""
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
         # a batch that keeps a CPU busy is too small for a GPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
@@ -116,7 +93,7 @@ class TorchEngine:
                 limit_B,
                 eos=EOS,
                 prefixes=batch_prefixes,
-                processors=[*_processors(config), *restrictions],
+                processors=[*_processors(config), *self.restrictions],
                 device=source_BS.device,
             )
             if phrases is None:
@@ -131,7 +108,32 @@ class TorchEngine:
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:
                 self.on_batch(len(rows))
-        return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+        found = [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+        if config.repetition_margin is not None and constraints is None and not (config.sampling or config.consensus):
+            self._search_repetitions_again(found, sources, config, prefixes, scored)
+        return found
+
+    def _search_repetitions_again(
+        self,
+        found: list[tuple[Hypothesis, ...]],
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        scored: bool,
+    ) -> None:
+        """Replaces the hypotheses of the sentences that say something twice in a row."""
+        from nmt.search.repetition import NoRepetition, excess, least_repetitive
+
+        rows = [row for row, ranked in enumerate(found) if ranked and excess(ranked[0], sources[row])]
+        if not rows:
+            return
+        quiet, once = replace(self, on_batch=None), config.model_copy(update={"repetition_margin": None})
+        of_rows, begun = [sources[row] for row in rows], prefixes and [prefixes[row] for row in rows]
+        # both with their scores
+        first = [found[row] for row in rows] if scored else quiet.translate_ids(of_rows, once, prefixes=begun)
+        without = replace(quiet, restrictions=(NoRepetition(),)).translate_ids(of_rows, once, prefixes=begun)
+        for row, *both in zip(rows, first, without, strict=True):
+            found[row] = least_repetitive(both, sources[row], config)
 
 
 def hypotheses_per_sentence(config: SearchConfig) -> int:

@@ -169,7 +169,6 @@ def _search(generation: Settings, positions: int, found: MarianFolder) -> Search
         min_length=max(generation.whole("min_length", least=0, most=longest - 2, default=0) - 1, 0),
         max_length=longest - 2,
         max_length_ratio=100.0,
-        repetition_margin=None,
         no_repeat=generation.whole("no_repeat_ngram_size", least=0, most=1_000_000, default=0),
         suppress_padding=suppress,  # type: ignore[arg-type]
         max_source_tokens=positions - 2 if found.vocabularies["encoder"].languages else positions - 1,
