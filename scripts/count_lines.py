@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
-    "lines of the core": 7015,
+    "lines of the core": 7009,
     "lines of nmt": 33750,
     "longest function": 80,
     "'is no'": 5,

@@ -207,6 +207,7 @@ class BeamSearch:
     diversity: float = 0.0
     """See ``advance_groups``."""
     observer: Observer = None
+    """See ``Observer``."""
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_best <= self.beam

@@ -46,6 +46,7 @@ class TorchEngine:
     """Function that is called before each step of a search; an exception that it raises ends the search. It may search
     with this engine itself."""
     observer: Observer = None
+    """See ``Observer``."""
     restrictions: tuple[LogitsProcessor, ...] = ()
     """Restrictions besides those of the configuration."""
 
@@ -88,13 +89,9 @@ class TorchEngine:
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
             source_BS = uploaded(torch.from_numpy(padded), self.compute.device)
-            limit_B = torch.from_numpy(max_length_B)
+            limit_B, restrictions = torch.from_numpy(max_length_B), [*_processors(config), *self.restrictions]
             processors = LogitsProcessors(
-                limit_B,
-                eos=EOS,
-                prefixes=batch_prefixes,
-                processors=[*_processors(config), *self.restrictions],
-                device=source_BS.device,
+                limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
             if phrases is None:
                 search = search_of(config, scored=scored, observer=self.observer)

@@ -41,8 +41,6 @@ class SentenceBySentence:
         """See ``Engine``; there are no prefixes and constraints."""
         assert not prefixes
         assert not constraints
-        # what has been sent cannot be searched again
-        config = config.model_copy(update={"repetition_margin": None})
         found: list[tuple[Hypothesis, ...]] = []
 
         def observe(hypotheses: list[list[int]]) -> None:
@@ -74,7 +72,8 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
     time more of them. Only a search for the one most probable translation has such beginnings; other searches, and
     other engines, never call it."""
     engine, search = translator.engine, translator.search
-    if not isinstance(engine, TorchEngine) or search.n_best > 1 or search.markup or search.replace_unknown:
+    changed_later = search.markup or search.replace_unknown or search.repetition_margin is not None
+    if not isinstance(engine, TorchEngine) or search.n_best > 1 or changed_later:
         return translator
 
     next_s, longest = 0.0, 0

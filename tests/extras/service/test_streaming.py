@@ -46,6 +46,14 @@ def test_beginnings_grow_to_the_translation(
         assert len(words) > len(whole.text.split()) // 2 or beam > 1 or len(whole.text) < 10
 
 
+def test_what_may_be_searched_again_is_not_sent_before(translator: Translator) -> None:
+    search = translator.search.model_copy(update={"repetition_margin": 3.0})
+    searching, beginnings = replace(translator, search=search), list[str]()
+    found = streaming.streaming(searching, TEXT, beginnings.append).candidates([TEXT])
+    assert [each.text for each in found[0]] == [each.text for each in searching.candidates([TEXT])[0]]
+    assert beginnings == []
+
+
 def test_words_are_whole() -> None:
     cases = {
         "": "",

@@ -35,7 +35,7 @@ BATCH_TOKENS = 1024
 """Maximum number of source tokens of a batch on a CPU, without end-of-sentence; multiplied by the number of beams it is
 at most ``search.batch_tokens``. Larger batches are slower on a CPU."""
 
-_OWN_SEARCH = ("sampling", "consensus", "groups", "coverage_penalty")
+_OWN_SEARCH = ("sampling", "consensus", "groups", "coverage_penalty", "repetition_margin")
 """Search keys that CTranslate2 does not support."""
 
 
