@@ -69,15 +69,16 @@ def load_translator(
 
     ``overrides`` are ``dotted.key=value`` changes of the run's config, such as ``search.beam=1``. The models of
     ``ensemble``, of the same vocabulary, translate together with the first, each step by the mean of their
-    probabilities. ``engine`` translates: our own search or, for a model that ``nmt export`` has written,
-    ``ctranslate2``, whose precision is then ``precision``. ``wait`` is k of `nmt translate --wait`. ``target_language``
-    is one of a model of several; ``translator.to`` chooses another, or another device. Translations have the terms of
-    ``glossary``, the file of `nmt translate --glossary` or the same as an object, and with ``confidence=True`` the
-    confidence of `nmt translate --confidence`. Raises InputError; ``nmt.load`` is the same, with errors in words of
-    Python.
+    probabilities. ``engine`` translates: our own search, for a model that ``nmt export`` has written ``ctranslate2``,
+    whose precision is then ``precision``, or ``auto``, the faster of them. ``wait`` is k of `nmt translate --wait`.
+    ``target_language`` is one of a model of several; ``translator.to`` chooses another, or another device. Translations
+    have the terms of ``glossary``, the file of `nmt translate --glossary` or the same as an object, and with
+    ``confidence=True`` the confidence of `nmt translate --confidence`. Raises InputError; ``nmt.load`` is the same,
+    with errors in words of Python.
     """
     from nmt import plugins
     from nmt.config.yaml_source import Override
+    from nmt.core import log
     from nmt.core.cpu import thread_count
     from nmt.translator.loading import load_trained
     from nmt.translator.translator import Translator, torch_engine
@@ -86,6 +87,10 @@ def load_translator(
     if target_language is not None:
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     threads = thread_count()
+    own = [name for name, value in {"ensemble": ensemble, "wait": wait, "glossary": glossary}.items() if value]
+    if engine == "auto" and own:
+        log.info(f"engine: nmt's own: --{own[0]} needs it")
+        engine = "nmt"
     if engine == "nmt":
         import torch
 
@@ -102,7 +107,8 @@ def load_translator(
         if ensemble:
             raise InputError(f"--ensemble: --engine {engine} knows one model; use --engine nmt")
         of_engine: OpenEngine = plugins.find("engines", engine, f"--engine {engine}", ["nmt"])
-        trained = load_trained(model, overrides, device=device, precision="float32", before_use=accelerate)
+        precision_of_model = precision if engine == "auto" else "float32"
+        trained = load_trained(model, overrides, device=device, precision=precision_of_model, before_use=accelerate)
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
     for part, option in {"glossary": glossary, "wait": wait, "confidence": confidence}.items():

@@ -15,10 +15,14 @@ import nmt
 from nmt.cli.conflicts import Rule
 from nmt.config.yaml_source import Override
 from nmt.core.memory import gc_paused
-from nmt.plugins import Choice, leave_out
+from nmt.plugins import Choice, entries, leave_out
 
 if TYPE_CHECKING:
     from nmt.translator.translator import Loader, Translator
+
+    _Engine = str
+else:
+    _Engine = Literal[("nmt", *entries("engines", ["nmt"]))]
 
 search_option = partial(typer.Option, rich_help_panel="Search")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
@@ -98,6 +102,17 @@ BatchTokens: TypeAlias = Annotated[
         "needs more memory. Default: the configuration's.",
     ),
 ]
+
+
+def choices_help(choices: Mapping[str, Choice]) -> str:
+    """The help of the values of an option, those with the same one together: ``png, svg: a picture; html: a page``."""
+    names: dict[str, list[str]] = {}
+    for name, choice in choices.items():
+        names.setdefault(choice.help, []).append(name)
+    return "; ".join(f"{', '.join(same)}: {text}" for text, same in names.items())
+
+
+Engine: TypeAlias = Annotated[_Engine, machine_option("--engine", help=f"{choices_help(entries('engines', ['nmt']))}.")]
 
 
 @dataclass(frozen=True)
@@ -199,14 +214,6 @@ def with_options(
 ) -> Callable[[Callable[[Options], Callable[[], object] | None]], OptionsCommand[Options]]:
     """Makes a command of a function of one dataclass of options."""
     return lambda function: OptionsCommand(function, options, conflicts)
-
-
-def choices_help(choices: Mapping[str, Choice]) -> str:
-    """The help of the values of an option, those with the same one together: ``png, svg: a picture; html: a page``."""
-    names: dict[str, list[str]] = {}
-    for name, choice in choices.items():
-        names.setdefault(choice.help, []).append(name)
-    return "; ".join(f"{', '.join(same)}: {text}" for text, same in names.items())
 
 
 def first_word(option: Callable[..., Any], name: str, files: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt import plugins
 from nmt.cli import options as common
-from nmt.cli.conflicts import Excludes, Needs
+from nmt.cli.conflicts import Excludes, Needs, given_options
+from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 
 if TYPE_CHECKING:
-    from nmt.plugins import Choice
     from nmt.translator.translator import Loader
     from nmt.translator.windows import OutputOptions
 
-    _Engine = str
-else:
-    _Engine = Literal[("nmt", *plugins.entries("engines", ["nmt"]))]
-
 _drawn = partial(typer.Option, rich_help_panel="Random translations")
 _text = partial(typer.Option, rich_help_panel="Text")
-_engines: Mapping[str, Choice] = plugins.entries("engines", ["nmt"])
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ class TranslateOptions(common.ModelOptions):
     """tsv: line, rank, score, text. jsonl: one object for each line."""
     alignment: Annotated[bool, typer.Option("--alignment", rich_help_panel="Input and output")] = False
     """With --format jsonl: links and soft matrix of each translation."""
-    engine: Annotated[_Engine, common.machine_option(help=f"{common.choices_help(_engines)}.")] = "nmt"
+    engine: common.Engine = "nmt"
     workers: Annotated[int | None, common.machine_option(metavar="N", min=1, max=1024)] = None
     """Processes with one thread each. Default: one, and for thousands of lines as many as threads."""
 
@@ -88,7 +82,11 @@ class TranslateOptions(common.ModelOptions):
 
     def load(self) -> Loader:
         """Returns the function that loads the translator; a plug-in may add arguments to it."""
-        return partial(super().load(), ensemble=self.ensemble or [], engine=self.engine)
+        engine, own = self.engine, given_options(self, "constraints workers")
+        if engine == "auto" and own:
+            log.info(f"engine: nmt's own: {own[0]} needs it")
+            engine = "nmt"
+        return partial(super().load(), ensemble=self.ensemble or [], engine=engine)
 
     def output_options(self) -> OutputOptions:
         """Returns the form of the output; a plug-in may change it."""
@@ -103,7 +101,7 @@ class TranslateOptions(common.ModelOptions):
 
         workflow.translate(
             self.model, load, input=self.input_, output=self.output, prefix=self.prefix, constraints=self.constraints,
-            options=self.output_options(), engine=self.engine, workers=self.workers, context=self.context,
+            options=self.output_options(), workers=self.workers, context=self.context,
         )  # fmt: skip
 
 
@@ -111,7 +109,7 @@ CONFLICTS = (
     Needs("alignment", "format_=jsonl",
         "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
     Needs("samples", "consensus", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
-    Excludes("workers", "engine", "--workers: --engine {engine} shares out its work by itself; leave it out"),
+    Excludes("workers", "engine!=nmt/auto", "--workers: --engine {engine} shares out its work by itself; leave it out"),
 )  # fmt: skip
 
 

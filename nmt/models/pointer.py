@@ -74,7 +74,7 @@ class PointerGenerator(Seq2Seq[PointerMemory, Any]):
         copies = self._copies(step.readout_NR, step.weights(), memory)
 
         def logits(rows: slice) -> Tensor:
-            return copies.part(rows).mixed(self.output(step.readout_NR[rows])).log()
+            return copies.part(rows).log_mixed(self.output(step.readout_NR[rows]))
 
         def top_tokens(count: int, normalized: bool) -> TopTokens:
             return top_tokens_in_parts(logits, step.readout_NR, self.output.vocabulary, count, normalized)
@@ -91,7 +91,7 @@ class PointerGenerator(Seq2Seq[PointerMemory, Any]):
 
     def guess_logits(self, readout_BR: Tensor, weights_BHS: Callable[[], Tensor], memory: PointerMemory) -> Tensor:
         """See ``Seq2Seq.guess_logits``."""
-        return self._copies(readout_BR, weights_BHS(), memory).mixed(self.output(readout_BR)).log()
+        return self._copies(readout_BR, weights_BHS(), memory).log_mixed(self.output(readout_BR))
 
     def _with_copies(self, decoded: Decoded, memory: PointerMemory) -> Decoded:
         """Adds the copies of all positions, B x T rows."""

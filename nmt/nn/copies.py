@@ -28,3 +28,13 @@ class Copies(BatchRecord):
         copied_NS = self.probability_NS.to(dtype)
         generated_NV = (1.0 - copied_NS.sum(dim=1, keepdim=True)) * logits_NV.softmax(dim=1, dtype=dtype)
         return generated_NV.scatter_add(1, self.token_NS, copied_NS)
+
+    def log_mixed(self, logits_NV: Tensor) -> Tensor:
+        """Computes the logarithm of ``mixed``. Where that is 0, as for a token that is ruled out, its gradient is 0,
+        too."""
+        probability_NV = self.mixed(logits_NV)
+        if not probability_NV.requires_grad:
+            return probability_NV.log()
+        # the derivative of log at 0 is inf, and inf x 0 would be NaN
+        is_zero_NV = probability_NV == 0
+        return probability_NV.masked_fill(is_zero_NV, 1.0).log().masked_fill(is_zero_NV, -torch.inf)

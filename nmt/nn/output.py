@@ -166,6 +166,8 @@ def top_tokens_in_parts(
 ) -> TopTokens:
     """Applies ``nmt.ops.top_tokens`` to logits that are computed some rows at a time."""
     parts = [top_tokens(logits(part), count, normalized) for part in row_parts(of_rows, vocabulary)]
+    if len(parts) == 1:
+        return parts[0]
     logit, token, normalizer = zip(*parts, strict=True)
     return TopTokens(torch.cat(logit), torch.cat(token), torch.cat(normalizer) if normalized else None)
 

@@ -22,7 +22,7 @@ from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import TopTokens, log_normalizer, top_tokens
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import Hypothesis, Observer
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
 
@@ -206,6 +206,8 @@ class BeamSearch:
     groups: int = 1
     diversity: float = 0.0
     """See ``advance_groups``."""
+    observer: Observer = None
+    """See ``Observer``."""
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_best <= self.beam
@@ -252,6 +254,9 @@ class BeamSearch:
                 pending.clear()
                 if not active_sentences:
                     break
+                if self.observer is not None:
+                    ended = [list(one.tokens) for of_sentence in finished.hypotheses for one in of_sentence]
+                    self.observer([*ended, *beams.tokens_NT.tolist()])
                 shortest = min(processors.limits[source_rows[sentence]] for sentence in active_sentences)
                 stay = len(source_rows) - max(int(batch * MIN_FINISHED_SHARE), 1)
                 if len(active_sentences) <= (stay if device.type == "cpu" else len(source_rows) // 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -14,7 +14,7 @@ from nmt.data.batching import length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
-from nmt.search.hypothesis import Constraint, Hypothesis, Search
+from nmt.search.hypothesis import Constraint, Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
 from nmt.search.scoring import max_lengths, ranking_of
 from nmt.search.sequential import greedy_search
@@ -45,6 +45,10 @@ class TorchEngine:
     on_step: Callable[[], object] | None = None
     """Function that is called before each step of a search; an exception that it raises ends the search. It may search
     with this engine itself."""
+    observer: Observer = None
+    """See ``Observer``."""
+    restrictions: tuple[LogitsProcessor, ...] = ()
+    """Restrictions besides those of the configuration."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -84,13 +88,13 @@ class TorchEngine:
                 searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
-            source_BS, restrictions = uploaded(torch.from_numpy(padded), self.compute.device), _processors(config)
-            limit_B = torch.from_numpy(max_length_B)
+            source_BS = uploaded(torch.from_numpy(padded), self.compute.device)
+            limit_B, restrictions = torch.from_numpy(max_length_B), [*_processors(config), *self.restrictions]
             processors = LogitsProcessors(
                 limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
             if phrases is None:
-                search = search_of(config, scored=scored)
+                search = search_of(config, scored=scored, observer=self.observer)
             else:
                 constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
                 search = constrained(config, phrases, self.follows_word_V)
@@ -101,7 +105,32 @@ class TorchEngine:
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:
                 self.on_batch(len(rows))
-        return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+        found = [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+        if config.repetition_margin is not None and constraints is None and not (config.sampling or config.consensus):
+            self._search_repetitions_again(found, sources, config, prefixes, scored)
+        return found
+
+    def _search_repetitions_again(
+        self,
+        found: list[tuple[Hypothesis, ...]],
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        scored: bool,
+    ) -> None:
+        """Replaces the hypotheses of the sentences that say something twice in a row."""
+        from nmt.search.repetition import NoRepetition, excess, least_repetitive
+
+        rows = [row for row, ranked in enumerate(found) if ranked and excess(ranked[0], sources[row])]
+        if not rows:
+            return
+        quiet, once = replace(self, on_batch=None), config.model_copy(update={"repetition_margin": None})
+        of_rows, begun = [sources[row] for row in rows], prefixes and [prefixes[row] for row in rows]
+        # both with their scores
+        first = [found[row] for row in rows] if scored else quiet.translate_ids(of_rows, once, prefixes=begun)
+        without = replace(quiet, restrictions=(NoRepetition(),)).translate_ids(of_rows, once, prefixes=begun)
+        for row, *both in zip(rows, first, without, strict=True):
+            found[row] = least_repetitive(both, sources[row], config)
 
 
 def hypotheses_per_sentence(config: SearchConfig) -> int:
@@ -111,7 +140,7 @@ def hypotheses_per_sentence(config: SearchConfig) -> int:
     return config.beam if config.sampling is None else config.n_best
 
 
-def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
+def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer = None) -> Search:
     """Creates the search of a configuration. ``scored`` is that of ``Engine.translate_ids``."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
@@ -128,10 +157,10 @@ def search_of(config: SearchConfig, *, scored: bool = True) -> Search:
             top_p=sampling.top_p,
         )
     if config.beam == 1:
-        return greedy_search(EOS, ranking, scored)
+        return greedy_search(EOS, ranking, scored, observer)
     from nmt.search.beam import BeamSearch
 
-    return BeamSearch(EOS, ranking, config.beam, n_best=config.n_best, groups=config.groups, diversity=config.diversity)
+    return BeamSearch(EOS, ranking, config.beam, config.n_best, config.groups, config.diversity, observer)
 
 
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:

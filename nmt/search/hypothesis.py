@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -32,6 +33,10 @@ class Hypothesis:
     """Natural logarithm of its probability, end-of-sentence included."""
     score: float
     """Score by which hypotheses are ranked; see ``Ranking``."""
+
+
+Observer: TypeAlias = Callable[[list[list[int]]], object] | None
+"""Function that is called after each step of a search, with the tokens of all hypotheses that may still be chosen."""
 
 
 class Search(Protocol):

@@ -14,7 +14,7 @@ from nmt.core.device import SYNC_INTERVAL, copy_to_host
 from nmt.models.step_model import StepModel
 from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
-from nmt.search.hypothesis import Hypothesis, Search
+from nmt.search.hypothesis import Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessors
 from nmt.search.scoring import Ranking, covered
 
@@ -31,10 +31,10 @@ class TokenPicker(Protocol):
         k of sentence b. Tokens that are not allowed have the logit -inf."""
 
 
-def greedy_search(eos: int, ranking: Ranking, scored: bool = True) -> Search:
+def greedy_search(eos: int, ranking: Ranking, scored: bool = True, observer: Observer = None) -> Search:
     """Creates a search for one hypothesis of each source row, with the most probable token at every step; see
     ``greedy_or_sample``."""
-    return partial(greedy_or_sample, eos=eos, ranking=ranking, scored=scored)
+    return partial(greedy_or_sample, eos=eos, ranking=ranking, scored=scored, observer=observer)
 
 
 @torch.no_grad()
@@ -48,6 +48,7 @@ def greedy_or_sample(
     eos: int,
     ranking: Ranking,
     scored: bool = True,
+    observer: Observer = None,
 ) -> list[tuple[Hypothesis, ...]]:
     """Finds ``count`` hypotheses for each source row, in their order; without ``pick`` it takes the most probable
     tokens.
@@ -97,6 +98,8 @@ def greedy_or_sample(
         is_active_B = is_active_N.view(-1, count).any(dim=1).tolist()
         if not any(is_active_B):
             break
+        if observer is not None:
+            observer(tokens_NT[:, : time + 1].tolist())
         shortest = min(compress(limits, is_active_B))
         if sum(is_active_B) < (COMPACT_BELOW if device.type == "cpu" else 0.5) * len(is_active_B):
             kept_B = torch.tensor([row for row, is_active in enumerate(is_active_B) if is_active], device=device)

@@ -129,8 +129,7 @@ class Translator:
     """Adds the confidence to translations."""
 
     def __repr__(self) -> str:
-        compute = getattr(self.engine, "compute", None)  # another engine than ours may have loaded no model
-        label = type(self.engine).__name__ if compute is None else compute.label
+        label = self.trained.compute.label if self.has_own_engine else type(self.engine).__name__
         return f"Translator({str(self.trained.checkpoint)!r}, {label})"
 
     def __post_init__(self) -> None:
@@ -138,6 +137,11 @@ class Translator:
         keys = [key for key in ("coverage_penalty", "replace_unknown") if getattr(self.search, key)]
         if keys and not self.trained.experiment.model.head_names:
             raise InputError(f"{self.trained.checkpoint}: has no attention, which search.{keys[0]} needs; leave it out")
+
+    @property
+    def has_own_engine(self) -> bool:
+        """True if our own search translates. Another engine may have loaded no model."""
+        return hasattr(self.engine, "compute")
 
     @cached_property
     def aligner(self) -> Aligner:

@@ -57,7 +57,6 @@ def translate(
     prefix: Path | None,
     constraints: Path | None,
     options: OutputOptions,
-    engine: str,
     workers: int | None,
     context: bool = False,
 ) -> None:
@@ -87,8 +86,10 @@ def translate(
         if not interactive:
             total = count_lines(input) if input is not None and log.is_watched() else None
             bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
-        in_processes: Callable[[], Translator] | None = partial(load, model=str(translator.trained.checkpoint))
-        if engine != "nmt":
+        in_processes: Callable[[], Translator] | None = partial(
+            load, model=str(translator.trained.checkpoint), engine="nmt"
+        )
+        if not translator.has_own_engine:
             in_processes, count, size, after = None, BESIDE, WINDOW_LINES, 1
         elif workers is None:
             on_cpu = translator.trained.compute.device.type == "cpu"

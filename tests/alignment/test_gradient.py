@@ -33,6 +33,7 @@ PARTS: dict[str, dict[str, Any]] = {
     **{score: tree(score=score) for score in ("dot", "cosine", "location")},
     **{kind: tree(weights=kind) for kind in ("sparsemax", "local_m", "local_p", "hard", "gumbel", "argmax", "glimpse")},
     "embeddings": tree(encoder={**EMBEDDINGS, "positions": "learned"}, key_size=3),
+    "copies": tree(copying="pointer", tie="all"),
     "none, every_step": tree(score="none", context={"kind": "every_step"}),
     "none, projected_initial_state": tree(score="none", context={"kind": "projected_initial_state"}),
 }
@@ -48,20 +49,25 @@ def weights(
     return gradient_weights(model, sources, targets, given.pop("compute", CPU), **given)
 
 
-def log_probs(model: Seq2Seq[Any, Any], embedded_NSE: Tensor, target_T: Tensor) -> Tensor:
+def log_probs(model: Seq2Seq[Any, Any], source_S: Tensor, embedded_NSE: Tensor, target_T: Tensor) -> Tensor:
     """(N, T): the target's log-probabilities from each of N versions of the source's embeddings."""
-    count, length, _ = embedded_NSE.shape
-    memory = model.encode_embedded(embedded_NSE, torch.ones(count, length, dtype=torch.int64))
+    count = len(embedded_NSE)
     target_NT = target_T.expand(count, -1)
-    log_p_NTV = model.output(model.teacher_forced(target_NT, memory).readout_BTR).log_softmax(-1)
-    return log_p_NTV.gather(2, target_NT[:, :, None])[:, :, 0]
+    decoded = model.teacher_forced(target_NT, model.encode_embedded(embedded_NSE, source_S.expand(count, -1)))
+    logits_NTV = model.output(decoded.readout_BTR)
+    p_NTV = logits_NTV.softmax(-1)
+    if decoded.copies is not None:
+        p_NTV = decoded.copies.mixed(logits_NTV.flatten(0, 1)).view_as(p_NTV)
+    return p_NTV.gather(2, target_NT[:, :, None])[:, :, 0].log()
 
 
-def differences(model: Seq2Seq[Any, Any], base_SE: Tensor, change_NSE: Tensor, target_T: Tensor, h: float) -> Tensor:
+def differences(
+    model: Seq2Seq[Any, Any], source_S: Tensor, base_SE: Tensor, change_NSE: Tensor, target_T: Tensor, h: float
+) -> Tensor:
     """(N, T): derivatives of the log-probabilities along N changes, by five points: the error falls with h⁴."""
 
     def at(steps: float) -> Tensor:
-        return log_probs(model, base_SE + steps * h * change_NSE, target_T)
+        return log_probs(model, source_S, base_SE + steps * h * change_NSE, target_T)
 
     return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
 
@@ -71,15 +77,16 @@ def differences(model: Seq2Seq[Any, Any], base_SE: Tensor, change_NSE: Tensor, t
 def test_equals_finite_differences(config: dict[str, Any]) -> None:
     """In float64, but for attention's scores, which are float32 in every model: hence a wide step and tolerance."""
     model = make(config, scale=1.5).double()
+    model.output.bias_V[[0, 2]] = -torch.inf  # as of a trained model, in which no token can be padding
     for source, target in zip(SOURCES, TARGETS, strict=True):
         source_S, target_T = torch.tensor([*source, EOS]), torch.tensor([*target, EOS])
         base_SE = model.encoder.embed(source_S[None])[0]
         size = base_SE.numel()
         each_NSE = torch.eye(size, dtype=torch.float64).view(size, *base_SE.shape)
-        jacobian_TSE = differences(model, base_SE, each_NSE, target_T, 2e-3).T.reshape(-1, *base_SE.shape)
+        jacobian_TSE = differences(model, source_S, base_SE, each_NSE, target_T, 2e-3).T.reshape(-1, *base_SE.shape)
         # each token's embedding multiplied by 1 + h
         scaled_SSE = torch.eye(len(base_SE), dtype=torch.float64)[:, :, None] * base_SE
-        scaled_TS = differences(model, base_SE, scaled_SSE, target_T, 2e-3).T
+        scaled_TS = differences(model, source_S, base_SE, scaled_SSE, target_T, 2e-3).T
         raw = (jacobian_TSE.norm(dim=2), scaled_TS.abs(), scaled_TS)
         expected = [*(size_TS / size_TS.sum(dim=1, keepdim=True) for size_TS in raw[:2]), *raw]
         (found,) = weights(model, [source], [target], requests=METHODS + AS_THEY_ARE)

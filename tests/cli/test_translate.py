@@ -31,7 +31,7 @@ def test_options_reach_the_workflow(run: Command, monkeypatch: pytest.MonkeyPatc
     assert run("translate", *OPTIONS.split()) == (0, "", "")
     (model, load), named = workflow.call_args
     expected: dict[str, Any] = {
-        "constraints": Path("c"), "context": True, "engine": "nmt", "input": Path("i"), "output": Path("o"),
+        "constraints": Path("c"), "context": True, "input": Path("i"), "output": Path("o"),
         "options": OutputOptions("jsonl", alignment=True), "prefix": Path("p"), "workers": 2,
     }  # fmt: skip
     loading = {"device": "cuda:1", "engine": "nmt", "ensemble": [], "model": "runs/x", "precision": "bfloat16"}

@@ -36,6 +36,7 @@ SEARCHES = {
     "greedy": SearchConfig(beam=1, max_length=9),
     "beam": BEAM,
     "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
+    "said twice": BEAM.model_copy(update={"repetition_margin": 3.0}),
     "groups": SearchConfig(beam=4, groups=2, max_length=9),
     "draws": SearchConfig(sampling=SamplingConfig(seed=3, top_k=4, top_p=0.9), n_best=2, max_length=9),
     "phrases": BEAM,

@@ -321,7 +321,6 @@ def written(translator: Translator, text: bytes, format: OutputFormat, patch: py
         prefix=None,
         constraints=None,
         options=OutputOptions(format),
-        engine="nmt",
         workers=1,
     )
     return sink.getvalue()

@@ -78,6 +78,9 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
         shards = shards[number - 1 :: count]
     check_wanted(shards, job.wanted.format, job.field)
     check_output(shards, output)
+    if job.engine == "auto":
+        log.info("engine: nmt's own: it is the same on all machines")
+        job = replace(job, engine="nmt")
     if job.engine != "nmt" and job.precision == "auto":
         raise InputError(
             f"--precision auto: with many machines and --engine {job.engine} name one, the same for all machines"

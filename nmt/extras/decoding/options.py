@@ -30,7 +30,7 @@ class TranslateWaiting(TranslateOptions):
     conflicts: ClassVar = (
         Excludes("wait",
             "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary "
-            "replace_unknown markup document engine ray",
+            "replace_unknown markup document engine!=nmt/auto ray",
             "--wait: is greedy search for one sentence in each line; leave out {others}"),
     )  # fmt: skip
 

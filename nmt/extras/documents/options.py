@@ -32,7 +32,7 @@ class TranslateTerms(TranslateOptions):
     """Terms and their translations: lines of source term, TAB, target term."""
     after: ClassVar[str] = "constraints"
     conflicts: ClassVar = (
-        Excludes("glossary", "engine", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
+        Excludes("glossary", "engine!=nmt/auto", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
         Excludes("glossary", "sample temperature top_k top_p seed consensus samples",
             "--glossary: terms are searched for, not drawn; leave out {others}"),
     )  # fmt: skip

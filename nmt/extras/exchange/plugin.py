@@ -14,7 +14,10 @@ PLUGIN = Plugin(
     engines={
         "ctranslate2": Choice(
             f"{_EXPORT}.engine:exported_engine", "translate with the files that nmt export wrote for MODEL"
-        )
+        ),
+        "auto": Choice(
+            f"{_EXPORT}.automatic:automatic_engine", "ctranslate2 for a Transformer on a CPU, exported once, else nmt"
+        ),
     },
     parts={"save_model": f"{_EXPORT}.export_model:save"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +57,26 @@ class Service:
             return await asyncio.wrap_future(job.future)
         finally:
             self.batcher.cancel(job)
+
+    async def parts(self, text: str, options: RequestOptions) -> AsyncIterator[str | Answer]:
+        """Yields what each beginning of the translation of a text adds to those before it, and then the answer."""
+        loop, beginnings = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+        def on_text(beginning: str) -> None:
+            loop.call_soon_threadsafe(beginnings.put_nowait, beginning)
+
+        waiting = asyncio.create_task(self.answers([text], replace(options, on_text=on_text)))
+        waiting.add_done_callback(lambda _: beginnings.put_nowait(None))
+        sent = 0
+        try:
+            while (beginning := await beginnings.get()) is not None:
+                if part := beginning[sent:]:
+                    yield part
+                    sent = len(beginning)
+            (answer,) = await waiting
+            yield answer
+        finally:
+            waiting.cancel()
 
     async def translate(self, texts: Sequence[str], options: RequestOptions, tags: str | None) -> list[list[str]]:
         """Translates running text, which may have ``tags`` of html or xml. Returns the translations of each text, best

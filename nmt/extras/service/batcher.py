@@ -66,6 +66,9 @@ class RequestOptions:
     """If True, tags and entities are kept, as with ``search.markup``."""
     glossary: Glossary | None = None
     """Terms that the translations contain."""
+    on_text: Callable[[str], object] | None = None
+    """Function that is called with the beginnings of the translation of a single text. Such a text is a batch of its
+    own."""
 
 
 @dataclass(frozen=True)

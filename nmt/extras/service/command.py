@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import ModelOptions, check_model, search_option, with_options
+from nmt.cli.options import Engine, ModelOptions, check_model, search_option, with_options
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused, limit_caches_for_translation
 from nmt.extras.service.listening import api_key, bind, check_installed, connections_at_most, host_names
@@ -57,6 +57,7 @@ class ServeOptions(ModelOptions):
     """Maximum characters, and subwords, per text."""
     ensemble: Annotated[list[str] | None, search_option(metavar="MODEL")] = None
     """Another model that translates together with MODEL; repeatable."""
+    engine: Engine = "nmt"
 
 
 @with_options(ServeOptions, ())
@@ -86,7 +87,7 @@ def serve(options: ServeOptions) -> None:
             from nmt.extras.service.batcher import Batching
             from nmt.extras.service.engine import load_engine
             from nmt.extras.service.messages import Limits
-        load = partial(options.load(), ensemble=options.ensemble or [])
+        load = partial(options.load(), ensemble=options.ensemble or [], engine=options.engine)
         batching = Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue)
         limits = Limits(
             options.max_body, options.max_sentences, options.max_characters, options.timeout, options.idle, *clients

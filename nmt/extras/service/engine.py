@@ -12,12 +12,13 @@ from nmt.core.errors import InputError
 from nmt.core.memory import malloc_trim
 from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.service.batcher import Answer, RequestOptions
+from nmt.extras.service.streaming import streaming
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.translator.find_run import run_of
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translation import Translation
-from nmt.translator.translator import Translator
+from nmt.translator.translator import Translator, torch_engine
 from nmt.translator.windows import json_results
 
 
@@ -37,7 +38,7 @@ class TranslatorEngine:
         checkpoint, data = translator.trained.checkpoint, translator.trained.experiment.data
         first = next(iter(data.train_corpora), None)  # an imported model has no corpus
         self._translator = translator
-        self._with_glossary = lru_cache(8)(lambda terms: with_glossary(translator, terms) if terms else translator)
+        self._with_glossary = lru_cache(8)(lambda terms: with_glossary(self._searching, terms) if terms else translator)
         self._trained: dict[str | None, TrainedModel] = {}
         self.name = f"{run_of(checkpoint).name}/{checkpoint.name}"
         """Names of run and checkpoint."""
@@ -81,24 +82,36 @@ class TranslatorEngine:
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
         """Translates each text, in order, independently of the others. Calls a function before each step of the search,
-        which may request other translations within it or, by an exception, end it."""
+        which may request other translations within it or, by an exception, end it; another engine has no such steps."""
         malloc_trim()
         translator = self._with_glossary(options.glossary)
         engine = translator.engine
-        assert isinstance(engine, TorchEngine)
-        translator = replace(translator, search=self._search(options), engine=replace(engine, on_step=on_step))
+        if isinstance(engine, TorchEngine):
+            engine = replace(engine, on_step=on_step)
+        translator = replace(translator, search=self._search(options), engine=engine)
         translator = translator.to(target_language=options.to)
         # the model of each target language, whose check has judged texts so far
         language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(
             [] if options.markup else texts
         )
-        candidates = translator.candidates(texts)
+        searching = translator if options.on_text is None else streaming(translator, texts[0], options.on_text)
+        candidates = searching.candidates(texts)
         results = json_results(translator, texts, candidates, alignment=options.alignment)
         answers = [
             Answer(result, sum(len(one.tokens) for one in found), self._warning(found[0]))
             for result, found in zip(results, candidates, strict=True)
         ]
         return [replace(first, warning=first.warning or language_warning) for first in answers[:1]] + answers[1:]
+
+    @property
+    def _searching(self) -> Translator:
+        """The translator with our own engine, which a glossary needs."""
+        translator = self._translator
+        return (
+            translator
+            if translator.has_own_engine
+            else replace(translator, engine=torch_engine(translator.trained, []))
+        )
 
     def _search(self, options: RequestOptions) -> SearchConfig:
         """Changes the server's search by the options of a request."""

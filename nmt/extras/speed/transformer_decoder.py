@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, joined
 from nmt.core.record import BatchRecord, shared
@@ -201,15 +199,17 @@ class _LayerStep:
         context_NQ = native.required_kernels(query_NHA).attend(
             query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, self._source.scale
         )
-        query_NH1A = query_NHA[:, :, None]
-        position_N1 = torch.zeros(len(x_ND), 1, dtype=torch.int64)  # dot products do not read it
-        weights = lambda: self._source(query_NH1A, position_N1, memory).weights()  # noqa: E731
+
+        def weights() -> Tensor:
+            position_N1 = torch.zeros(len(query_NHA), 1, dtype=torch.int64)  # dot products do not read it
+            weights_NH1S: Tensor = self._source(query_NHA[:, :, None], position_N1, memory).weights()
+            return weights_NH1S
+
         return self._out_source.onto(x_ND, context_NQ), weights
 
 
 def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     if not isinstance(norm, nn.LayerNorm):
         return lambda x_ND: x_ND
-    return partial(
-        F.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
-    )
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    return lambda x_ND: torch.layer_norm(x_ND, shape, weight, bias, eps)

@@ -313,8 +313,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     def _sentence(self, memory: RNNMemory, position_NT: Tensor) -> Tensor:
         """Computes the part of the cell's input that comes from the vector of the sentence."""
         beams = position_NT.shape[0] // memory.summary_BD.shape[0]
-        # the beams of a sentence share its vector
-        summary_ND = memory.summary_BD if beams == 1 else memory.summary_BD.repeat_interleave(beams, dim=0)
+        # the beams of a sentence share its vector, which may be no input
+        is_shared = beams > 1 and self.handover.input_size > 0
+        summary_ND = memory.summary_BD.repeat_interleave(beams, dim=0) if is_shared else memory.summary_BD
         return self.handover.inputs(summary_ND, position_NT)
 
     def _query(self, top: Tensor, embedded: Tensor) -> Tensor:

@@ -281,7 +281,7 @@ def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], op
         if not (folder / shard.name).exists():
             translate.translate(
                 str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                options=OutputOptions("jsonl"), engine="nmt", workers=None,
+                options=OutputOptions("jsonl"), workers=None,
             )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from nmt.data.vocabulary import EOS, PAD
 from nmt.search.config import SearchConfig
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.scoring import max_lengths, ranking_of
+from nmt.training import run_directory
 from nmt.translator.find_run import EXPORTED, run_of
 from nmt.translator.loading import TrainedModel
 
@@ -34,7 +35,7 @@ BATCH_TOKENS = 1024
 """Maximum number of source tokens of a batch on a CPU, without end-of-sentence; multiplied by the number of beams it is
 at most ``search.batch_tokens``. Larger batches are slower on a CPU."""
 
-_OWN_SEARCH = ("sampling", "consensus", "groups", "coverage_penalty")
+_OWN_SEARCH = ("sampling", "consensus", "groups", "coverage_penalty", "repetition_margin")
 """Search keys that CTranslate2 does not support."""
 
 
@@ -68,12 +69,6 @@ class CTranslate2Engine:
         self._target_ids = {piece: token for token, piece in enumerate(self._target_pieces)}
         self._end = [self._target_pieces[EOS]]
 
-    def check(self, config: SearchConfig) -> None:
-        """Raises InputError for a search that CTranslate2 does not support."""
-        for key in _OWN_SEARCH:
-            if getattr(config, key) != SearchConfig.model_fields[key].default:
-                raise InputError(f"search.{key}: --engine ctranslate2 does not have it; use --engine nmt")
-
     def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
@@ -86,7 +81,7 @@ class CTranslate2Engine:
         """See ``Engine``. Raises InputError for constraints."""
         if constraints is not None:
             raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")
-        self.check(config)
+        check_search(config)
         scored = scored or config.beam > 1  # hypotheses of beams are ranked by scores
         tokens = max(config.batch_tokens // config.beam, 1)
         if self._translator.device == "cpu":
@@ -171,6 +166,13 @@ class CTranslate2Engine:
         return len(pieces) - (pieces[-1:] == self._end)
 
 
+def check_search(config: SearchConfig) -> None:
+    """Raises InputError for a search that CTranslate2 does not support."""
+    for key in _OWN_SEARCH:
+        if getattr(config, key) != SearchConfig.model_fields[key].default:
+            raise InputError(f"search.{key}: --engine ctranslate2 does not have it; use --engine nmt")
+
+
 def _exponent(config: SearchConfig) -> float:
     """Returns the power of the length by which CTranslate2's search divides log-probabilities."""
     return config.penalty if config.length_normalization == "average" else 1.0
@@ -198,22 +200,40 @@ def export_folder(trained: TrainedModel, to: str) -> Path:
 
 
 def exported_engine(trained: TrainedModel, device: str, precision: str) -> CTranslate2Engine:
-    """The engine of an exported model. Raises InputError where this checkpoint is not the one that was exported,
-    for files that are not as they were written, and for a search that CTranslate2 does not support."""
-    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
+    """The engine of an exported model. Raises InputError where ``exported_files`` does, and for a search that
+    CTranslate2 does not support."""
     required()
+    folder = exported_files(trained)
+    check_search(trained.experiment.search)
+    keep_freed_memory()
+    return CTranslate2Engine(folder, trained.tokenizers, device=device, precision=precision, workers=thread_count())
+
+
+def exported_files(trained: TrainedModel) -> Path:
+    """The folder of a model's export for CTranslate2. Raises InputError where this checkpoint is not the one that was
+    exported, and for files that are not as they were written."""
+    folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     remedy = f"nmt export {trained.checkpoint}"
     about = exported_about(folder, remedy=remedy)
-    if about.get("checkpoint") != name or about.get("vocabulary") != trained.tokenizers.fingerprint:
+    found = about.get("checkpoint"), about.get("vocabulary")
+    if found != (name, trained.tokenizers.fingerprint):
         raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
+    weights = weights_hash(trained)
+    if about.get("weights", weights) != weights:  # an export of an older version does not have it
+        raise InputError(f"{folder}: was made of other weights than {name} has now; make it anew with: {remedy}")
     for file, checksum in about.get("files", {}).items():  # an export of an older version does not have it
         refuse_special(folder / file)
         if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
             raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
-    keep_freed_memory()
-    exported = CTranslate2Engine(folder, trained.tokenizers, device=device, precision=precision, workers=thread_count())
-    exported.check(trained.experiment.search)
-    return exported
+    return folder
+
+
+def weights_hash(trained: TrainedModel) -> str:
+    """Hash that changes with the weights of a model: that of their checksum, which was checked when it was loaded, if
+    there is one."""
+    checkpoint = trained.checkpoint.resolve()
+    checksums = checkpoint / run_directory.CHECKSUMS
+    return content_hash(checksums if checksums.exists() else checkpoint / run_directory.MODEL).hex()
 
 
 def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:

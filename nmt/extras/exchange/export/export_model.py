@@ -23,7 +23,7 @@ from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
 from nmt.experiment import Experiment
 from nmt.extras.exchange.export import ctranslate2, engine, marian, onnx, session
-from nmt.extras.exchange.export.engine import ABOUT, CTranslate2Engine, export_folder
+from nmt.extras.exchange.export.engine import ABOUT, CTranslate2Engine, export_folder, weights_hash
 from nmt.extras.exchange.export.session import OnnxSession
 from nmt.models.rnn.config import RNNEncoderConfig
 from nmt.models.rnn.readers_config import ContextSourceConfig
@@ -195,6 +195,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
             "format": to,
             "checkpoint": trained.checkpoint.resolve().name,
             "vocabulary": trained.tokenizers.fingerprint,
+            "weights": weights_hash(trained),
             **_FORMATS[to].save(trained, unfinished),
         }
         (unfinished / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")

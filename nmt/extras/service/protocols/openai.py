@@ -2,24 +2,26 @@
 
 The last message of the user is the text; the model follows no instructions, so that other messages have no effect. Nor
 have the settings of random draws, since the search draws nothing, and limits of tokens, since a translation is not cut.
-A model whose target languages are named is there once for each, as ``MODEL:LANGUAGE``. With ``stream``, one event
-has the whole translation.
+A model whose target languages are named is there once for each, as ``MODEL:LANGUAGE``. With ``stream``, events
+have the words of the translation as soon as no other can take their place.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal
 
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 from starlette.requests import Request
 
 from nmt.config.structure import Structure
 from nmt.extras.service.answering import Service
-from nmt.extras.service.batcher import Refused, RequestOptions
+from nmt.extras.service.batcher import Answer, Refused, RequestOptions
 from nmt.extras.service.messages import Fields, parse
 
 _UNUSED = (
@@ -51,20 +53,50 @@ async def complete(service: Service, request: Request, fields: Fields) -> dict[s
     if asked.model not in targets:
         raise Refused(404, f"model: {asked.model} is not here; use one of {', '.join(targets)}")
     options = RequestOptions(asked.n, to=targets[asked.model], document=True)
-    texts = [_text(asked.messages)]
-    (answer,), (prompt,) = await service.answers(texts, options), service.engine.subwords(texts)
-    usage = {"prompt_tokens": prompt, "completion_tokens": answer.tokens, "total_tokens": prompt + answer.tokens}
+    text = _text(asked.messages)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": asked.model}
-    part = "delta" if asked.stream else "message"
-    choices = [
-        {"index": rank, part: {"role": "assistant", "content": each["text"]}, "finish_reason": "stop"}
-        for rank, each in enumerate(answer.tree["translations"])
-    ]
-    kind = "chat.completion.chunk" if asked.stream else "chat.completion"
-    completion = {**head, "object": kind, "choices": choices, "usage": usage}
-    if not asked.stream:
-        return completion
-    return Response(f"data: {json.dumps(completion)}\n\ndata: [DONE]\n\n", media_type="text/event-stream")
+    if asked.stream:
+        parts = service.parts(text, options)
+        first = await anext(parts)  # until then a refusal has its status
+        (prompt,) = service.engine.subwords([text])
+        return StreamingResponse(_events(service, head, prompt, first, parts), media_type="text/event-stream")
+    (answer,), (prompt,) = await service.answers([text], options), service.engine.subwords([text])
+    contents = [each["text"] for each in answer.tree["translations"]]
+    return {**head, "object": "chat.completion", **_choices("message", contents, "stop"), **_usage(prompt, answer)}
+
+
+async def _events(
+    service: Service, head: Fields, prompt: int, part: str | Answer, parts: AsyncIterator[str | Answer]
+) -> AsyncIterator[str]:
+    """Writes a chunk for each part of a translation, and a last one with the rest of it and its alternatives."""
+    chunk, sent = {**head, "object": "chat.completion.chunk"}, ""
+    try:
+        while isinstance(part, str):
+            yield _event({**chunk, **_choices("delta", [part], None)})
+            sent += part
+            async with asyncio.timeout(service.limits.timeout_s):
+                part = await anext(parts)
+        best, *others = (each["text"] for each in part.tree["translations"])
+        contents = [best.removeprefix(sent), *others]
+        yield _event({**chunk, **_choices("delta", contents, "stop"), **_usage(prompt, part)})
+    except (Refused, TimeoutError) as refusal:
+        yield _event(error(503, str(refusal) or "the rest of the translation did not come in time")[1])
+    yield "data: [DONE]\n\n"
+
+
+def _event(tree: Fields) -> str:
+    return f"data: {json.dumps(tree)}\n\n"
+
+
+def _choices(part: str, contents: Sequence[str], reason: str | None) -> Fields:
+    messages = [{"role": "assistant", "content": content} for content in contents]
+    choices = [{"index": rank, part: message, "finish_reason": reason} for rank, message in enumerate(messages)]
+    return {"choices": choices}
+
+
+def _usage(prompt: int, answer: Answer) -> Fields:
+    counts = {"prompt_tokens": prompt, "completion_tokens": answer.tokens, "total_tokens": prompt + answer.tokens}
+    return {"usage": counts}
 
 
 async def models(service: Service, request: Request, fields: Fields) -> dict[str, Any]:

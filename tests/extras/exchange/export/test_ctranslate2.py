@@ -184,6 +184,7 @@ def test_copies_are_refused() -> None:
         ({"sampling": {}}, "search.sampling"),
         ({"consensus": {}}, "search.consensus"),
         ({"coverage_penalty": 0.2}, "search.coverage_penalty"),
+        ({"repetition_margin": 3.0}, "search.repetition_margin"),
         ({"beam": 4, "groups": 2}, "search.groups"),
     ],
 )

@@ -18,7 +18,8 @@ KEY = "s3cret"
 
 class German(Gated):
     """Writes words in capitals or, for those of a glossary, its terms; tags and entities only if they are no markup.
-    Further translations have exclamation marks. It is busy at first for a text that begins with it."""
+    Further translations have exclamation marks. A stream has the first word first. It is busy at first for a text that
+    begins with it."""
 
     name = "de-en/best"
     busy = frozenset[str]()
@@ -34,6 +35,8 @@ class German(Gated):
         return [len(text.split()) for text in texts]
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
+        if options.on_text is not None:
+            options.on_text(texts[0].split()[0].upper())
         super().answer(texts, options, on_step)  # fails on some
         terms = {} if options.glossary is None else {term.source: term.targets[0] for term in options.glossary.terms}
         assert options.document
