@@ -78,6 +78,7 @@ GUIDES = {
     "augment": "recipes",
     "languages": "prepare",
     "states": "report",
+    "calibrate": "trust",
 }
 """Pages about commands whose names differ from the command's."""
 
