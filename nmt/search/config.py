@@ -60,10 +60,11 @@ class SearchConfig(Structure):
     """A translation has at most this many tokens for each source token, and ten more."""
     no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """No sequence of this many tokens occurs twice in a translation; 0 means no restriction."""
-    repetition_margin: Annotated[float, Field(ge=0.0, le=1e6)] | None = None
+    repetition_margin: Annotated[float, Field(ge=0.0, le=1e6)] | None = 3.0
     """If a translation says something twice in a row and its source does not, it gives way to one without, if the
-    logarithm of its probability is higher by at most this for each repeated token; null: keep it. Draws and
-    translations with constraints stay as they are. See ``nmt.search.repetition``."""
+    logarithm of its probability is higher by at most this for each repeated token; null: keep it. So do draws,
+    translations with constraints, streams, validations while training and CTranslate2. See
+    ``nmt.search.repetition``."""
     suppress_padding: Literal["plain", "renormalized"] | None = None
     """Never choose the padding token, to which imported models may give a probability. plain: the probabilities of the
     others stay; renormalized: they sum to 1 without it."""

@@ -86,6 +86,9 @@ TRANSFORMER = CONFIG.replace("{kind: rnn, size: 12}", "{kind: transformer, layer
     "{kind: rnn, size: 20}", "{kind: transformer, layers: 1, size: 16, heads: 2}\n  attention: {score: scaled_dot}"
 )
 
+SEARCHED_ONCE = TRANSFORMER.replace("search: {", "search: {repetition_margin: null, ")
+"""CTranslate2 has no second search."""
+
 
 def place(folder: Path, config: str = CONFIG) -> Path:
     """Writes the corpus and config.yaml into a folder, which is made where there is none."""

@@ -71,8 +71,10 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
     """Returns a translator of one text, which calls a function with the whole words of its translation so far, each
     time more of them. Only a search for the one most probable translation has such beginnings; other searches, and
     other engines, never call it."""
-    engine, search = translator.engine, translator.search
-    changed_later = search.markup or search.replace_unknown or search.repetition_margin is not None
+    engine = translator.engine
+    # a second search would change what has been sent
+    search = translator.search.model_copy(update={"repetition_margin": None})
+    changed_later = search.markup or search.replace_unknown
     if not isinstance(engine, TorchEngine) or search.n_best > 1 or changed_later:
         return translator
 
@@ -91,7 +93,7 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
             on_text(beginning)
             longest = len(beginning)
 
-    return replace(translator, engine=SentenceBySentence(engine, on_tokens))
+    return replace(translator, search=search, engine=SentenceBySentence(engine, on_tokens))
 
 
 def _translated(translator: Translator, text: str, tokens: Sequence[Sequence[int]]) -> str:

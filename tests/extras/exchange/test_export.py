@@ -25,7 +25,7 @@ from nmt.models.config import ModelConfig
 from tests.extras.exchange.shared import succeeding
 from tests.translator.test_windows import check, nasty_lines
 from tests.workflows.killing import Bomb, fork
-from tests.workflows.runs import TRANSFORMER, error, nmt, sentences, write_corpus
+from tests.workflows.runs import SEARCHED_ONCE, error, nmt, sentences, write_corpus
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
@@ -37,7 +37,7 @@ TEXT = b"eins Hund.\n\n  \nzwei Katze und drei Hund.\n"
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     write_corpus(folder)
-    (folder / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
+    (folder / "config.yaml").write_text(SEARCHED_ONCE, encoding="utf-8")
     succeeding("train", "config.yaml", "--precision", "float32", folder=folder)
     done = succeeding("export", "run", folder=folder)
     assert b"10 of 10 sentences are translated alike" in done.stderr

@@ -170,6 +170,7 @@ def _search(generation: Settings, positions: int, found: MarianFolder) -> Search
         max_length=longest - 2,
         max_length_ratio=100.0,
         no_repeat=generation.whole("no_repeat_ngram_size", least=0, most=1_000_000, default=0),
+        repetition_margin=None,
         suppress_padding=suppress,  # type: ignore[arg-type]
         max_source_tokens=positions - 2 if found.vocabularies["encoder"].languages else positions - 1,
     )

@@ -169,7 +169,7 @@ class CTranslate2Engine:
 def check_search(config: SearchConfig) -> None:
     """Raises InputError for a search that CTranslate2 does not support."""
     for key in _OWN_SEARCH:
-        if getattr(config, key) != SearchConfig.model_fields[key].default:
+        if getattr(config, key) not in (None, SearchConfig.model_fields[key].default):
             raise InputError(f"search.{key}: --engine ctranslate2 does not have it; use --engine nmt")
 
 

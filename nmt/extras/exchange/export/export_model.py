@@ -206,7 +206,7 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
 def _compare(trained: TrainedModel, folder: Path, greedy: Greedy) -> None:
     sources = _sample(trained)
     kept = trained.experiment.search.model_dump(include={"batch_tokens", "max_length", "suppress_padding"})
-    search = SearchConfig(beam=1, **kept)
+    search = SearchConfig(beam=1, repetition_margin=None, **kept)
     own = TorchEngine(trained.model, trained.compute).translate_ids(sources, search)
     theirs = greedy(trained, folder, sources, search)
     same = sum(ours.tokens == other for (ours,), other in zip(own, theirs, strict=True))

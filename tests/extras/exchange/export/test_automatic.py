@@ -20,7 +20,7 @@ from nmt.training import run_directory
 from nmt.training.checkpoint import read_tensors
 from nmt.translator.translator import Translator
 from tests.extras.exchange.shared import succeeding
-from tests.workflows.runs import TRANSFORMER, train_in
+from tests.workflows.runs import SEARCHED_ONCE, train_in
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
@@ -30,7 +30,7 @@ TEXT = "\n".join(TEXTS).encode()
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return train_in(tmp_path / "here", TRANSFORMER) / "run"
+    return train_in(tmp_path / "here", SEARCHED_ONCE) / "run"
 
 
 def load(run: Path, **options: Any) -> Translator:

@@ -43,6 +43,7 @@ def test_the_code_that_the_page_shows_translates_as_the_model_does(exported: Pat
     done = subprocess.run([sys.executable, "-c", use], cwd=exported, capture_output=True, text=True, check=True)
     alone, together = done.stdout.splitlines()[:3], done.stdout.splitlines()[3:]
     options = ["--beam", "1", "--max-length-ratio", "2", "--precision", "float32"]
+    options += ["--set", "search.repetition_margin=null"]
     own = nmt("translate", "run", *options, folder=exported, stdin="".join(f"{text}\n" for text in TEXTS).encode())
     assert alone == own.stdout.decode().splitlines()
     assert len(set(alone)) > 1
