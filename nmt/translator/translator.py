@@ -17,6 +17,7 @@ In a Jupyter notebook each of these results, and the list of them, is shown as H
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 WIDEST = 4
 """Maximum factor by which the numbers of hypotheses and beams are increased if texts of an n-best list repeat each
 other."""
+
+KEPT = re.compile(r"[\d@]|://|www\.")
+"""What numbers, URLs and e-mail addresses have."""
 
 USUAL_CHARACTERS = 1000
 """Number of characters above which a line is not split into subwords together with its window, but only when it is
@@ -313,9 +317,11 @@ class Translator:
             prefixes=[prefixes_of[row] for row in rows] if any(prefixes_of) else None,
             constraints=None if constraints is None else [phrases_of[row] for row in rows],
         )
-        found = self._search(searched, self.search, scored or self.terminology is not None)
+        found = self._search(searched, self.search, scored)
         if self.terminology is not None:
             found = self.terminology.revised(self, searched, found)
+        elif self.search.numbers and any(map(KEPT.search, searched.texts)):
+            found = plugins.find("parts", "numbers", "search.numbers")(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
             (Translation("", 0.0, 0.0, parts=((text, ""),)),) for text in sentences
         ]

@@ -129,7 +129,15 @@ class Validation:
         from nmt.translator.translator import Translator
 
         names, beam = ("bleu", "chrf"), self.experiment.training.validation.beam
-        one = {"beam": beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None, "repetition_margin": None}
+        one = {
+            "beam": beam,
+            "n_best": 1,
+            "groups": 1,
+            "sampling": None,
+            "consensus": None,
+            "repetition_margin": None,
+            "numbers": False,
+        }
         search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
         translator = Translator(trained, search, TorchEngine(trained.model, self.compute))
 

@@ -31,9 +31,9 @@ from tests.models.variants import kinds, make
 PREFIXES = [[4], [], [], [], [5, 4], [1], []]
 PHRASES = [(((4,),),), (), (), (((5, 4), (1,)), ((4,),)), (), (((1,),),), ()]
 
-BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9)
+BEAM = SearchConfig(beam=3, n_best=2, coverage_penalty=0.2, max_length=9, repetition_margin=None)
 SEARCHES = {
-    "greedy": SearchConfig(beam=1, max_length=9),
+    "greedy": SearchConfig(beam=1, max_length=9, repetition_margin=None),
     "beam": BEAM,
     "repetitions": BEAM.model_copy(update={"no_repeat": 2, "min_length": 3}),
     "said twice": BEAM.model_copy(update={"repetition_margin": 3.0}),

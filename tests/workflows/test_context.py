@@ -350,7 +350,7 @@ def test_a_shard_is_in_document_order(
 
 def test_who_waits_has_read_the_sentences_before(nmt: Command, here: Path) -> None:
     command = ["translate", *TO_ENGLISH, "--context", "--input", "text"]
-    whole = nmt(*command, "--beam", "1", "--format", "tsv").stdout
+    whole = nmt(*command, "--beam", "1", "--format", "tsv", "--set", "search.repetition_margin=null").stdout
     assert whole.count("\n") == len(TEXT)
     assert nmt(*command, "--wait", "9", "--format", "tsv").stdout == whole
     loaded = library.load("run", **ENGLISH)
@@ -386,7 +386,8 @@ def test_states_are_those_behind_the_sentences_before(
 
 def test_validation_and_evaluation_read_the_sentences_before(nmt: Command, here: Path) -> None:
     (*_, last) = measured("run", "valid")
-    loaded = library.load("run/latest", target_language="en", precision="float32", overrides=["search.beam=1"])
+    search = ["search.beam=1", "search.repetition_margin=null"]  # as validations search
+    loaded = library.load("run/latest", target_language="en", precision="float32", overrides=search)
     predictions = []
     for direction, to in (("de-en", "en"), ("en-de", "de")):
         sources, references = (lines_of(f"valid.{side}") for side in direction.split("-"))

@@ -1,9 +1,9 @@
 """Terms and their translations: their file, their occurrences in a text, and their recall in a translation.
 
-A text is compared word by word (``nmt.data.words.text_words``, also divided at apostrophes, so that `l'eau` contains
-`eau` and `dog's` contains `dog`). White space, the kind of apostrophe and Unicode's normalization form make no
-difference. A term in lower case matches any case, a term with a capital only itself, both in the source and in the
-translation.
+A text is compared word by word (``nmt.data.words.text_words``, also divided at apostrophes and after digits, so that
+`l'eau` contains `eau`, `dog's` contains `dog` and `19th` contains `19`). White space, the kind of apostrophe and
+Unicode's normalization form make no difference. A term in lower case matches any case, a term with a capital only
+itself, both in the source and in the translation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MAX_BYTES = 64 << 20
 LONGEST = 500
 """Maximum number of characters of a term or variant."""
 
-_APOSTROPHES = re.compile("['’]")
+_BORDERS = re.compile(r"['’]|(?<=\d)(?=[^\W\d_])")
+"""Borders within words."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Words:
         """Finds the words of a text."""
         spans: list[Span] = []
         for begin, end in text_words(text):
-            marks = [match.span() for match in _APOSTROPHES.finditer(text, begin, end)]
+            marks = [match.span() for match in _BORDERS.finditer(text, begin, end)]
             cuts = [begin, *(offset for span in marks for offset in span), end]
             spans += [(first, last) for first, last in pairwise(cuts) if first < last]
         written = [unicodedata.normalize("NFC", text[slice(*span)]).replace("’", "'") for span in spans]

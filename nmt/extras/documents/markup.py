@@ -26,7 +26,7 @@ _ATTRIBUTE = (
 )
 _DIGITS = r"\d++(?:[.,:/'’-]\d++)*+"
 _PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
-_ITEM = re.compile(
+ITEM = re.compile(
     # each kind ends where the next one of its kind begins, so that reading does not take quadratic time
     r"(?P<alone><!--(?:(?!<!--|-->).)*+-->|<!\[CDATA\[(?:(?!<!\[CDATA\[|\]\]>).)*+\]\]>|<\?(?:(?!<\?|\?>).)*+\?>"
     r"|<![A-Za-z][^<>]*+>|(?<=\w)<(?P<raised>su[bp])>[^\w<>]{0,3}\d{1,4}[^\w<>]{0,3}</(?P=raised)>(?!\w))"  # a note
@@ -136,7 +136,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
 
 def tags_and_placeholders(text: str) -> list[str]:
     """Finds the tags in a text, and the placeholders of programs such as ``%s`` and ``{name}``."""
-    return [match.group() for match in _ITEM.finditer(text) if match["tag"] or match["placeholder"]]
+    return [match.group() for match in ITEM.finditer(text) if match["tag"] or match["placeholder"]]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class _Plain:
 def _matches(text: str) -> list[_Match]:
     """Yields all matches, in order; adjacent ones of kind "word" become one."""
     matches: list[_Match] = []
-    for regex_match in (match for match in _ITEM.finditer(text) if not match["none"]):
+    for regex_match in (match for match in ITEM.finditer(text) if not match["none"]):
         current = _read(regex_match)
         if matches and current.kind == "word" == matches[-1].kind and matches[-1].end == current.begin:
             last = matches.pop()

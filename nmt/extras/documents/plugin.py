@@ -11,6 +11,7 @@ PLUGIN = Plugin(
     },
     parts={
         "glossary": "nmt.extras.documents.terminology:with_glossary",
+        "numbers": "nmt.extras.documents.terminology:keep_numbers",
         "markup": "nmt.extras.documents.transfer:transfer_markup",
     },
 )

@@ -1,10 +1,11 @@
-"""Translations that use the terms of a glossary.
+"""Translations that use the terms of a glossary, and keep the numbers of their sources.
 
 Each sentence is translated freely first. Where that translation lacks a term of its source, the terms become
 constraints of a second search: one variant of each, once for each time that it occurs (Post & Vilar 2018; see
 ``nmt.extras.decoding``). Another candidate is the free translation, in which the words that are aligned with a
 missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
-left out.
+left out. A number that was lost is treated in the same way, but the free translation stays if it is much more probable:
+then the model is sure of writing the number in another way.
 
 >>> import nmt
 >>> from nmt.extras.documents.glossary import Glossary, Term
@@ -18,13 +19,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
@@ -34,22 +37,34 @@ from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
+from nmt.extras.documents.numbers import lost_items
 from nmt.extras.documents.replacement import with_terms
 from nmt.search.config import constrains
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.search.scoring import ranking_of
-from nmt.translator.translator import Candidate, EncodedSentences, Translator
+from nmt.translator.translator import Candidate, EncodedSentences, Translator, distinct
 
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
 free one."""
+
+MARGIN = 20.0
+"""Maximum number of nats by which a translation with the numbers of its source may be less probable than the free one,
+for each number that this has lost."""
 
 BEAM = 10
 """Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
 MAX_BEAM = 40
 """Maximum number of beams of a constrained search."""
+
+
+def keep_numbers(
+    translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
+) -> list[list[Candidate]]:
+    """Revises translations without a glossary; see ``Terminology``."""
+    return GlossaryTerminology(Glossary(())).revised(translator, sentences, found)
 
 
 def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
@@ -62,17 +77,18 @@ def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, ma
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
     if not isinstance(glossary, Glossary):
         glossary = read_glossary(Path(glossary))
-    target, device = translator.trained.tokenizers.target, translator.trained.compute.device
-    engine = replace(engine, follows_word_V=torch.tensor(follow_words(target), device=device))
-    return replace(translator, engine=engine, terminology=GlossaryTerminology(glossary, max_loss))
+    return replace(translator, terminology=GlossaryTerminology(glossary, max_loss))
 
 
-def follow_words(tokenizer: Tokenizer) -> list[bool]:
-    """Returns a mask of the tokens, in the order of ids, that may follow a word: tokens with the mark U+2581, tokens of
-    a vocabulary of whole words, and tokens that cannot be in one word with a preceding letter."""
+@lru_cache(maxsize=8)
+def follow_words(tokenizer: Tokenizer, device: torch.device, last: str) -> Tensor:
+    """Returns a mask of the tokens, in the order of ids, that may follow a word whose last character is ``last``:
+    tokens with the mark U+2581, tokens of a vocabulary of whole words, and tokens that cannot be in one word with
+    it, such as letters after a digit."""
     pieces = tokenizer.pieces(range(tokenizer.size))
     is_any = MARK not in pieces
-    return [is_any or piece.startswith(MARK) or Words.of(f"a{piece}").spans[0] == (0, 1) for piece in pieces]
+    follows = [is_any or piece.startswith(MARK) or Words.of(last + piece).spans[0] == (0, 1) for piece in pieces]
+    return torch.tensor(follows, device=device)
 
 
 @dataclass(frozen=True)
@@ -86,29 +102,46 @@ class GlossaryTerminology:
         self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
     ) -> list[list[Candidate]]:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
-        with replaced words, best first."""
+        with replaced words, best first. If only numbers were lost, translations that have them come before the free
+        ones. Other engines and searches without constraints leave numbers as they are."""
         found = list(found)
-        occurrences = [self.glossary.find(text) for text in sentences.texts]
+        trained, engine = translator.trained, translator.engine
+        if not isinstance(engine, TorchEngine) or constrains(translator.search) is not None:
+            return found
+        terms = [self.glossary.find(text) for text in sentences.texts]
+        numbers = [_lost(translator, *row) for row in zip(sentences.texts, found, terms, strict=True)]
+        occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
             for row, of_sentence in enumerate(occurrences)
             if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
+        if not lacking:
+            return found
+        last = "a" if any(terms[row] for row in lacking) else "1"
+        follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
+        translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
+        found = _scored(translator, sentences, found, lacking)
         constrained = self._constrained(translator, sentences, lacking)
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rejected = [
             (row, candidate)
-            for row, terms in lacking.items()
+            for row, of_row in lacking.items()
             for candidate in found[row]
-            if not _has_all(candidate[0], terms) and not any(len(words[row]) for words in given)
+            if not _has_all(candidate[0], of_row) and not any(len(words[row]) for words in given)
         ]
         replaced = _replaced(translator, sentences, rejected, occurrences)
-        for row, terms in lacking.items():
-            found[row] = self._best(found[row], constrained[row], replaced[row], terms)[: translator.search.n_best]
+        for row, of_row in lacking.items():
+            free, others = found[row], [*constrained[row], *replaced[row]]
+            if all(_has_all(text, terms[row]) for text, _ in free):
+                found[row] = _with_numbers(free, others, of_row)
+            else:
+                found[row] = self._best(free, constrained[row], replaced[row], of_row)
+            found[row] = found[row][: translator.search.n_best]
             if found[row][0] in replaced[row]:
-                log.detail(f"glossary: words aligned with a term are replaced: {found[row][0][0]}")
-            elif not _has_all(found[row][0][0], terms):
+                log.detail(f"words aligned with a term or number are replaced: {found[row][0][0]}")
+            elif not _has_all(found[row][0][0], of_row):
                 log.detail(f"glossary: a term has no place: {found[row][0][0]}")
         return found
 
@@ -148,6 +181,48 @@ class GlossaryTerminology:
                 best.setdefault(candidate[0], candidate)
         # max gives the first of equals
         return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
+
+
+def _lost(
+    translator: Translator, source: str, ranked: Sequence[Candidate], terms: Sequence[Occurrence]
+) -> list[Occurrence]:
+    """Finds what the best translation of a source has lost, outside of terms. Markup has its own way of keeping it."""
+    search = translator.search
+    if not search.numbers or search.markup or not ranked:
+        return []
+    lost = lost_items(source, ranked[0].text)
+    spans = [span for _, span in terms]
+    return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
+
+
+def _scored(
+    translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]], rows: Iterable[int]
+) -> list[list[Candidate]]:
+    """Computes the scores of those of the translations that have none."""
+    found = list(found)
+    without = [row for row in rows if found[row] and math.isnan(found[row][0].hypothesis.score)]
+    if without:
+        part, search = sentences.only(without), translator.search
+        found_again = translator.engine.translate_ids(part.ids, search, prefixes=part.prefixes)
+        for row, ranked in zip(without, translator.with_texts(part, found_again), strict=True):
+            found[row] = ranked
+    return found
+
+
+def _with_numbers(
+    free: Sequence[Candidate], others: Sequence[Candidate], occurrences: Sequence[Occurrence]
+) -> list[Candidate]:
+    """Sorts translations by the terms that they have, and then by their scores; those that are less probable than the
+    best free one by more than the margin for each term that they add are left out."""
+    known = {each.text: _count(each.text, occurrences) for each in [*free, *others]}
+    best = free[0]
+
+    def is_probable(each: Candidate) -> bool:
+        gain = known[each.text] - known[best.text]
+        return gain > 0 and each.hypothesis.log_prob >= best.hypothesis.log_prob - MARGIN * gain
+
+    kept = sorted(filter(is_probable, others), key=lambda each: (-known[each.text], -each.hypothesis.score))
+    return distinct([*kept, *free])
 
 
 def _constraints(

@@ -1,0 +1,46 @@
+"""Numbers, codes, URLs and e-mail addresses that a translation has lost, as terms that it should have.
+
+A translation has a number if it has the same digits, however they are separated: 1,000.50 is 1.000,50, and 8:30 is
+8.30. A code is a word with digits in it, such as A4 or MP3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from nmt.extras.documents.glossary import Occurrence, Term
+from nmt.extras.documents.markup import ITEM
+
+_NUMBER = r"\d++(?:[.,:'’\u00a0\u2009\u202f]\d++)*+"
+_NUMBERS = re.compile(_NUMBER)
+_CODE_OR_NUMBER = re.compile(rf"(?<!\w)[^\W\d_]++[^\W_]*+|{_NUMBER}")
+"""A word, which is a code if it has a digit, or a number."""
+
+_EXCHANGED = str.maketrans(",.", ".,")
+
+
+def lost_items(source: str, translation: str) -> list[Occurrence]:
+    """Finds what a translation of a source has lost. A number may be written as in the source, or with commas in place
+    of points and the other way around."""
+    lost = list[Occurrence]()
+    free = Counter(map(_key, _CODE_OR_NUMBER.findall(translation)))
+    addresses = [item.span() for item in ITEM.finditer(source) if item.lastgroup in ("url", "mail")]
+    lost += [
+        Occurrence(Term(source[a:b], (source[a:b],)), (a, b)) for a, b in addresses if source[a:b] not in translation
+    ]
+    for match in _CODE_OR_NUMBER.finditer(source):
+        begin, end = match.span()
+        if not any(map(str.isdigit, match[0])) or any(a < end and begin < b for a, b in addresses):
+            continue
+        if free[key := _key(match[0])]:
+            free[key] -= 1
+        else:
+            variants = dict.fromkeys((match[0], match[0].translate(_EXCHANGED)))
+            lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
+    return lost
+
+
+def _key(text: str) -> str:
+    """Returns a text without what separates the digits of numbers."""
+    return "".join(filter(str.isalnum, text))

@@ -1,0 +1,59 @@
+"""Numbers that a translation has lost, and what a model that has learnt nothing is made to say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmt.extras.documents import terminology
+from nmt.extras.documents.numbers import lost_items
+from tests.workflows.runs import EXACT, loaded, nmt, place
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lost"),
+    [
+        ("Er kam 1492.", "He came at 2:30.", ["1492"]),
+        ("1.000,50 Euro um 8.30", "1,000.50 euros at 8:30", []),
+        ("im 19. Jahrhundert, in den 80ern", "in the 19th century, in the 80s", []),
+        ("Drücken Sie F11 oder A4", "Press F11", ["A4"]),
+        ("3 mal 3", "3 times 2", ["3"]),
+        ("von 2010-2012", "from 2010 to 2012", []),
+        ("siehe https://a.org/1.html oder x1@b.org", "see https://a.org/1.html", ["x1@b.org"]),
+        ("Hund", "dog 7", []),
+    ],
+)
+def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
+    assert [source[slice(*each.span)] for each in lost_items(source, translation)] == lost
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run whose vocabulary can spell numbers."""
+    folder = place(tmp_path_factory.mktemp("numbered"))
+    for side, word in (("de", "Hund"), ("en", "dog")):
+        with (folder / f"train.{side}").open("a", encoding="utf-8") as stream:
+            stream.writelines(f"{word} {number}, {number + 1}.\n" for number in range(0, 1000, 37))
+    assert nmt("train", "config.yaml", *EXACT, "--set", "data.subwords.size=80", folder=folder).returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_number_comes_back_unless_that_is_much_less_probable(
+    numbered: Path, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = loaded(numbered)
+    search = translator.search.model_copy(update={"beam": beam, "n_best": 1})
+    kept, free = (replace(translator, search=search.model_copy(update={"numbers": on})) for on in (True, False))
+    texts = ["ein Hund", "zwei Hund 42", "drei Katze 3,5 und 7"]
+    monkeypatch.setattr(terminology, "MARGIN", 1e9)
+    found = [each.text for each in kept.translate(texts)]
+    assert not lost_items(texts[1], found[1])
+    assert not lost_items(texts[2], found[2])
+    without = [each.text for each in free.translate(texts)]
+    assert found[0] == without[0]
+    assert lost_items(texts[1], without[1])
+    monkeypatch.setattr(terminology, "MARGIN", -1e9)
+    assert [each.text for each in kept.translate(texts)] == without
