@@ -67,7 +67,7 @@ class SearchConfig(Structure):
     ``nmt.search.repetition``."""
     numbers: bool = True
     """If a translation lacks a number, a code, a URL or an e-mail address of its source, it gives way to one that has
-    it, unless that is much less probable. See ``nmt.extras.documents.numbers``."""
+    it, unless that is much less probable."""
     suppress_padding: Literal["plain", "renormalized"] | None = None
     """Never choose the padding token, to which imported models may give a probability. plain: the probabilities of the
     others stay; renormalized: they sum to 1 without it."""
