@@ -37,7 +37,8 @@ class TranslateOptions(common.ModelOptions):
     sample: Annotated[bool, _drawn("--sample")] = False
     """Draw translations at random instead of searching for the most probable."""
     temperature: Annotated[float | None, _drawn(metavar="X")] = None
-    """Temperature of the draws: below 1, probable words become more probable. Implies --sample."""
+    """Temperature of the draws: below 1, probable words become more probable. Implies --sample.
+    Default: 1, and 0.5 for --consensus."""
     top_k: Annotated[int | None, _drawn(metavar="N", min=1)] = None
     """Draw from the N most probable subwords. Implies --sample."""
     top_p: Annotated[float | None, _drawn(metavar="X")] = None

@@ -15,9 +15,9 @@ USUAL_PENALTY = 1.0
 class SamplingConfig(Structure):
     """Translations drawn at random. See ``nmt.search.sampling``."""
 
-    temperature: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
+    temperature: Annotated[float, Field(gt=0.0, le=100.0)] | None = None
     """Temperature of the distribution that tokens are drawn from, softmax(logits / temperature): values below 1 make
-    probable tokens more probable."""
+    probable tokens more probable. null: 1, and 0.5 for consensus."""
     top_k: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
     """Draw only from this many most probable tokens; null means from all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0

@@ -152,7 +152,8 @@ def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer =
             ranking,
             count=hypotheses_per_sentence(config),
             seed=sampling.seed,
-            temperature=sampling.temperature,
+            # a consensus of improbable draws is poor
+            temperature=sampling.temperature or (0.5 if config.consensus else 1.0),
             top_k=sampling.top_k,
             top_p=sampling.top_p,
         )

@@ -250,7 +250,7 @@ def test_draws_follow_the_seed_alone() -> None:
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
 def test_consensus_is_of_the_draws(utility: Any) -> None:
     chosen = records(HERE, "--consensus", utility, "--samples", "12")
-    for each, agreed in zip(records(HERE, "--sample", "--n-best", "12"), chosen, strict=True):
+    for each, agreed in zip(records(HERE, "--temperature", "0.5", "--n-best", "12"), chosen, strict=True):
         texts = [found["text"] for found in each["translations"]]
         (best,) = agreed["translations"]
         place, value = consensus(texts, utility)[0]
