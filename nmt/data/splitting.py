@@ -23,6 +23,8 @@ MOST_WORDS = 50_000
 SAMPLE = 20_000
 """Number of pairs that are drawn at random."""
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -31,8 +33,8 @@ class Survey:
     """Counts over a corpus."""
 
     pairs: int
-    target_bytes: int
-    """Number of bytes in UTF-8 of the target side."""
+    target_letters: int
+    """Length of the target side: accents are no letters, and an ideograph counts as three."""
     characters: int
     """Number of different characters of both sides."""
     words: int
@@ -63,7 +65,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
     filters of training would keep and that are not in ``known``. Raises InputError as ``nmt.data.corpus.read_blocks``
     does."""
     judge = TextFilter(FiltersConfig(), [pair for each in known for pair in _pairs(each)])
-    pairs = target_bytes = identical = 0
+    pairs = target_letters = identical = 0
     characters: set[str] = set()
     words: set[str] = set()
     least: list[int] = []  # a heap of the smallest hashes, negated, so that the largest of them is first
@@ -72,7 +74,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
     for source, target in _pairs(corpus):
         pairs += 1
         identical += source == target
-        target_bytes += len(target.encode())
+        target_letters += len(target) - len(_ACCENTS.findall(target)) + 2 * len(_IDEOGRAPHS.findall(target))
         characters.update(source, target)
         if len(words) < MOST_WORDS:
             words.update(_LETTERS.findall(f"{source} {target}"))
@@ -89,7 +91,7 @@ def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[Corpus
         chosen[number] = source, target
     numbers = sorted(chosen)
     return Survey(
-        pairs, target_bytes, len(characters), min(len(words), MOST_WORDS),
+        pairs, target_letters, len(characters), min(len(words), MOST_WORDS),
         candidates=tuple(number.to_bytes(8, "big") for number in numbers[:most]),
         others=others or len(numbers) > most,
         identical=identical,

@@ -384,8 +384,8 @@ def size_of_run(model: str) -> Size:
 
 
 def target_tokens(found: Survey, pairs: int) -> int:
-    """Estimates the target subwords, end tokens included, of some pairs of a corpus: a subword has about four bytes."""
-    return round((found.target_bytes / 4 + found.pairs) * pairs / max(found.pairs, 1))
+    """Estimates the target subwords, end tokens included, of some pairs of a corpus: one has about four letters."""
+    return round((found.target_letters / 4 + found.pairs) * pairs / max(found.pairs, 1))
 
 
 def size_for(tokens: int, *, cuda: bool) -> Size:

@@ -66,10 +66,12 @@ def test_what_is_held_out_goes_by_seed_and_pairs_not_by_order(tmp_path: Path) ->
 
 def test_a_survey_counts(tmp_path: Path) -> None:
     found = survey(corpus(tmp_path, [("ab ab.", "é 12"), ("ab ab.", "é 12"), ("b", "ab")]), most=9, seed=1)
-    assert (found.pairs, found.target_bytes, found.words) == (3, 5 + 5 + 2, 3)
+    assert (found.pairs, found.target_letters, found.words) == (3, 4 + 4 + 2, 3)
     assert found.characters == len(set("ab .é12"))
     assert (len(found.candidates), found.others) == (2, False)
     assert sorted(found.sample) == [("ab ab.", "é 12"), ("b", "ab")]
+    found = survey(corpus(tmp_path, [("a", "o\u0323\u0301na 中文"), ("b", "한")]), most=9, seed=1)
+    assert found.target_letters == len("ona ") + 3 * 3
 
 
 def test_pairs_that_are_known_are_not_held_out_again(tmp_path: Path) -> None:

@@ -250,12 +250,12 @@ def test_a_full_disk_is_named(here: Path) -> None:
 def test_the_size_goes_by_text_and_machine(pairs: int, cuda: bool, size: Size) -> None:
     assert size_for(tokens(pairs), cuda=cuda) is size
     # twice as many pairs that are half as long are as much
-    assert size_for(target_tokens(found(2 * pairs, target_bytes=28), 2 * pairs), cuda=cuda) is size
+    assert size_for(target_tokens(found(2 * pairs, target_letters=28), 2 * pairs), cuda=cuda) is size
 
 
-def found(pairs: int, *, characters: int = 80, words: int = 50_000, target_bytes: int = 60) -> Survey:
+def found(pairs: int, *, characters: int = 80, words: int = 50_000, target_letters: int = 60) -> Survey:
     """Pairs as long as those of Multi30k."""
-    return Survey(pairs, target_bytes * pairs, characters, words, (), True, 0)
+    return Survey(pairs, target_letters * pairs, characters, words, (), True, 0)
 
 
 def tokens(pairs: int) -> int:
