@@ -47,7 +47,8 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     rows = list(range(0, len(sources), -(-len(sources) // MOST_SENTENCES)))
     started = time.monotonic()
     device, precision = str(validation.compute.device), validation.compute.precision
-    trained = load_trained(experiment.folder, [f"search.n_best={search.beam}"], device=device, precision=precision)
+    once = [f"search.n_best={search.beam}", "search.repetition_margin=null", "search.numbers=false"]
+    trained = load_trained(experiment.folder, once, device=device, precision=precision)
     translator = Translator(trained, trained.experiment.search, torch_engine(trained, []))
     found: dict[int, tuple[Translation, ...]] = {}
     for number in range(PARTS):
