@@ -295,7 +295,7 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
         ("Reference", *marked(sample.reference, sample.translation)),
         ("Translation", *marked(sample.translation, sample.reference)),
     )
-    return record([sample.alignment], heading=PageRecord(name, texts))
+    return record([sample.alignment], heading=PageRecord(name, texts, sample.confidence and sample.confidence.tree()))
 
 
 def _by_length(runs: Sequence[Run]) -> str:

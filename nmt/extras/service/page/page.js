@@ -61,8 +61,23 @@ async function askOthers(count) {
   if (most > 1) return askOthers(most);
   if (!response.ok) return say(answer.error, true);
   const found = answer.results.flatMap((result) => result.translations.slice(1));
-  others.replaceChildren(...found.map((each) => element("li", { dir: "auto" }, each.text)));
+  others.replaceChildren(...found.map((each) => element("li", { dir: "auto" }, ...line(each), likely(each))));
   more.hidden = true;
+}
+
+const line = ({ text, confidence }) => withDoubts([text], confidence?.words ?? [])[0];
+const likely = ({ confidence }) => (confidence ? ` (${inPercent(confidence.right)} likely right)` : "");
+
+// A translation, and below it how sure it is, with the source again if some of its words seem not to be translated.
+function translated({ source: text, translations: [best] }) {
+  const { confidence } = best;
+  const written = element("p", { dir: "auto" }, ...line(best));
+  if (!confidence) return [written];
+  const note = confidenceNote(confidence);
+  if (confidence.source_words.some(isDoubtful)) {
+    note.append(element("p", {}, "Source: ", element("bdi", {}, ...withDoubts([text], confidence.source_words)[0])));
+  }
+  return [written, note];
 }
 
 const texts = () => source.value.split("\n").filter((line) => line.trim());
@@ -138,7 +153,7 @@ function refuse(response, why) {
 
 function show(results, milliseconds) {
   const best = results.map((result) => result.translations[0]);
-  translation.replaceChildren(...best.map(({ text }) => element("p", { dir: "auto" }, text)));
+  translation.replaceChildren(...results.flatMap(translated));
   copy.hidden = !(results.length && navigator.clipboard); // which browsers give to https and localhost only
   copy.textContent = "Copy";
   more.hidden = !results.length;
@@ -245,7 +260,7 @@ async function greet() {
 }
 
 copy.onclick = async () => {
-  await navigator.clipboard.writeText([...translation.children].map((line) => line.textContent).join("\n"));
+  await navigator.clipboard.writeText([...translation.querySelectorAll(":scope > p")].map((line) => line.textContent).join("\n"));
   copy.textContent = "Copied";
 };
 more.onclick = () => askOthers(5).catch(() => say("The server does not answer.", true));
