@@ -38,56 +38,32 @@ function setWeight(cell, share, source, target, note = "") {
   cell.title = `${source.textContent} – ${target.textContent}: ${(100 * share).toFixed(1)} %${note}`;
 }
 
-// ---- confidence of translations, as in the JSON of `nmt translate --confidence`
+// ---- confidence of translations, as `nmt translate --confidence` has it in JSON
 
-const DOUBTFUL = 0.5; // a word is marked below this, as reasons name it, and a line is one to check
-const VERY_DOUBTFUL = 0.2;
+const DOUBTFUL = 0.5; // a probability below this, also in the reasons
 
 const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`;
-const isPunctuation = (word) => /^(?![#%&@§‰])\p{P}+$/u.test(word);
-const isDoubtful = ([word, ...probabilities]) => Math.min(...probabilities) < DOUBTFUL && !isPunctuation(word);
+const least = ([, ...probabilities]) => Math.min(...probabilities);
+const isDoubtful = (word) => least(word) < DOUBTFUL && !/^(?![#%&@§‰])\p{P}+$/u.test(word[0]);
 
-// A word of a target has two probabilities, and that of a source has one.
-function doubtful([word, ...probabilities]) {
-  const [first, supported] = probabilities.map(inPercent);
-  const title = supported ? `${first} likely right, ${supported} likely supported by the source` : `${first} likely translated`;
-  const least = Math.min(...probabilities);
-  const made = element("span", { class: least < VERY_DOUBTFUL ? "doubtful very" : "doubtful", title }, word);
-  made.style.setProperty("--doubt", (1 - least / DOUBTFUL).toFixed(2));
-  return made;
-}
-
-// The nodes of each part of a text, in which the doubtful ones of its words are marked. Every word is within one part.
-function withDoubts(parts, words) {
-  const text = parts.join("");
-  const found = [];
-  let from = 0;
-  for (const word of words) {
-    const begin = text.indexOf(word[0], from);
-    if (begin < 0) continue;
-    from = begin + word[0].length;
-    if (isDoubtful(word)) found.push({ begin, end: from, word });
+// A text in which the doubtful words are marked. Takes the words that it has from the front of the list.
+function withDoubts(text, words) {
+  const nodes = [];
+  let end = 0;
+  while (words.length && text.includes(words[0][0], end)) {
+    const word = words.shift();
+    const begin = text.indexOf(word[0], end);
+    const mark = { class: "doubtful", title: `doubtful: ${inPercent(least(word))}` };
+    nodes.push(text.slice(end, begin), isDoubtful(word) ? element("span", mark, word[0]) : word[0]);
+    end = begin + word[0].length;
   }
-  let start = 0;
-  return parts.map((part) => {
-    const nodes = [];
-    let done = start;
-    start += part.length;
-    for (const { begin, end, word } of found) {
-      if (begin < done || end > start) continue;
-      nodes.push(text.slice(done, begin), doubtful(word));
-      done = end;
-    }
-    return [...nodes, text.slice(done, start)];
-  });
+  return [...nodes, text.slice(end)];
 }
 
-// Says in words how sure a translation is, and why to look at it.
+// Says how sure a translation is, and why to look at it.
 function confidenceNote({ right, reasons, words }) {
-  const doubts = words.filter(isDoubtful).map(([word, first, supported]) => `${word} ${inPercent(Math.min(first, supported))}`);
-  const lines = [...reasons, ...(doubts.length ? [`doubtful words: ${doubts.join(", ")}`] : [])];
-  const likely = `${inPercent(right)} likely right`;
-  const head = right < DOUBTFUL ? element("strong", {}, `Check: ${likely}`) : likely;
-  const list = element("ul", {}, ...lines.map((each) => element("li", {}, each)));
-  return element("div", { class: "confidence" }, head, ...(lines.length ? [list] : []));
+  const doubts = words.filter(isDoubtful).map((word) => `${word[0]} ${inPercent(least(word))}`).join(", ");
+  const lines = [...reasons, doubts && `doubtful words: ${doubts}`].filter(Boolean);
+  const likely = element(right < DOUBTFUL ? "strong" : "p", {}, `${right < DOUBTFUL ? "Check: " : ""}${inPercent(right)} likely right`);
+  return element("div", { class: "confidence" }, likely, ...lines.map((line) => element("p", {}, `– ${line}`)));
 }

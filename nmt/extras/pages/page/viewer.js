@@ -28,8 +28,7 @@ for (const block of document.querySelectorAll("script.pairs")) {
   block.remove(); // what is on show is all that the document keeps
 }
 
-const judged = pairs.some(({ confidence }) => confidence);
-const state = { page: 0, size: 10, view: 0, layout: meta.layout ?? "lines", threshold: 0, order: judged ? "doubtful" : "file", terms: [], pins: new Map() };
+const state = { page: 0, size: 10, view: 0, layout: meta.layout ?? "lines", threshold: 0, order: "file", terms: [], pins: new Map() };
 const wide = matchMedia("(min-width: 44rem)"); // elsewhere the controls are folded away
 wide.onchange = () => { at("tools").open = wide.matches; };
 wide.onchange();
@@ -100,11 +99,6 @@ function list() {
   if (state.order === "longest") {
     const length = ({ words }) => words[SOURCE].length + words[TARGET].length;
     listed.sort((one, other) => length(other) - length(one));
-  } else if (state.order === "doubtful") {
-    const least = new Map(); // of each source, so that the translations by several runs stay together
-    const sourceOf = ({ words }) => words[SOURCE].join(" ");
-    for (const pair of listed) least.set(sourceOf(pair), Math.min(least.get(sourceOf(pair)) ?? 2, pair.confidence?.right ?? 2));
-    listed.sort((one, other) => least.get(sourceOf(one)) - least.get(sourceOf(other)));
   } else if (state.order !== "file") {
     const rates = new Map(listed.map((pair) => [pair, errorRate(count(kinds(pair).values()))]));
     const sign = state.order === "worst" ? -1 : 1;
@@ -162,9 +156,8 @@ function card(pair) {
   const facts = element("span");
   const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
   const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
-  const note = pair.confidence ? [confidenceNote(pair.confidence)] : [];
-  const texts = pair.texts.map((text) => line(text, pair.confidence));
-  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...texts, ...note);
+  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...pair.texts.map((text) => line(text, pair.confidence)));
+  if (pair.confidence) article.append(confidenceNote(pair.confidence));
   const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
   if (state.layout === "matrix") {
     const label = "Weights in per cent: a row for each target word, a column for each source word";
@@ -181,10 +174,10 @@ function card(pair) {
   return made;
 }
 
-// A line of text above a pair; its odd parts are marked, and its doubtful words.
+// A line of text above a pair; its odd parts are marked, and so are its doubtful words.
 function line([name, ...parts], confidence) {
-  const words = { Source: confidence?.source_words, Translation: confidence?.words }[name] ?? [];
-  const written = withDoubts(parts, words).flatMap((nodes, place) => (place % 2 ? element("mark", {}, ...nodes) : nodes));
+  const words = [...({ Source: confidence?.source_words, Translation: confidence?.words }[name] ?? [])];
+  const written = parts.map((part, place) => element(place % 2 ? "mark" : "span", {}, ...withDoubts(part, words)));
   return element("p", { class: "text" }, element("span", { class: "name" }, name), element("span", { dir: "auto" }, ...written));
 }
 
@@ -425,9 +418,6 @@ function legend() {
       if (mark) shape(svg, "path", { class: `mark ${kind}`, d: mark, transform: "translate(19 8)" });
       return element("span", {}, svg, name);
     }),
-    ...(judged ? [[["word", 0.3], "below 50 % likely"], [["word", 0.1], "below 20 %"]] : []).map(([word, name]) =>
-      element("span", {}, doubtful(word), name)
-    ),
   );
 }
 
@@ -508,8 +498,6 @@ document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
 at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
 at("views").hidden = meta.views.length < 2;
 at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
-for (const option of at("order").options) if (option.value === "doubtful") option.hidden = option.disabled = !judged;
-at("order").value = state.order;
 for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
 const above = document.querySelector(".pager");
 const below = above.cloneNode(true);

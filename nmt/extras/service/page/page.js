@@ -61,22 +61,18 @@ async function askOthers(count) {
   if (most > 1) return askOthers(most);
   if (!response.ok) return say(answer.error, true);
   const found = answer.results.flatMap((result) => result.translations.slice(1));
-  others.replaceChildren(...found.map((each) => element("li", { dir: "auto" }, ...line(each), likely(each))));
+  others.replaceChildren(...found.map((each) => element("li", { dir: "auto" }, each.text)));
   more.hidden = true;
 }
 
-const line = ({ text, confidence }) => withDoubts([text], confidence?.words ?? [])[0];
-const likely = ({ confidence }) => (confidence ? ` (${inPercent(confidence.right)} likely right)` : "");
-
-// A translation, and below it how sure it is, with the source again if some of its words seem not to be translated.
-function translated({ source: text, translations: [best] }) {
-  const { confidence } = best;
-  const written = element("p", { dir: "auto" }, ...line(best));
+// A translation and its confidence, where the server tells it, with the source again if some of its words are doubtful.
+function translated({ source: text, translations: [{ text: best, confidence }] }) {
+  const written = element("p", { dir: "auto" }, ...withDoubts(best, [...(confidence?.words ?? [])]));
   if (!confidence) return [written];
+  const sourceLine = element("p", {}, "Source: ", element("bdi", {}, ...withDoubts(text, [...confidence.source_words])));
+  sourceLine.hidden = !confidence.source_words.some(isDoubtful);
   const note = confidenceNote(confidence);
-  if (confidence.source_words.some(isDoubtful)) {
-    note.append(element("p", {}, "Source: ", element("bdi", {}, ...withDoubts([text], confidence.source_words)[0])));
-  }
+  note.append(sourceLine);
   return [written, note];
 }
 
