@@ -302,7 +302,8 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
         ("Reference", *marked(sample.reference, sample.translation)),
         ("Translation", *marked(sample.translation, sample.reference)),
     )
-    return record([sample.alignment], heading=PageRecord(name, texts, sample.confidence and sample.confidence.tree()))
+    confidence = None if sample.confidence is None else sample.confidence.tree()
+    return record([sample.alignment], heading=PageRecord(name, texts, confidence))
 
 
 def _by_length(runs: Sequence[Run]) -> str:
