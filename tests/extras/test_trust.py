@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
 from nmt.extras.trust.signals import by_word
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
+from tests.extras.pages.samples import Page
 from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
 
 REFERENCE = "Two men in green shirts sit on a bench and talk to 3 women."
@@ -170,6 +172,30 @@ def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:
         if other["text"]:  # the batches differ, and so does rounding
             assert one["confidence"]["right"] == pytest.approx(other["confidence"]["right"], abs=2e-3)
     assert [x.count("\t") for x in call(calibrated, *score).output.splitlines()] == [1] * len(plain)
+
+
+def test_the_report_has_the_confidence_of_its_translations(calibrated: Path, tmp_path: Path) -> None:
+    def shown(folder: Path) -> list[Any]:
+        (pairs,) = Page((folder / "run" / "report.html").read_text(encoding="utf-8")).data("pairs")
+        return [pair[4] for pair in pairs]
+
+    assert call(calibrated, "report", "run", "--samples", "6", *EXACT).stderr.count("\n") == 3
+    sources = (calibrated / "valid.de").read_bytes()
+    lines = translated(calibrated, "--confidence", "--format", "jsonl", text=sources).splitlines()
+    own = [json.loads(line)["translations"][0]["confidence"] for line in lines]
+    found = shown(calibrated)
+    assert len(found) == 6
+    assert [each["confidence"] for each in found] == [own[int(each["title"]) - 1] for each in found]
+    p = [each["confidence"]["right"] for each in found]
+    assert p == sorted(p)
+
+    shutil.copytree(calibrated, tmp_path, dirs_exist_ok=True, symlinks=True)
+    path = tmp_path / "run" / "confidence.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"weights": "others"}), encoding="utf-8")
+    done = call(tmp_path, "report", "run", "--samples", "6", *EXACT)
+    assert "run: translations are shown without confidence: " in done.stderr
+    assert "other weights" in done.stderr
+    assert [each["confidence"] for each in shown(tmp_path)] == [None] * 6
 
 
 def test_rejected_lines(calibrated: Path) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -87,6 +87,8 @@ class PageRecord:
     """Title that is shown instead of the pair's number."""
     texts: tuple[tuple[str, ...], ...]
     """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
+    confidence: Mapping[str, Any] | None = None
+    """Confidence of the translation, as in JSON, whose words are marked in the lines "Source" and "Translation"."""
 
 
 def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: PageRecord | None = None) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -147,6 +148,58 @@ def test_the_page_offers_the_target_languages_of_a_model_of_several(browser: Bro
         browser.until(f"{TRANSLATION} != ''")
         options, _ = several.batches[-1]
         assert (options.to, options.context) == ("en", True)
+
+
+class Doubting(Gated):
+    """Knows how sure it is of a text in capitals: less of longer words."""
+
+    def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
+        answers = super().answer(texts, options, on_step)
+        for text, answer in zip(texts, answers, strict=True):
+            answer.tree["translations"][0]["confidence"] = confidence(text)
+        return answers
+
+
+def confidence(text: str) -> dict[str, object] | None:
+    if text == "1234":
+        return None
+    words = [(word, max(0.1, 1 - len(word) / 10)) for word in re.findall(r"\w+|[^\w\s]", text)]
+    longest = max(words, key=lambda each: len(each[0]))[0]
+    return {
+        "right": words[0][1], "complete": 0.8, "supported": 0.8, "rejected": False,
+        "reasons": ["source word 1 is not translated: <i>"] if "<i>" in text else [],
+        "words": [[word.upper(), p, 0.9] for word, p in words],
+        "source_words": [[word, 0.2 if word == longest and "?" in text else 0.9] for word, _ in words],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_doubtful_words_are_marked_and_reasons_are_given(browser: Browser, dark: bool) -> None:
+    lines = ["ein Hund", "Schreibtisch an Fenstern <i> Schreibtisch?", "1234"]
+    with serving(Doubting()) as (address, _):
+        browser.darken(dark)
+        browser.open(address)
+        browser.run("document.getElementById('source').value = arguments[0]", "\n".join(lines))
+        browser.type("#source", CONTROL + ENTER)
+        browser.until(f"{TRANSLATION}.includes('1234')")
+        assert browser.texts("#translation > p") == [line.upper() for line in lines]
+        assert browser.texts("#translation > p .doubtful") == ["SCHREIBTISCH", "FENSTERN", "SCHREIBTISCH"]
+        shown = "return [...document.querySelectorAll('.doubtful')].map((e) => [e.title, getComputedStyle(e)])"
+        titles = browser.run(f"{shown}.map(([title, style]) => [title, style.textDecorationStyle])")
+        assert titles == [[f"doubtful: {p}\u00a0%", "wavy"] for p in (10, 20, 10, 20, 20)]
+        assert browser.texts(".confidence strong, .confidence p:not([hidden])") == [
+            "70\u00a0% likely right",
+            "Check: 10\u00a0% likely right",
+            "– source word 1 is not translated: <i>",
+            "– doubtful words: SCHREIBTISCH 10\u00a0%, FENSTERN 20\u00a0%, SCHREIBTISCH 10\u00a0%",
+            f"Source: {lines[1]}",
+        ]
+        assert browser.texts(".confidence .doubtful") == ["Schreibtisch", "Schreibtisch"]
+        assert faults(browser) == []
+        browser.run("navigator.clipboard.writeText = async (text) => { document.title = text; }")
+        browser.click("#copy")
+        browser.until("return document.title === arguments[0]", " ".join(lines).upper())
+        assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -37,3 +37,33 @@ function setWeight(cell, share, source, target, note = "") {
   cell.textContent = Math.round(100 * share) || "";
   cell.title = `${source.textContent} – ${target.textContent}: ${(100 * share).toFixed(1)} %${note}`;
 }
+
+// ---- confidence of translations, as `nmt translate --confidence` has it in JSON
+
+const DOUBTFUL = 0.5; // a probability below this, also in the reasons
+
+const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`;
+const least = ([, ...probabilities]) => Math.min(...probabilities);
+const isDoubtful = (word) => least(word) < DOUBTFUL && !/^(?![#%&@§‰])\p{P}+$/u.test(word[0]);
+
+// A text in which the doubtful words are marked. Takes the words that it has from the front of the list.
+function withDoubts(text, words) {
+  const nodes = [];
+  let end = 0;
+  while (words.length && text.includes(words[0][0], end)) {
+    const word = words.shift();
+    const begin = text.indexOf(word[0], end);
+    const mark = { class: "doubtful", title: `doubtful: ${inPercent(least(word))}` };
+    nodes.push(text.slice(end, begin), isDoubtful(word) ? element("span", mark, word[0]) : word[0]);
+    end = begin + word[0].length;
+  }
+  return [...nodes, text.slice(end)];
+}
+
+// Says how sure a translation is, and why to look at it.
+function confidenceNote({ right, reasons, words }) {
+  const doubts = words.filter(isDoubtful).map((word) => `${word[0]} ${inPercent(least(word))}`).join(", ");
+  const lines = [...reasons, doubts && `doubtful words: ${doubts}`].filter(Boolean);
+  const likely = element(right < DOUBTFUL ? "strong" : "p", {}, `${right < DOUBTFUL ? "Check: " : ""}${inPercent(right)} likely right`);
+  return element("div", { class: "confidence" }, likely, ...lines.map((line) => element("p", {}, `– ${line}`)));
+}

@@ -23,7 +23,7 @@ for (const block of document.querySelectorAll("script.pairs")) {
   for (const [source, target, views, gold, told] of JSON.parse(block.textContent)) {
     const [sure, possible] = (gold ?? []).map((links) => new Set(cells(links, source.length)));
     const known = gold && { sure, possible };
-    pairs.push({ number: told?.title ?? pairs.length + 1, words: [source, target], views, gold: known, texts: told?.texts ?? [] });
+    pairs.push({ number: told?.title ?? pairs.length + 1, words: [source, target], views, gold: known, texts: told?.texts ?? [], confidence: told?.confidence });
   }
   block.remove(); // what is on show is all that the document keeps
 }
@@ -156,7 +156,8 @@ function card(pair) {
   const facts = element("span");
   const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
   const head = element("header", {}, element("h2", {}, String(pair.number)), facts, told);
-  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...pair.texts.map(line));
+  const article = element("article", { class: "pair", "aria-label": `Pair ${pair.number}` }, head, ...pair.texts.map((text) => line(text, pair.confidence)));
+  if (pair.confidence) article.append(confidenceNote(pair.confidence));
   const made = { pair, sides, facts, told, article, kinds: new Map(), weights: null };
   if (state.layout === "matrix") {
     const label = "Weights in per cent: a row for each target word, a column for each source word";
@@ -173,9 +174,10 @@ function card(pair) {
   return made;
 }
 
-// A line of text above a pair; its odd parts are marked.
-function line([name, ...parts]) {
-  const written = parts.map((part, place) => (place % 2 ? element("mark", {}, part) : part));
+// A line of text above a pair; its odd parts are marked, and so are its doubtful words.
+function line([name, ...parts], confidence) {
+  const words = [...({ Source: confidence?.source_words, Translation: confidence?.words }[name] ?? [])];
+  const written = parts.map((part, place) => element(place % 2 ? "mark" : "span", {}, ...withDoubts(part, words)));
   return element("p", { class: "text" }, element("span", { class: "name" }, name), element("span", { dir: "auto" }, ...written));
 }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.extras.pages.report.command import RunReportOptions
+    from nmt.translator.translation import Translation
     from nmt.translator.translator import Translator
 
 FILE = "report.html"
@@ -192,10 +193,16 @@ def _translated(
 ) -> ValidationTranslations:
     """Translates the validation set into one language."""
     import nmt
+    from nmt.extras.trust import calibration, confidence
 
     translator = nmt.load_translator(
         str(read.checkpoint), device=options.device, precision=options.precision, overrides=overrides
     ).to(target_language=read.to)
+    if (translator.trained.run / calibration.FILE).exists():
+        try:
+            translator = confidence.with_confidence(translator, True)
+        except InputError as error:
+            log.warning(f"{name}: translations are shown without confidence: {error}")
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == read.to]
     if not rows:
@@ -223,9 +230,7 @@ def _translated(
         scores=scores(hypotheses, references),
         lengths=by_length(sources, hypotheses, references),
         looks=attention,
-        samples=_samples(
-            translator, list(zip(sources, references, hypotheses, strict=True)), fits, options.samples or 20
-        ),
+        samples=_samples(translator, list(zip(sources, references, found, strict=True)), fits, options.samples or 20),
     )
 
 
@@ -236,7 +241,7 @@ def evenly(count: int, number: int) -> list[int]:
 
 
 def _samples(
-    translator: Translator, texts: Sequence[tuple[str, str, str]], fits: Sequence[bool], number: int
+    translator: Translator, texts: Sequence[tuple[str, str, Translation]], fits: Sequence[bool], number: int
 ) -> tuple[Sample, ...]:
     """Creates samples with alignments by attention, or by gradients if a model has no attention; without weights if a
     side is too long for that."""
@@ -244,15 +249,16 @@ def _samples(
 
     rows = evenly(len(texts), number)
     shown = [row for row in rows if fits[row]]
-    sources, hypotheses = ([texts[row][side] for row in shown] for side in (0, 2))
+    sources, hypotheses = [texts[row][0] for row in shown], [texts[row][2].text for row in shown]
     found = translator.align(sources, hypotheses, method=translator.aligner.methods[0])
     aligned = dict(zip(shown, found, strict=True))
     samples = []
     for row in rows:
-        source, reference, hypothesis = texts[row]
-        words = tuple(source.split()), tuple(hypothesis.split())
+        source, reference, translation = texts[row]
+        words = tuple(source.split()), tuple(translation.text.split())
         unaligned = Alignment(*words, (), np.zeros((len(words[1]), len(words[0]))))
-        samples.append(Sample(row + 1, source, reference, hypothesis, aligned.get(row, unaligned)))
+        alignment = aligned.get(row, unaligned)
+        samples.append(Sample(row + 1, source, reference, translation.text, alignment, translation.confidence))
     return tuple(samples)
 
 

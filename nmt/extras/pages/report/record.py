@@ -15,6 +15,7 @@ from nmt.evaluation.bootstrap import PairedComparison
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import MetricScore
 from nmt.extras.pages.report.attention import Looks
+from nmt.translator.confidence import TranslationConfidence
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Sample:
     translation: str
     alignment: Alignment
     """The alignment of source and translation, between words."""
+    confidence: TranslationConfidence | None = None
+    """Confidence of the translation; None if the run is not calibrated."""
 
 
 @dataclass(frozen=True)

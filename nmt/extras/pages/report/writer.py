@@ -268,9 +268,15 @@ def _shares(run: Run) -> str:
 
 
 def _samples(runs: Sequence[Run]) -> list[tuple[int, Sample]]:
-    """Writes the samples sentence by sentence and run by run, so that translations of one source are together."""
+    """Writes the samples sentence by sentence and run by run, so that translations of one source are together, and the
+    least confident ones are first."""
     samples = [[] if run.translated is None else run.translated.samples for run in runs]
-    return [(place, sample) for row in zip_longest(*samples) for place, sample in enumerate(row) if sample is not None]
+    rows = sorted(zip_longest(*samples), key=_least_confidence)
+    return [(place, sample) for row in rows for place, sample in enumerate(row) if sample is not None]
+
+
+def _least_confidence(row: Sequence[Sample | None]) -> float:
+    return min((each.confidence.right for each in row if each is not None and each.confidence is not None), default=1.0)
 
 
 def _translations(runs: Sequence[Run]) -> str:
@@ -282,8 +288,9 @@ def _translations(runs: Sequence[Run]) -> str:
     attending = {"the attention" if each.looks is not None else gradient for each in translated}
     matrix = ", or of a model without any ".join(sorted(attending, reverse=True))  # the attention first
     return (
-        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen. Marked are the words '
-        f"of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
+        f'<p class="small">{count} of the {total:,} pairs of the validation set, evenly chosen; of calibrated runs, '
+        "the least confident are first, and a wavy line is under doubtful words. Marked with a straight line are the "
+        f"words of the reference that the translation has not, and the other way round. The matrix is {matrix}, in per "
         "cent: a row for each word of the translation, a column for each word of the source.</p>\n"
     ) + page_file("pairs.html")
 
@@ -295,7 +302,8 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
         ("Reference", *marked(sample.reference, sample.translation)),
         ("Translation", *marked(sample.translation, sample.reference)),
     )
-    return record([sample.alignment], heading=PageRecord(name, texts))
+    confidence = None if sample.confidence is None else sample.confidence.tree()
+    return record([sample.alignment], heading=PageRecord(name, texts, confidence))
 
 
 def _by_length(runs: Sequence[Run]) -> str:

@@ -65,6 +65,17 @@ async function askOthers(count) {
   more.hidden = true;
 }
 
+// A translation and its confidence, where the server tells it, with the source again if some of its words are doubtful.
+function translated({ source: text, translations: [{ text: best, confidence }] }) {
+  const written = element("p", { dir: "auto" }, ...withDoubts(best, [...(confidence?.words ?? [])]));
+  if (!confidence) return [written];
+  const sourceLine = element("p", {}, "Source: ", element("bdi", {}, ...withDoubts(text, [...confidence.source_words])));
+  sourceLine.hidden = !confidence.source_words.some(isDoubtful);
+  const note = confidenceNote(confidence);
+  note.append(sourceLine);
+  return [written, note];
+}
+
 const texts = () => source.value.split("\n").filter((line) => line.trim());
 
 async function ask() {
@@ -138,7 +149,7 @@ function refuse(response, why) {
 
 function show(results, milliseconds) {
   const best = results.map((result) => result.translations[0]);
-  translation.replaceChildren(...best.map(({ text }) => element("p", { dir: "auto" }, text)));
+  translation.replaceChildren(...results.flatMap(translated));
   copy.hidden = !(results.length && navigator.clipboard); // which browsers give to https and localhost only
   copy.textContent = "Copy";
   more.hidden = !results.length;
@@ -245,7 +256,7 @@ async function greet() {
 }
 
 copy.onclick = async () => {
-  await navigator.clipboard.writeText([...translation.children].map((line) => line.textContent).join("\n"));
+  await navigator.clipboard.writeText([...translation.querySelectorAll(":scope > p")].map((line) => line.textContent).join("\n"));
   copy.textContent = "Copied";
 };
 more.onclick = () => askOthers(5).catch(() => say("The server does not answer.", true));

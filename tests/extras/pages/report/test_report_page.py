@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from matplotlib.colors import to_rgb
 
 from nmt.extras.pages.report.record import Run
 from nmt.extras.pages.report.writer import page
+from nmt.extras.trust.confidence import Confidence, SourceWord, TargetWord
 from tests.extras.pages.report.records import NASTY, run
 from tests.extras.pages.samples import nameless, values
 from tests.extras.service.accessibility import faults
@@ -68,6 +70,40 @@ def test_translations_have_attention_that_follows_the_mouse(browser: Browser, tm
     weights = [round(each, 3) for each in sample.alignment.weights_TS[target].tolist()]
     assert values(browser, f"{pair} .word[data-side='0']", WEIGHT) == weights
     assert len(browser.texts(f"{pair} td.link")) == 1
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_least_confident_translations_come_first(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    one, two = run("one"), run("two", seed=1)
+    judged = {  # by run and sample; of the second sample by the first run nothing is known
+        (0, 0): Confidence(0.9, 1, 1, (), (), ()),
+        (0, 2): Confidence(0.6, 1, 1, (), (), ()),
+        (1, 1): Confidence(0.7, 1, 1, (), (), ()),
+        (1, 2): Confidence(
+            0.1, 1, 1, (TargetWord("x", 0.9, 0.8), TargetWord("z", 0.6, 0.3)),
+            tuple(SourceWord(word, 0.4 if word == "Hund" else 0.9) for word in f"{NASTY} der Hund".split()),
+            ("source word 9 is not translated: Hund", "<b>"),
+        ),
+    }  # fmt: skip
+    runs = []
+    for place, each in enumerate((one, two)):
+        assert each.translated is not None
+        samples = [replace(s, confidence=judged.get((place, n))) for n, s in enumerate(each.translated.samples)]
+        runs.append(replace(each, translated=replace(each.translated, samples=tuple(samples))))
+    show(browser, tmp_path, *runs, dark=dark)
+    assert browser.texts(".pair h2") == [f"{number}, {name}" for number in (3, 2, 1) for name in ("one", "two")]
+    second = ".pair:nth-of-type(2)"
+    assert browser.texts(f"{second} .confidence > *") == [
+        "Check: 10\u00a0% likely right",
+        "– source word 9 is not translated: Hund",
+        "– <b>",
+        "– doubtful words: z 30\u00a0%",
+    ]
+    assert browser.texts(f"{second} .text .doubtful") == ["Hund", "z"]
+    assert browser.texts(f"{second} mark .doubtful") == ["z"]  # which is not in the reference either
+    assert browser.texts(f"{second} .text .name + span") == [f"{NASTY} der Hund", "x y", "x z"]
+    assert [len(browser.texts(f".pair:nth-of-type({n}) .confidence")) for n in range(1, 7)] == [1, 1, 0, 1, 1, 0]
+    assert faults(browser) == []
 
 
 def test_a_slider_shows_attention_at_each_validation(browser: Browser, tmp_path: Path) -> None:
