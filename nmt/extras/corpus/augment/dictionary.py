@@ -143,8 +143,8 @@ def entries_of(row: Row) -> Iterator[Entry]:
             if targets:
                 target, target_mark = targets[0]
                 mark = source_mark or target_mark
-                is_verb = mark.startswith("v")
-                yield Entry(*(text.removeprefix("to ") if is_verb else text for text in (source, target)), mark)
+                infinitive = "to " if mark.startswith("v") else ""
+                yield Entry(source.removeprefix(infinitive), target.removeprefix(infinitive), mark)
 
 
 def _alternatives(form: str) -> Iterator[tuple[str, str]]:

@@ -101,10 +101,13 @@ def exchanged_words(
         certain = [(i, j) for i, j in links if links_of[0][i] == links_of[1][j] == 1]
         if certain:
             i, j = certain[int(np.random.default_rng([seed, number]).integers(len(certain)))]
-            entry = next(replacements.get(translations[source[i]][target[j]], iter(())), None)
-            if entry is not None and entry.source != source[i]:
+            replacement = next(replacements.get(translations[source[i]][target[j]], iter(())), None)
+            if replacement is not None and replacement.source != source[i]:
                 made += 1
-                yield _replaced(pair[0], spans[0][i], entry.source), _replaced(pair[1], spans[1][j], entry.target)
+                yield (
+                    _replaced(pair[0], spans[0][i], replacement.source),
+                    _replaced(pair[1], spans[1][j], replacement.target),
+                )
 
 
 def _replaced(line: str, span: tuple[int, int], text: str) -> str:
