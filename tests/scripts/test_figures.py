@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,10 @@ import dropped_words
 import forgetting
 import numpy as np
 import pytest
+import rare_words
+from sacrebleu.metrics.chrf import CHRF
 
+import nmt
 from nmt.alignment.formats import Alignment, read_gold
 from nmt.data.store import Ragged, Store, StoredCorpus
 from nmt.data.store_writer import StoreWriter
@@ -26,7 +30,7 @@ from nmt.extras.aligner.aligner import load_aligner, save_aligner
 from nmt.extras.aligner.word_units import Subwords
 from nmt.extras.documents.glossary import Term
 from tests.scripts.conftest import ROOT
-from tests.workflows.runs import sentences
+from tests.workflows.runs import sentences, write_pairs
 
 DATA = ROOT / "data" / "de-en"
 
@@ -273,3 +277,27 @@ def test_words_that_are_dropped_or_repeated(
     assert first[0] > 5
     assert last[1] == pytest.approx(100 * 2 * len(texts) / (sum(map(len, texts)) + 2 * len(texts)), abs=0.006)
     assert last[0] < 1
+
+
+def test_lines_by_their_rarest_word(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against words counted by white space, and sacreBLEU's sentence chrF of nmt's translations."""
+    counts = Counter(word for line in (trained / "train.de").open() for word in line.lower().strip(".\n").split())
+    sources = [*(trained / "valid.de").read_text().splitlines(), "Grün Igel.", "..."]
+    translations = nmt.load_translator(trained / "run").translate(sources)
+    monkeypatch.chdir(tmp_path)
+    write_pairs(sources, ["one two three."] * len(sources))
+    monkeypatch.chdir(trained)
+    files = ("--source", str(tmp_path / "s"), "--reference", str(tmp_path / "t"))
+    monkeypatch.setattr("sys.argv", ["rare_words.py", "run", *files])
+    rare_words.main()
+    expected: dict[int, list[float]] = {limit: [] for limit in (0, 4, 19, 99, 10**9)}
+    for source, translation in zip(sources, translations, strict=True):
+        rarest = min((counts[word] for word in source.lower().strip(".").split()), default=10**9)
+        group = next(limit for limit in expected if rarest <= limit)
+        expected[group].append(CHRF().sentence_score(translation.text, ["one two three."]).score)
+    _, numbers, figures = (row.split() for row in capsys.readouterr().out.splitlines())
+    assert list(map(int, numbers)) == [len(sources), *map(len, expected.values())]
+    means = [np.mean(group) if group else np.nan for group in expected.values()]
+    assert list(map(float, figures[:5])) == pytest.approx(means, abs=0.051, nan_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from nmt.core.errors import InputError
 from nmt.experiment import load
-from nmt.extras.corpus.augment import augment, steps, text
+from nmt.extras.corpus.augment import augment, steps, text, word_exchange
 from nmt.workflows import train
 from nmt.workflows import translate as workflow
 from tests.workflows.runs import Command, in_process, nmt, sentences
@@ -193,6 +194,40 @@ def test_a_pair_has_no_pair_before_it_as_context(folder: Path, command: Command)
     assert f", {len(written) // 2:,} pairs" in (folder / "made" / "augmented.yaml").read_text()
 
 
+def test_a_dictionary_makes_pairs_and_exchanges_words(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_exchange, "FREQUENT", 1)
+    held_out = min(lines(folder / "valid.en"), key=len)
+    words = ["dog :: Hund {m}", *(f"hound{n} :: Rüde{n} {{m}}" for n in range(3)), f"{held_out} :: x"]
+    (folder / "en-de").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    arguments = ("--dictionary", "en-de", "--set", "data.context=1", "--output", "made")
+    done = command("config.yaml", *arguments)
+    assert done.code == 0, done.stderr
+    assert "en-de: its second language is taken as the source" in done.stderr
+    made = {side: lines(folder / "made" / "pairs" / f"dictionary.{side}") for side in ("de", "en")}
+    assert {word for word in made["de"] if word} == {"Hund", "Rüde0", "Rüde1", "Rüde2"}
+    assert [word.replace("Rüde", "hound").replace("Hund", "dog") for word in made["de"]] == made["en"]
+    assert not any(made["en"][1::2])
+    exchanged = [lines(folder / "made" / "pairs" / f"exchanged-words.{side}")[::2] for side in ("de", "en")]
+    assert len(exchanged[0]) == 6
+    real = set(zip(lines(folder / "train.de"), lines(folder / "train.en"), strict=True))
+    assert {
+        (re.sub(r"Rüde\d", "Hund", one), re.sub(r"hound\d", "dog", other))
+        for one, other in zip(*exchanged, strict=True)
+    } <= real
+    assert [corpus.files[0].name for corpus in load(folder / "made" / "augmented.yaml").data.train_corpora] == [
+        "train.de", "dictionary.de", "exchanged-words.de",
+    ]  # fmt: skip
+    before = contents(folder / "made")
+    assert command("config.yaml", *arguments).code == 0
+    assert contents(folder / "made") == before
+    assert (
+        "pairs of a dictionary was begun with seed 1, not 2"
+        in command("config.yaml", *arguments, "--set", "seed=2").error
+    )
+
+
 def test_translations_that_are_all_blank_are_no_corpus(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,12 +238,14 @@ def test_translations_that_are_all_blank_are_no_corpus(
 
 
 MISTAKES = {
-    "": "there is nothing to make pairs of; give --target-text, --source-text or --diversify",
+    "": "there is nothing to make pairs of; give --target-text, --source-text, --dictionary or --diversify",
     "--copies --diversify": "--copies: needs --target-text",
     "--back-translation beam --diversify": "--back-translation: needs --target-text",
     "--target-text mono.en.gz --back-translation none": "--back-translation none: leaves nothing to make; add --copies",
     "--diversify --keep-by score": "--keep-by: needs --keep, the share to keep",
     "--target-text no.en": "no.en: no such file",
+    "--dictionary no.tsv": "no.tsv: no such file",
+    "--dictionary mono.de": "mono.de: is no dictionary that nmt reads; give TSV (source TAB target), ",
     "--source-text .": ".: is a folder; name a file",
     "--target-text mono.en.gz --back-translation sampling --beam 3": "--beam: --back-translation sampling draws",
     "--diversify --reverse nowhere": "nowhere: no such run directory, checkpoint or config",

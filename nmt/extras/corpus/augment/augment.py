@@ -10,6 +10,8 @@
                         Improves Low-Resource Neural Machine Translation"
     diversified-target  the sources of the training pairs with translations of them, and
     diversified-source  translations of their targets with these: Nguyen et al. 2020, "Data Diversification"
+    dictionary          entries of a bilingual dictionary, and
+    exchanged-words     training pairs with one of their words: see ``word_exchange``
 
 Differences from the papers: the last two have one model of each direction and one round.
 """
@@ -34,13 +36,22 @@ from nmt.core.files import make_folder
 from nmt.data.atomic_folder import locked
 from nmt.data.config import CorpusConfig
 from nmt.data.context import DocumentContext
-from nmt.data.corpus import read_blocks, read_lines
+from nmt.data.corpus import numbered_pairs, read_blocks, read_lines
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
+from nmt.extras.corpus.augment.dictionary import read_entries
 from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
 from nmt.extras.corpus.augment.steps import hash_of, run_step
-from nmt.extras.corpus.augment.text import cleaned, read_copies, read_translations, write_lines, write_shards
+from nmt.extras.corpus.augment.text import (
+    cleaned,
+    read_copies,
+    read_translations,
+    write_lines,
+    write_parallel,
+    write_shards,
+)
+from nmt.extras.corpus.augment.word_exchange import ENTRIES, count_words, exchanged_words, most_useful
 from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.windows import OutputOptions
@@ -195,22 +206,59 @@ class Augmentation:
                 inputs["--keep-by"] = order
             if order == "round-trip":
                 again = self._round_trip(kind, folder)
-        languages = self.experiment.data.train_corpora[0].language_names or ("source", "target")
-        source, target = (self.folder / "pairs" / f"{kind.name}.{language}" for language in languages)
-        # each line was translated separately, so a blank line separates it from the preceding one
-        inputs["data.context"], end = (True, "\n\n") if self.experiment.data.context else (None, "\n")
+        files, end = self._files(kind.name)
+        inputs["data.context"] = True if end == "\n\n" else None
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
-            counts = write_pairs(kind, rows, scored, (source, target), keep=keep, seed=seed, end=end)
+            counts = write_pairs(kind, rows, scored, files, keep=keep, seed=seed, end=end)
             if not counts.written:
                 raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
             worst = f", {counts.worst:,} of the worst {order} left out" if counts.worst else ""
             log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
 
-        run_step(self.folder, f"pairs of {kind.name}", inputs, (source, target), make)
-        return Synthetic(kind.name, source, target, sum(map(bool, read_lines(source, longest=None))))
+        run_step(self.folder, f"pairs of {kind.name}", inputs, files, make)
+        return _counted(kind.name, files)
+
+    def _files(self, name: str) -> tuple[tuple[Path, Path], str]:
+        """Returns the files of a corpus, and the end of its lines: each was made separately, so with context a blank
+        line separates it from the preceding one."""
+        source, target = self.experiment.data.train_corpora[0].language_names or ("source", "target")
+        end = "\n\n" if self.experiment.data.context else "\n"
+        return (self.folder / "pairs" / f"{name}.{source}", self.folder / "pairs" / f"{name}.{target}"), end
+
+    def dictionary(self, path: Path) -> list[Synthetic]:
+        """Makes the corpora of a dictionary: its entries, and training pairs with exchanged words."""
+        data, seed = self.experiment.data, self.experiment.seed
+        held_out = [*data.valid_corpora, *data.test_corpora]
+        names = ("dictionary", "exchanged-words")
+        files, (end, _) = zip(*map(self._files, names), strict=True)
+        inputs = {
+            "--dictionary": hash_of([path]),
+            "data.train": hash_of(file for corpus in data.train_corpora for file in corpus.files),
+            "data.valid or data.test": hash_of(file for corpus in held_out for file in corpus.files),
+            "data.context": True if data.context else None,
+            "seed": seed,
+        }
+
+        def make() -> None:
+            counts = [count_words(_sides(data.train_corpora, side)) for side in ("source", "target")]
+            entries = most_useful(read_entries(path, counts), counts)
+            number = sum(1 for _ in _sides(data.train_corpora, "source"))
+            pairs = (pair for corpus in data.train_corpora for _, *pair in numbered_pairs(corpus))
+            held_out_lines = {line for side in ("source", "target") for line in _sides(held_out, side)}
+            made = (
+                [entry[:2] for entry in entries[: round(ENTRIES * number)]],
+                exchanged_words(pairs, entries, counts[0], seed),
+            )
+            for name, corpus, paths in zip(names, made, files, strict=True):
+                written = write_parallel((pair for pair in corpus if held_out_lines.isdisjoint(pair)), paths, end)
+                log.info(f"{name:<20}{written:,} pairs")
+
+        run_step(self.folder, "pairs of a dictionary", inputs, [*chain(*files)], make)
+        corpora = [_counted(name, paths) for name, paths in zip(names, files, strict=True)]
+        return [corpus for corpus in corpora if corpus.pairs]
 
     def _round_trip(self, kind: Kind, translations: Path) -> Path:
         """Translates translations back; returns the folder."""
@@ -253,6 +301,10 @@ class Augmentation:
         return "\n".join(rows)
 
 
+def _counted(name: str, files: tuple[Path, Path]) -> Synthetic:
+    return Synthetic(name, *files, sum(map(bool, read_lines(files[0], longest=None))))
+
+
 def _sides(corpora: Iterable[CorpusConfig], side: str) -> Iterator[str]:
     """Yields the lines of one side of corpora."""
     for corpus in corpora:
@@ -293,7 +345,8 @@ def augment(experiment: Experiment, options: AugmentOptions) -> None:
         raise InputError(f"{config}: data.train translates in several directions; give a configuration with one")
     if trains and not experiment.data.valid_corpora:
         raise InputError("--train: needs data.valid for its table of scores; set it, or leave --train out")
-    check_readable(*(options.target_text or ()), *(options.source_text or ()))
+    dictionary = [] if options.dictionary is None else [options.dictionary]
+    check_readable(*(options.target_text or ()), *(options.source_text or ()), *dictionary)
     if options.reverse is not None and not Path(options.reverse).expanduser().is_file():
         find_checkpoint(options.reverse)
     folder = Path(options.output or f"{experiment.run}-augmented").expanduser()
@@ -302,7 +355,8 @@ def augment(experiment: Experiment, options: AugmentOptions) -> None:
         raise InputError(f"--output {folder}: is the run of {config}; name another folder")
     with locked(folder.absolute()):
         work = Augmentation(config, experiment, folder, options)
-        corpora = [work.pairs(kind) for kind in kinds_of(options)]
+        corpora = [corpus for path in dictionary for corpus in work.dictionary(path)]
+        corpora += [work.pairs(kind) for kind in kinds_of(options)]
         path = work.write_config(corpora, folder, folder / "augmented.yaml")
         log.info(f"wrote {path}")
         if trains:

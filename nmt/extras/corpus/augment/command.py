@@ -24,6 +24,8 @@ class AugmentOptions:
     """Text of the target language, plain, gz or xz; repeatable."""
     source_text: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
     """Text of the source language, for self-training; repeatable."""
+    dictionary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Bilingual dictionary, for rare words: TSV (source TAB target), FreeDict's TEI, or Ding."""
     back_translation: Annotated[Literal["tagged", "beam", "noised", "sampling", "none"], typer.Option()] = "tagged"
     """Method for the target text. tagged: beam search, with <BT> before the source. beam: without <BT>. noised: with
     words dropped, blanked and shuffled. sampling: drawn at random."""
@@ -56,20 +58,22 @@ class AugmentOptions:
 CONFLICTS = (
     Needs("back_translation copies", "target_text", "{option}: needs --target-text"),
     Needs("keep_by", "keep", "--keep-by: needs --keep, the share to keep"),
-    Needs("back_translation=none", "copies source_text diversify",
-        "--back-translation none: leaves nothing to make; add --copies, --source-text or --diversify"),
+    Needs("back_translation=none", "copies source_text diversify dictionary",
+        "--back-translation none: leaves nothing to make; add --copies, --source-text, --diversify or --dictionary"),
 )  # fmt: skip
 
 
 @with_options(AugmentOptions, CONFLICTS)
 def augment(options: AugmentOptions) -> None:
-    """Make more training pairs from text of one language, or from existing pairs.
+    """Make more training pairs from text of one language, a dictionary, or existing pairs.
 
     Models of both directions translate the text; missing models are trained. The new pairs, and a configuration that
     also uses them, are written to one folder. Ctrl-C stops, and the same command continues."""
     makes_other = options.source_text or options.diversify
-    if not (options.target_text or makes_other):
-        raise InputError("there is nothing to make pairs of; give --target-text, --source-text or --diversify")
+    if not (options.target_text or makes_other or options.dictionary):
+        raise InputError(
+            "there is nothing to make pairs of; give --target-text, --source-text, --dictionary or --diversify"
+        )
     if options.back_translation == "sampling" and options.beam is not None and not makes_other:
         raise InputError("--beam: --back-translation sampling draws and has no beam; leave one out")
     from nmt import experiment

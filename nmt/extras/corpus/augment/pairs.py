@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -11,9 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.core.files import naming, whole_file
 from nmt.extras.corpus.augment.noise import noised
-from nmt.extras.corpus.augment.text import ScoredTranslation
+from nmt.extras.corpus.augment.text import ScoredTranslation, write_parallel
 
 TAG = "<BT>"
 """First word of a back-translated source (Caswell et al. 2019). It is text: because it is frequent, it is one of the
@@ -92,18 +90,12 @@ def write_pairs(
     depends only on the seed and its place."""
     score_N = np.fromiter((row.score if row.text else -np.inf for row in scored()), np.float64)
     is_kept_N = best(score_N, keep)
-    files[0].parent.mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        streams = [
-            stack.enter_context(stack.enter_context(whole_file(path)).open("w", encoding="utf-8", newline="\n"))
-            for path in files
-        ]
+
+    def kept() -> Iterator[tuple[str, str]]:
         for number, (row, is_kept) in enumerate(zip(rows(), is_kept_N.tolist(), strict=True)):
             if is_kept:
                 source, target = (row.text, row.line) if kind.side == "target" else (row.line, row.text)
-                random = np.random.default_rng([seed, number])
-                with naming(files[0].parent):
-                    streams[0].write(f"{EDITS[kind.method](source, random)}{end}")
-                    streams[1].write(f"{target}{end}")
-    written, blank = int(is_kept_N.sum()), int(np.isneginf(score_N).sum())
+                yield EDITS[kind.method](source, np.random.default_rng([seed, number])), target
+
+    written, blank = write_parallel(kept(), files, end), int(np.isneginf(score_N).sum())
     return PairCounts(written, blank, len(score_N) - written - blank)
