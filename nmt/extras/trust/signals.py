@@ -24,7 +24,12 @@ REPEATED = 6
 """Number of preceding words among which a repetition is looked for."""
 LEAST = -12.0
 """Smallest logarithm of a probability in a lexicon."""
-TARGET_FEATURES, SOURCE_FEATURES = 27, 23
+NEAR = 4
+"""Number of words on each side of a word whose mean features it has as well."""
+_TARGET, _SOURCE = 25, 21
+PAIR_FEATURES = _TARGET + _SOURCE
+TARGET_FEATURES, SOURCE_FEATURES = 4 * _TARGET + PAIR_FEATURES, 4 * _SOURCE + PAIR_FEATURES
+"""Numbers of features: of the pair, the same in all rows, and of each word (``in_context``)."""
 
 
 class PairSignals(NamedTuple):
@@ -36,6 +41,11 @@ class PairSignals(NamedTuple):
     """Log-probability of each target piece and of end-of-sentence."""
     target_IF: Floats
     source_JF: Floats
+
+    @property
+    def pair_F(self) -> Floats:
+        """Returns the means over all words, of the target and then of the source."""
+        return self.target_IF[0, -PAIR_FEATURES:]
 
 
 def pair_signals(
@@ -95,7 +105,8 @@ def _batch_signals(
         weights_TS = mean_BTS[row, : T + 1, prefix : prefix + S + 1].astype(np.float64)
         target_IF = _target_features(target, source, log_ps[row], weights_TS[:T], lexical_BTF[row, :T])
         source_JF = _source_features(source, log_ps[row], weights_TS[:, :S], lexical_BSF[row, :S])
-        found.append(PairSignals(source, target, log_ps[row], target_IF, source_JF))
+        in_pair = in_context(target_IF, source_JF), in_context(source_JF, target_IF)
+        found.append(PairSignals(source, target, log_ps[row], *in_pair))
     return found
 
 
@@ -119,10 +130,9 @@ def _target_features(
     repeated_I = [word in words[max(0, index - REPEATED) : index] for index, word in enumerate(words)]
     is_mark_I = [*map(is_punctuation, target.words)]
     copied_I = [word in source.words and not is_mark for word, is_mark in zip(target.words, is_mark_I, strict=True)]
-    before_I, after_I = np.append(0.0, log_p_I[:-1]), np.append(log_p_I[1:], log_p_T[-1])
     facts = np.array([repeated_I, is_mark_I, copied_I], dtype=np.float64)
     lengths = np.log([*map(len, target.words)]), np.log(count_I)
-    return np.column_stack([least_IF, mean_IF, log_p_I, before_I, after_I, *facts, *lengths, np.exp(log_p_I)])
+    return np.column_stack([least_IF, mean_IF, log_p_I, *facts, *lengths, np.exp(log_p_I)])
 
 
 def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]) -> Floats:
@@ -131,11 +141,21 @@ def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, 
     sure_S = (weights_TS * np.exp(log_p_T)[:, None]).max(axis=0)  # what probable words attend to
     by_piece = np.column_stack([most_S, sure_S, np.minimum(sum_S, 1), np.log(sum_S + 0.01), lexical_SF])
     least_JF, mean_JF, count_J = by_word(by_piece, source.word_of_piece, len(source.words))
-    before_J, after_J = np.append(1.0, least_JF[:-1, 1]), np.append(least_JF[1:, 1], 1.0)
     is_mark_J = [*map(is_punctuation, source.words)]
-    return np.column_stack(
-        [least_JF, mean_JF, before_J, after_J, is_mark_J, np.log([*map(len, source.words)]), np.log(count_J)]
-    )
+    lengths = np.log([*map(len, source.words)]), np.log(count_J)
+    return np.column_stack([least_JF, mean_JF, is_mark_J, *lengths])
+
+
+def in_context(value_IF: Floats, other_JF: Floats) -> Floats:
+    """Appends to the features of each word those of both neighbours, the means over the words that are at most ``NEAR``
+    words away, and the means over the whole sentence and over the other side."""
+    index_I, count = np.arange(len(value_IF)), len(value_IF)
+    begin_I, end_I = (index_I - NEAR).clip(min=0), (index_I + NEAR + 1).clip(max=count)
+    sum_IF = np.cumsum(np.vstack([0 * value_IF[:1], value_IF]), axis=0)
+    near_IF = (sum_IF[end_I] - sum_IF[begin_I]) / (end_I - begin_I)[:, None]
+    padded_IF = np.pad(value_IF, ((1, 1), (0, 0)))
+    of_pair_IF = np.tile([*value_IF.mean(axis=0), *other_JF.mean(axis=0)], (count, 1))
+    return np.hstack([value_IF, padded_IF[:-2], padded_IF[2:], near_IF, of_pair_IF])
 
 
 def by_word(values_PF: Floats, word_of_piece: Sequence[int], words: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
