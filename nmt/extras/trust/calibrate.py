@@ -89,8 +89,7 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
         examples[name] = _damaged(trained, lexicon, sources, damages, links)
     corpora = trained.experiment.data.train_corpora
-    ratios = [np.log(len(each.signals.log_p_T) / (len(each.signals.source.ids) + 1)) for each in examples["whole"]]
-    start = Calibration({}, lexicon, float(np.median(ratios)), (corpora and corpora[0].language_names) or ())
+    start = Calibration({}, lexicon, (corpora and corpora[0].language_names) or ())
     return _learn_heads(start, {name: each for name, each in examples.items() if each}, chrf[[row for row, _ in known]])
 
 
@@ -206,14 +205,11 @@ def _learn_lexicon(
     pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]
     lexicon = pruned(learn_lexicon(pairs, tokens), LEAST_LINK)
     to_align = pairs[:: -(-len(pairs) // ALIGNER_PAIRS)]
-    of_train = (
-        side.detokenize_batch([ids.tolist() for ids in of_side])
-        for side, of_side in zip((tokenizers.source, tokenizers.target), zip(*to_align, strict=True), strict=True)
-    )
-    texts = (
-        [*map(spaced, own), *map(spaced, train)] for own, train in zip((sources, references), of_train, strict=True)
-    )
-    return lexicon, [each.links for each in align_pairs(*texts, False, None)[: len(sources)]]
+    train_sources = tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])
+    train_targets = tokenizers.target.detokenize_batch([target.tolist() for _, target in to_align])
+    sides = [*sources, *train_sources], [*references, *train_targets]
+    alignments = align_pairs(*([*map(spaced, side)] for side in sides), False, None)
+    return lexicon, [each.links for each in alignments[: len(sources)]]
 
 
 def spaced(text: str) -> str:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -46,20 +46,8 @@ HEADS: Mapping[str, int] = {
 """The regressions with their numbers of features."""
 
 
-class WordOdds(NamedTuple):
-    """Log-odds of the words of a pair."""
-
-    right_I: Floats
-    supported_I: Floats
-    translated_J: Floats
-
-
-class SentenceOdds(NamedTuple):
-    """Log-odds of pairs."""
-
-    right_N: Floats
-    complete_N: Floats
-    supported_N: Floats
+WordOdds: TypeAlias = tuple[Floats, Floats, Floats]
+"""Log-odds of the words of a pair: right and supported target words, (I,), and translated source words, (J,)."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +57,6 @@ class Calibration:
     heads: Mapping[str, Logistic]
     """By the names of ``HEADS``."""
     lexicon: Lexicon
-    log_ratio: float
-    """Median logarithm of target tokens per source token."""
     languages: tuple[str, ...] = ()
     """Source and target language, if they are known."""
 
@@ -81,25 +67,22 @@ class Calibration:
             features = [pair.target_IF if is_target else pair.source_JF for pair in pairs]
             odds_N = self.heads[name].log_odds(np.concatenate(features))
             odds.append(np.split(odds_N, np.cumsum([*map(len, features)])[:-1]))
-        return list(map(WordOdds, *odds))
+        return list(zip(*odds, strict=True))
 
-    def sentences(self, features_NF: Floats) -> SentenceOdds:
-        """Computes the log-odds of pairs from their ``sentence_features``."""
-        heads = self.heads
-        right_N = heads["right"].log_odds(features_NF[:, :PAIR_FEATURES])
-        confidence_N = heads["confidence"].log_odds(right_N[:, None])
-        return SentenceOdds(
-            confidence_N, heads["complete"].log_odds(features_NF), heads["supported"].log_odds(features_NF)
-        )
+    def sentences(self, features_NF: Floats) -> list[Floats]:
+        """Computes the log-odds of pairs from their ``sentence_features``: right, complete and supported."""
+        right_N = self.heads["right"].log_odds(features_NF[:, :PAIR_FEATURES])
+        others = [self.heads[name].log_odds(features_NF) for name in ("complete", "supported")]
+        return [self.heads["confidence"].log_odds(right_N[:, None]), *others]
 
     def sentence_features(self, signals: PairSignals, words: WordOdds) -> Floats:
         """Computes the features of a pair, (F,)."""
         source, target, log_p_T = signals.source, signals.target, signals.log_p_T
-        ratio = np.log(len(log_p_T) / (len(source.ids) + 1)) - self.log_ratio
+        ratio = np.log(len(log_p_T) / (len(source.ids) + 1))
         facts = one_sided(source.words, target.words, self.languages)
         repeats = repetition(source.words, target.words) is not None
         checks = [float(repeats), *map(len, facts), *(side.count(NEGATION) for side in facts)]
-        lengths = [ratio, abs(ratio), np.log(len(source.words))]
+        lengths = [ratio, ratio**2, np.log(len(source.words))]
         of_words = [x for odds in words for x in _summary(odds)]
         return np.array([*signals.pair_F, log_p_T.mean(), log_p_T.min(), log_p_T[-1], *of_words, *lengths, *checks])
 
@@ -125,7 +108,6 @@ def save(calibration: Calibration, trained: TrainedModel) -> Path:
         "format": FORMAT,
         "weights": weights_name(trained),
         "languages": calibration.languages,
-        "log_ratio": round(calibration.log_ratio, 6),
         "heads": {name: head.tree() for name, head in calibration.heads.items()},
         "lexicon": {
             "pair_E": _packed(lexicon.pair_E.numpy(), "<i8"),
@@ -153,7 +135,7 @@ def load(trained: TrainedModel) -> Calibration:
         languages = tuple(map(str.lower, tree["languages"]))
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
         lexicon = _lexicon(tree["lexicon"], tokens)
-        calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)
+        calibration = Calibration(heads, lexicon, languages)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
     if tree["weights"] != weights_name(trained):
