@@ -110,10 +110,8 @@ def _target_features(target: EncodedWords, log_p_T: Floats, weights_TS: Floats, 
     by_piece = np.column_stack([log_p_T[:-1], *of_attention, lexical_TF])
     least_IF, mean_IF, count_I = by_word(by_piece, target.word_of_piece, len(target.words))
     log_p_I = mean_IF[:, 0] * count_I
-    lengths = np.log([*map(len, target.words)]), np.log(count_I)
-    return np.column_stack(
-        [least_IF, mean_IF, log_p_I, [*map(is_punctuation, target.words)], *lengths, np.exp(log_p_I)]
-    )
+    of_text = [*map(is_punctuation, target.words)], np.log([*map(len, target.words)]), np.log(count_I)
+    return np.column_stack([least_IF, mean_IF, log_p_I, *of_text, np.exp(log_p_I)])
 
 
 def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]) -> Floats:
@@ -122,8 +120,8 @@ def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, 
     sure_S = (weights_TS * np.exp(log_p_T)[:, None]).max(axis=0)  # what probable words attend to
     by_piece = np.column_stack([most_S, sure_S, np.minimum(sum_S, 1), np.log(sum_S + 0.01), lexical_SF])
     least_JF, mean_JF, count_J = by_word(by_piece, source.word_of_piece, len(source.words))
-    lengths = np.log([*map(len, source.words)]), np.log(count_J)
-    return np.column_stack([least_JF, mean_JF, [*map(is_punctuation, source.words)], *lengths])
+    of_text = [*map(is_punctuation, source.words)], np.log([*map(len, source.words)]), np.log(count_J)
+    return np.column_stack([least_JF, mean_JF, *of_text])
 
 
 def in_context(value_IF: Floats, other_JF: Floats) -> Floats:
@@ -134,7 +132,7 @@ def in_context(value_IF: Floats, other_JF: Floats) -> Floats:
     padded_IF = np.pad(value_IF, ((1, 1), (0, 0)))
     sum_IF = np.cumsum(padded_IF[:-1], axis=0)
     near_IF = (sum_IF[end_I] - sum_IF[begin_I]) / (end_I - begin_I)[:, None]
-    of_pair_F = np.concatenate([value_IF.mean(axis=0), other_JF.mean(axis=0)])
+    of_pair_F = [*value_IF.mean(axis=0), *other_JF.mean(axis=0)]
     of_pair_IF = np.broadcast_to(of_pair_F, (count, len(of_pair_F)))
     return np.concatenate([value_IF, padded_IF[:-2], padded_IF[2:], near_IF, of_pair_IF], axis=1)
 
