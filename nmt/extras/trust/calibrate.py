@@ -205,10 +205,9 @@ def _learn_lexicon(
     pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]
     lexicon = pruned(learn_lexicon(pairs, tokens), LEAST_LINK)
     to_align = pairs[:: -(-len(pairs) // ALIGNER_PAIRS)]
-    train_sources = tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])
-    train_targets = tokenizers.target.detokenize_batch([target.tolist() for _, target in to_align])
-    sides = [*sources, *train_sources], [*references, *train_targets]
-    alignments = align_pairs(*([*map(spaced, side)] for side in sides), False, None)
+    texts = [*sources, *tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])]
+    translations = [*references, *tokenizers.target.detokenize_batch([target.tolist() for _, target in to_align])]
+    alignments = align_pairs([*map(spaced, texts)], [*map(spaced, translations)], False, None)
     return lexicon, [each.links for each in alignments[: len(sources)]]
 
 
