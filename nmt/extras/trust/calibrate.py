@@ -105,8 +105,8 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], chrf_N
 
     heads = {
         "word_right": words(True, "own"),
-        "word_supported": words(True, "whole", "inserted", "substituted", "number", "another"),
-        "word_translated": words(False, "whole", "dropped", "omitted", "another"),
+        "word_supported": words(True, "whole", "inserted", "substituted", "number"),
+        "word_translated": words(False, "whole", "dropped", "omitted"),
     }
     of_words = replace(start, heads=heads)
     features = {}
@@ -145,7 +145,7 @@ def _damaged(
             continue
         target_I = np.array([float(index not in damage.wrong) for index in range(len(signals.target.words))])
         source_J = dropped_labels(of_pair, damage.dropped, len(signals.source.words))
-        examples.append(Labelled(signals, target_I, source_J if target_I.any() else np.zeros_like(source_J)))
+        examples.append(Labelled(signals, target_I, source_J))
     return examples
 
 
