@@ -6,7 +6,6 @@ python scripts/measure_trust.py RUN SOURCE REFERENCE          a table, and a JSO
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ import numpy as np
 
 import nmt
 from nmt.data.corpus import read_blocks, read_lines
-from nmt.extras.trust.calibrate import RIGHT, dropped_labels, sentence_chrf, unchanged_words
-from nmt.extras.trust.damage import KINDS, Damage, damaged
+from nmt.extras.trust.calibrate import RIGHT, dropped_labels, sentence_chrf, spaced, unchanged_words
+from nmt.extras.trust.damage import KINDS, damaged
 from nmt.extras.trust.risk_coverage import calibration_error
-
-NEGATION = re.compile(r" not\b|n't\b|\b[Nn]ever |\b[Nn]o ")
 
 
 def main(run: str, source: str, reference: str) -> None:
@@ -37,9 +34,10 @@ def main(run: str, source: str, reference: str) -> None:
     labels = [unchanged_words([x.text for x in of_one], text) for of_one, text in zip(words, references, strict=True)]
     show("AUROC right words", auroc([x.right for of_one in words for x in of_one], np.concatenate(labels)))
     block = next(read_blocks(translator.trained.experiment.data.train_corpora[0], 15000))  # more to learn links from
-    links = [each.links for each in nmt.align([*sources, *block.sources], [*references, *block.targets])]
+    sides = [*sources, *block.sources], [*references, *block.targets]
+    links = [each.links for each in nmt.align(*([*map(spaced, side)] for side in sides))]
     whole = translator.estimator.of_pairs(translator.trained, sources, references)
-    for kind, damage in {**KINDS, "negation": without_negation}.items():
+    for kind, damage in KINDS.items():
         known = {row: x for row, x in enumerate(damaged(damage, references, seed=5)) if x}
         rows, damages = list(known), list(known.values())
         texts = [sources[row] for row in rows], [x.text for x in damages]
@@ -54,11 +52,6 @@ def main(run: str, source: str, reference: str) -> None:
         label = np.concatenate([[], *labels])
         p_J = np.array([word.translated for one in found for word in one.source_words])
         show(f"AUROC source words of {kind}", auroc(p_J[label == label], label[label == label]))
-
-
-def without_negation(text: str, *_: object) -> Damage | None:
-    """Leaves out the first English negation."""
-    return Damage(NEGATION.sub(" ", text, count=1)) if NEGATION.search(text) else None
 
 
 def show(name: str, value: float) -> None:

@@ -14,17 +14,17 @@ import torch
 from nmt.core.errors import InputError
 from nmt.data.words import text_words
 from nmt.extras.trust import calibrate, calibration
-from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.checks import NEGATION, WORDS, one_sided, repetition
 from nmt.extras.trust.damage import KINDS
 from nmt.extras.trust.logistic import RIDGE, learn, sigmoid
 from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
-from nmt.extras.trust.signals import by_word
+from nmt.extras.trust.signals import NEAR, by_word, in_context
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
 from tests.extras.pages.samples import Page
 from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
 
-REFERENCE = "Two men in green shirts sit on a bench and talk to 3 women."
+REFERENCE = "Two men in green shirts sit on a bench and do not talk to 3 women."
 OTHER = "A black dog with a red ball runs over the field."
 
 
@@ -60,10 +60,26 @@ def test_what_is_damaged_is_known(kind: str) -> None:
             (place,) = damage.wrong
             assert after[place] != before[place]
             del kept_before[place]
+        if kind == "negation":
+            kept_before.remove("not")
         if kind != "another":
             assert kept_after == kept_before
         assert damage.text not in (REFERENCE, "")
     assert kind == "another" or KINDS[kind]("Yes.", OTHER, np.random.default_rng(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "damaged"),
+    [
+        ("I can't go.", "I can go."),
+        ("Don't say no.", "Do say no."),
+        ("Nobody came", "came"),
+        ("He was in another town.", None),
+    ],
+)
+def test_a_lost_negation(text: str, damaged: str | None) -> None:
+    damage = KINDS["negation"](text, OTHER, np.random.default_rng(1))
+    assert (damage and damage.text) == damaged
 
 
 def test_words_that_edits_leave_unchanged() -> None:
@@ -94,14 +110,33 @@ def test_values_of_pieces_by_word() -> None:
         assert count[word] == len(pieces)
 
 
-def test_numbers_and_repetitions() -> None:
+def test_features_of_words_in_context() -> None:
+    random = np.random.default_rng(1)
+    for words, others in ((1, 1), (3, 12), (12, 1)):
+        value_IF, other_JF = random.normal(size=(words, 3)), random.normal(size=(others, 2))
+        for index, row in enumerate(in_context(value_IF, other_JF)):
+            before, after = (value_IF[x] if 0 <= x < words else np.zeros(3) for x in (index - 1, index + 1))
+            near = np.mean([value_IF[x] for x in range(words) if abs(x - index) <= NEAR], axis=0)
+            expected = [value_IF[index], before, after, near, value_IF.mean(axis=0), other_JF.mean(axis=0)]
+            assert np.allclose(row, np.concatenate(expected))
+
+
+def test_numbers_negations_and_repetitions() -> None:
     def numbers(source: str, target: str, languages: tuple[str, ...] = ("de", "en")) -> tuple[list[str], list[str]]:
-        return differing_numbers(words_of(source), words_of(target), languages)
+        return one_sided(words_of(source), words_of(target), languages)
 
     assert numbers("Zwei von 1.000 Hunden", "two of 1,000 dogs") == ([], [])
     assert numbers("zwei Hunde", "Three dogs") == (["2"], ["3"])
     assert numbers("zwei Hunde", "three dogs", ()) == numbers("zwei", "three", ("de", "xx")) == ([], [])
     assert numbers("am 3. Mai 1999", "on 3 May") == (["1999"], [])
+    assert numbers("die beiden kamen dreimal um halb", "the two came three times at 30 past") == ([], [])
+    assert numbers("um drei", "at two", ("es", "en")) == ([], ["2"])
+    assert numbers("Es sind nicht 17,5 kg", "it isn’t 17.5 kg") == numbers("ohne Hut", "no hat") == ([], [])
+    assert numbers("Ich sehe keinen Hund.", "I see a dog.") == ([NEGATION], [])
+    assert numbers("Das ist gut.", "That is never good.") == ([], [NEGATION])
+    assert numbers("No veo nada.", "I see nothing.", ("es", "en")) == ([], [])
+    assert len({tuple(dict.fromkeys(facts.values())) for facts in WORDS.values()}) == 1  # all languages have all
+    assert set(WORDS) == {"cs", "de", "en", "es", "fr"}
     assert repetition(words_of("x y z"), words_of("a red dog and a red cat")) == (4, 5)
     assert repetition(words_of("x y z x y"), words_of("a red dog and a red cat")) is None
     assert repetition(words_of("x"), words_of("no, no, no, no")) is None

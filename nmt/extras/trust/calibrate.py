@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -23,21 +22,31 @@ from nmt.data.corpus import read_blocks
 from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.evaluation.translation import sacrebleu_metric
+from nmt.extras.aligner.align import align_pairs
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
-from nmt.extras.trust.calibration import OF_RIGHT, Calibration, pruned, save
+from nmt.extras.trust.calibration import Calibration, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
-from nmt.extras.trust.logistic import Floats, Logistic, learn
-from nmt.extras.trust.signals import PairSignals, pair_signals
+from nmt.extras.trust.logistic import Floats, Logistic, learn, sigmoid
+from nmt.extras.trust.signals import PAIR_FEATURES, PairSignals, pair_signals
+from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Loader, Translator
+
+Links: TypeAlias = Sequence[tuple[int, int]]
 
 RIGHT = 60.0
 """Least chrF of a translation that is right."""
+SPREAD = 15.0
+"""Difference in chrF that changes the log-odds of the labels by 1: what is nearly right is nearly as good."""
 MAX_PAIRS = 1500
 """Maximum number of pairs of the validation corpus, which are spread over it."""
 MIN_PAIRS = 25
 """Least number of translations that are right, and of those that are not."""
+RARE = 10
+"""Weight of a wrong number, which few translations have."""
 LEXICON_PAIRS = 50_000
 """Maximum number of training pairs that the lexicon is learnt from."""
+ALIGNER_PAIRS = 15_000
+"""Maximum number of training pairs that an aligner is learnt from, for the labels of source words."""
 LEAST_LINK = 0.003
 """Least probability of a pair of tokens in the lexicon."""
 
@@ -60,16 +69,16 @@ def calibrate(load: Loader) -> None:
 
 def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:
     """Learns from a corpus. Raises InputError if it has too few pairs."""
-    trained, lexicon = translator.trained, _learn_lexicon(translator)
+    trained = translator.trained
+    lexicon, links = _learn_lexicon(trained, sources, references)
     own = [each.text for each in translator.translate(sources)]
-    is_right = np.array(sentence_chrf(own, references)) >= RIGHT
+    chrf = np.array(sentence_chrf(own, references))
+    is_right = chrf >= RIGHT
     if min(is_right.sum(), (~is_right).sum()) < MIN_PAIRS:
         raise InputError(
             f"{trained.run}: of {len(own):,} translations of data.valid {is_right.sum():,} are right (chrF {RIGHT:g}); "
             f"calibrate needs {MIN_PAIRS} that are, and as many that are not"
         )
-    method: Any = translator.aligner.methods[0]
-    links = [each.links for each in translator.align(sources, references, method=method, text=True)]
     signals = pair_signals(trained, lexicon, sources, own)
     known = [(row, each) for row, each in enumerate(signals) if each is not None]
     examples = {
@@ -78,16 +87,13 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     kinds: dict[str, Sequence[Damage | None]] = {"whole": [Damage(text) for text in references]}
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
-        examples[name] = _damaged(translator, lexicon, sources, damages, links)
+        examples[name] = _damaged(trained, lexicon, sources, damages, links)
     corpora = trained.experiment.data.train_corpora
-    ratios = [np.log(len(each.signals.log_p_T) / (len(each.signals.source.ids) + 1)) for each in examples["whole"]]
-    start = Calibration({}, lexicon, float(np.median(ratios)), (corpora and corpora[0].language_names) or ())
-    return _learn_heads(
-        start, {name: each for name, each in examples.items() if each}, is_right[[row for row, _ in known]]
-    )
+    start = Calibration({}, lexicon, (corpora and corpora[0].language_names) or ())
+    return _learn_heads(start, {name: each for name, each in examples.items() if each}, chrf[[row for row, _ in known]])
 
 
-def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], is_right_N: NDArray[np.bool_]) -> Calibration:
+def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], chrf_N: Floats) -> Calibration:
     """Learns the regressions of words, then those of sentences. A corpus may have none of some kinds of damage."""
 
     def words(on_target: bool, *kinds: str) -> Logistic:
@@ -99,8 +105,8 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], is_rig
 
     heads = {
         "word_right": words(True, "own"),
-        "word_supported": words(True, "whole", "inserted", "substituted", "number", "another"),
-        "word_translated": words(False, "whole", "dropped", "omitted", "another"),
+        "word_supported": words(True, "whole", "inserted", "substituted", "number"),
+        "word_translated": words(False, "whole", "dropped", "omitted"),
     }
     of_words = replace(start, heads=heads)
     features = {}
@@ -111,37 +117,39 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], is_rig
 
     def intact(*damages: str) -> Logistic:
         bad = [features[kind] for kind in damages if kind in features]
-        good = [x_NF for kind, x_NF in features.items() if kind not in (*damages, "another")]
+        good = [x_NF for kind, x_NF in features.items() if kind not in (*damages, "another", "negation")]
         return learn(np.concatenate([*good, *bad]), np.arange(sum(map(len, [*good, *bad]))) < sum(map(len, good)))
 
-    heads["right"] = learn(own_NF[:, list(OF_RIGHT)], is_right_N)
-    heads["complete"] = intact("dropped")
-    heads["supported"] = intact("inserted", "repeated", "substituted", "number", "another")
-    joint_N1 = replace(start, heads=heads).sentences(own_NF).joint_N1
-    return replace(start, heads={**heads, "confidence": learn(joint_N1, is_right_N, ridge=0.01)})
+    heads["complete"] = intact("dropped", "negation")
+    heads["supported"] = intact("inserted", "repeated", "substituted", "another", *["number"] * RARE)
+    own_NF, other_NF = (x_NF[:, :PAIR_FEATURES] for x_NF in (own_NF, features.get("another", own_NF[:0])))
+    quality_N = np.append(sigmoid((chrf_N - RIGHT) / SPREAD), np.zeros(len(other_NF)))
+    heads["right"] = learn(np.concatenate([own_NF, other_NF]), quality_N)
+    odds_N1 = heads["right"].log_odds(own_NF)[:, None]
+    return replace(start, heads={**heads, "confidence": learn(odds_N1, chrf_N >= RIGHT, ridge=0.01)})
 
 
 def _damaged(
-    translator: Translator,
+    trained: TrainedModel,
     lexicon: Lexicon,
     sources: Sequence[str],
     damages: Sequence[Damage | None],
-    links: Sequence[Any],
+    links: Sequence[Links],
 ) -> list[Labelled]:
     """Computes the examples of damaged references, whose undamaged words have these links."""
     texts = ["" if damage is None else damage.text for damage in damages]
-    found = pair_signals(translator.trained, lexicon, sources, texts)
+    found = pair_signals(trained, lexicon, sources, texts)
     examples = []
     for signals, damage, of_pair in zip(found, damages, links, strict=True):
         if signals is None or damage is None:
             continue
         target_I = np.array([float(index not in damage.wrong) for index in range(len(signals.target.words))])
         source_J = dropped_labels(of_pair, damage.dropped, len(signals.source.words))
-        examples.append(Labelled(signals, target_I, source_J if target_I.any() else np.zeros_like(source_J)))
+        examples.append(Labelled(signals, target_I, source_J))
     return examples
 
 
-def dropped_labels(links: Sequence[tuple[int, int]], dropped: frozenset[int], words: int) -> Floats:
+def dropped_labels(links: Links, dropped: frozenset[int], words: int) -> Floats:
     """Labels source words by their links to the whole translation: 0 if all are to words that were dropped, 1 if none
     is, NaN for a word with both kinds or without links. If nothing was dropped, all are 1."""
     if not dropped:
@@ -185,11 +193,24 @@ def _valid_pairs(translator: Translator) -> tuple[list[str], list[str]]:
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def _learn_lexicon(translator: Translator) -> Lexicon:
-    """Learns a lexicon from pairs that are spread over the prepared corpus."""
-    trained = translator.trained
+def _learn_lexicon(
+    trained: TrainedModel, sources: Sequence[str], references: Sequence[str]
+) -> tuple[Lexicon, list[Links]]:
+    """Learns a lexicon and an aligner from pairs that are spread over the prepared corpus, and aligns the words of
+    these pairs of texts."""
     train = opened(trained.experiment.data, run=trained.run).train
-    tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
+    tokenizers = trained.tokenizers
+    tokens = max(tokenizers.source.size, tokenizers.target.size)
     rows = range(0, len(train), -(-len(train) // LEXICON_PAIRS))
     pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]
-    return pruned(learn_lexicon(pairs, tokens), LEAST_LINK)
+    lexicon = pruned(learn_lexicon(pairs, tokens), LEAST_LINK)
+    to_align = pairs[:: -(-len(pairs) // ALIGNER_PAIRS)]
+    texts = [*sources, *tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])]
+    translations = [*references, *tokenizers.target.detokenize_batch([target.tolist() for _, target in to_align])]
+    alignments = align_pairs([*map(spaced, texts)], [*map(spaced, translations)], False, None)
+    return lexicon, [each.links for each in alignments[: len(sources)]]
+
+
+def spaced(text: str) -> str:
+    """Puts a space between the words of a text, for aligners."""
+    return " ".join(text[begin:end] for begin, end in text_words(text))

@@ -1,12 +1,9 @@
 """What was learnt for a run: regressions from signals to probabilities, and a lexicon, in one JSON file.
 
 Words have three of them: a target word is right, a target word is supported by the source, a source word is
-translated. Their log-odds are features of the sentence, which has three as well: it is right, it is complete, all of it
-is supported. With z the log-odds of these, the confidence of a translation is the probability
-
-    sigmoid(a (z_right + log sigmoid(z_complete + 1) + log sigmoid(z_supported + 1)) + b)
-
-whose a and b are learnt as well (Platt 1999, "Probabilistic Outputs for Support Vector Machines").
+translated. Sentences have three as well: they are right, which is calibrated by a fourth (Platt 1999, "Probabilistic
+Outputs for Support Vector Machines"), they are complete, and all of them is supported. The log-odds of the words are
+features of the last two.
 
 Shapes: I target and J source words, F features, E pairs of tokens, V tokens.
 """
@@ -18,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -26,9 +23,9 @@ import torch
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, reading, replace_file, writing
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon
-from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.checks import NEGATION, one_sided, repetition
 from nmt.extras.trust.logistic import Floats, Logistic, from_tree
-from nmt.extras.trust.signals import SOURCE_FEATURES, TARGET_FEATURES, PairSignals
+from nmt.extras.trust.signals import PAIR_FEATURES, SOURCE_FEATURES, TARGET_FEATURES, PairSignals
 from nmt.training import run_directory
 from nmt.translator.loading import TrainedModel
 
@@ -36,16 +33,12 @@ FILE = "confidence.json"
 """The file in a run directory."""
 FORMAT = "nmt confidence 1"
 
-SENTENCE_FEATURES = 30
-OF_RIGHT = (0, 3, 4, 10, 17, 18)
-"""The features of a sentence that tell if it is right: the means of the log-probabilities and of its words' values.
-With all features, the regression fits the noise of a thousand sentences."""
-
+SENTENCE_FEATURES = PAIR_FEATURES + 38
 HEADS: Mapping[str, int] = {
     "word_right": TARGET_FEATURES,
     "word_supported": TARGET_FEATURES,
     "word_translated": SOURCE_FEATURES,
-    "right": len(OF_RIGHT),
+    "right": PAIR_FEATURES,
     "complete": SENTENCE_FEATURES,
     "supported": SENTENCE_FEATURES,
     "confidence": 1,
@@ -53,26 +46,8 @@ HEADS: Mapping[str, int] = {
 """The regressions with their numbers of features."""
 
 
-class WordOdds(NamedTuple):
-    """Log-odds of the words of a pair."""
-
-    right_I: Floats
-    supported_I: Floats
-    translated_J: Floats
-
-
-class SentenceOdds(NamedTuple):
-    """Log-odds of pairs."""
-
-    right_N: Floats
-    complete_N: Floats
-    supported_N: Floats
-
-    @property
-    def joint_N1(self) -> Floats:
-        """Returns the feature of the confidence."""
-        joint_N = self.right_N - np.logaddexp(0, -1 - self.complete_N) - np.logaddexp(0, -1 - self.supported_N)
-        return joint_N[:, None]
+WordOdds: TypeAlias = tuple[Floats, Floats, Floats]
+"""Log-odds of the words of a pair: right and supported target words, (I,), and translated source words, (J,)."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +57,6 @@ class Calibration:
     heads: Mapping[str, Logistic]
     """By the names of ``HEADS``."""
     lexicon: Lexicon
-    log_ratio: float
-    """Median logarithm of target tokens per source token."""
     languages: tuple[str, ...] = ()
     """Source and target language, if they are known."""
 
@@ -94,35 +67,35 @@ class Calibration:
             features = [pair.target_IF if is_target else pair.source_JF for pair in pairs]
             odds_N = self.heads[name].log_odds(np.concatenate(features))
             odds.append(np.split(odds_N, np.cumsum([*map(len, features)])[:-1]))
-        return list(map(WordOdds, *odds))
+        return list(zip(*odds, strict=True))
 
-    def sentences(self, features_NF: Floats) -> SentenceOdds:
-        """Computes the log-odds of pairs from their ``sentence_features``."""
-        heads = self.heads
-        right_N = heads["right"].log_odds(features_NF[:, list(OF_RIGHT)])
-        return SentenceOdds(right_N, heads["complete"].log_odds(features_NF), heads["supported"].log_odds(features_NF))
+    def sentences(self, features_NF: Floats) -> list[Floats]:
+        """Computes the log-odds of pairs from their ``sentence_features``: right, complete and supported."""
+        right_N = self.heads["right"].log_odds(features_NF[:, :PAIR_FEATURES])
+        others = [self.heads[name].log_odds(features_NF) for name in ("complete", "supported")]
+        return [self.heads["confidence"].log_odds(right_N[:, None]), *others]
 
     def sentence_features(self, signals: PairSignals, words: WordOdds) -> Floats:
         """Computes the features of a pair, (F,)."""
         source, target, log_p_T = signals.source, signals.target, signals.log_p_T
-        ratio = np.log(len(log_p_T) / (len(source.ids) + 1)) - self.log_ratio
-        numbers = differing_numbers(source.words, target.words, self.languages)
+        ratio = np.log(len(log_p_T) / (len(source.ids) + 1))
+        facts = one_sided(source.words, target.words, self.languages)
         repeats = repetition(source.words, target.words) is not None
-        facts = [ratio, abs(ratio), np.log(len(source.words)), float(repeats), *map(len, numbers)]
-        return np.array(
-            [log_p_T.mean(), log_p_T.min(), log_p_T[-1], *(x for odds in words for x in _summary(odds)), *facts]
-        )
+        checks = [float(repeats), *map(len, facts), *(side.count(NEGATION) for side in facts)]
+        lengths = [ratio, ratio**2, np.log(len(source.words))]
+        of_words = [x for odds in words for x in _summary(odds)]
+        return np.array([*signals.pair_F, log_p_T.mean(), log_p_T.min(), log_p_T[-1], *of_words, *lengths, *checks])
 
 
 def _summary(odds_I: Floats) -> list[float]:
-    """Summarises the log-odds of words: mean, mean and sum of log p, the three least, and the least mean of three
-    neighbours."""
+    """Summarises the log-odds of words: mean, mean and sum of log p, the three least, and the least means of three
+    neighbours, of five, and of a third of the words."""
     odds_I = np.clip(odds_I, -6, 6)
     log_p_I = -np.logaddexp(0, -odds_I)
     least = np.sort(odds_I)[[0, min(1, len(odds_I) - 1), min(2, len(odds_I) - 1)]]
-    window = min(3, len(odds_I))
-    neighbours = np.convolve(odds_I, np.full(window, 1 / window), "valid")
-    return [odds_I.mean(), log_p_I.mean(), log_p_I.sum(), *least, neighbours.min()]
+    windows = (min(size, len(odds_I)) for size in (3, 5, -(-len(odds_I) // 3)))
+    near = (np.convolve(odds_I, np.full(window, 1 / window), "valid").min() for window in windows)
+    return [odds_I.mean(), log_p_I.mean(), log_p_I.sum(), *least, *near]
 
 
 # -------------------------------------------------------------------------------------------------------------- files
@@ -135,7 +108,6 @@ def save(calibration: Calibration, trained: TrainedModel) -> Path:
         "format": FORMAT,
         "weights": weights_name(trained),
         "languages": calibration.languages,
-        "log_ratio": round(calibration.log_ratio, 6),
         "heads": {name: head.tree() for name, head in calibration.heads.items()},
         "lexicon": {
             "pair_E": _packed(lexicon.pair_E.numpy(), "<i8"),
@@ -163,7 +135,7 @@ def load(trained: TrainedModel) -> Calibration:
         languages = tuple(map(str.lower, tree["languages"]))
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
         lexicon = _lexicon(tree["lexicon"], tokens)
-        calibration = Calibration(heads, lexicon, float(tree["log_ratio"]), languages)
+        calibration = Calibration(heads, lexicon, languages)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
     if tree["weights"] != weights_name(trained):

@@ -1,47 +1,60 @@
-"""Checks of a translation that need no model: numbers that differ, and repetitions."""
+"""Checks of a translation that need no model: numbers and negations of one side alone, and repetitions."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
 
 from nmt.data.words import is_punctuation
 
-_WORDS = {
-    "cs": "dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
-    "de": "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-    "en": "two three four five six seven eight nine ten eleven twelve",
-    "es": "dos tres cuatro cinco seis siete ocho nueve diez once doce",
-    "fr": "deux trois quatre cinq six sept huit neuf dix onze douze",
-}
-NUMBERS: Mapping[str, Mapping[str, str]] = {
-    language: {word: str(value) for value, word in enumerate(words.split(), 2)} for language, words in _WORDS.items()
-}
-"""The numbers from 2 to 12 in words, by language. 1 is often an article."""
+
+def _by_word(kind: str) -> Mapping[str, Mapping[str, str]]:
+    """Reads the words of each language with the number that each stands for, or ``NEGATION``."""
+    tree: dict[str, Any] = json.loads((files("nmt.extras.trust") / "words.json").read_text(encoding="utf-8"))
+    return {
+        language: {word: fact for fact, words in kinds[kind].items() for word in words.split()}
+        for language, kinds in tree.items()
+    }
+
+
+NEGATION = "negation"
+WORDS = _by_word("words")
+"""The numbers from 2 to 20, the tens, and the negations, by language. 1 is often an article. A negation that is the
+second part of a double one is missing."""
+_BEGINNINGS = _by_word("beginnings")
+"""Beginnings of words that may stand for a number or a negation as well."""
+
+_DIGITS = re.compile(r"\d+")
+_THOUSANDS = re.compile(r"(?<=\d)[.,'’](?=\d{3}(?!\d))")
 
 FARTHEST = 8
 """Maximum number of words from a pair of words to its repetition."""
 
 
-def differing_numbers(
-    source: Sequence[str], target: Sequence[str], languages: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Finds the numbers that only the source words have, and those that only the target words have. Numbers in words
-    are known if both ``languages`` are in ``NUMBERS``."""
-    is_known = len(languages) == 2 and all(language in NUMBERS for language in languages)
-    names = [NUMBERS[language] for language in languages] if is_known else [{}, {}]
-    counts = [
-        Counter(filter(None, (_value(word, name) for word in words)))
-        for words, name in zip((source, target), names, strict=True)
-    ]
-    return sorted((counts[0] - counts[1]).elements()), sorted((counts[1] - counts[0]).elements())
+def one_sided(source: Sequence[str], target: Sequence[str], languages: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Finds the numbers and ``NEGATION`` that only the source words have, and those that only the target words have.
+    Words are known if both ``languages`` are in ``WORDS``, digits always."""
+    is_known = len(languages) == 2 and all(language in WORDS for language in languages)
+    sides = zip((source, target), languages if is_known else ("", ""), strict=True)
+    (of_source, maybe_source), (of_target, maybe_target) = (_facts(words, language) for words, language in sides)
+    only_source, only_target = of_source - of_target - maybe_target, of_target - of_source - maybe_source
+    return sorted(only_source.elements()), sorted(only_target.elements())
 
 
-def _value(word: str, numbers: Mapping[str, str]) -> str:
-    """Returns the digits of a number, or "" for another word."""
-    if word[:1].isdigit():
-        return "".join(filter(str.isdigit, word))
-    return numbers.get(word.lower(), "")
+def _facts(words: Sequence[str], language: str) -> tuple[Counter[str], Counter[str]]:
+    """Counts the numbers, without zeros at their beginning, and the negations of a side, and those that further words
+    may stand for."""
+    known, beginnings = WORDS.get(language, {}), {**WORDS.get(language, {}), **_BEGINNINGS.get(language, {})}
+    words = ["not" if word.endswith(("n't", "n’t")) else word.lower() for word in words]
+    facts = [number.lstrip("0") for word in words for number in _DIGITS.findall(_THOUSANDS.sub("", word))]
+    facts += [known[word] for word in words if word in known]
+    others = [word for word in words if word not in known]
+    possible = [fact for word in others for beginning, fact in beginnings.items() if word.startswith(beginning)]
+    return Counter(filter(None, facts)), Counter(possible)
 
 
 def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from nmt.core.errors import InputError
 from nmt.data.words import is_punctuation
 from nmt.extras.trust.calibration import Calibration, load
-from nmt.extras.trust.checks import differing_numbers, repetition
+from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import sigmoid
 from nmt.extras.trust.signals import PairSignals, pair_signals
 from nmt.search.engine import TorchEngine
@@ -118,8 +118,7 @@ class ConfidenceEstimator:
             return
         calibration, words = self.calibration, self.calibration.words(pairs)
         odds = calibration.sentences(np.stack([*map(calibration.sentence_features, pairs, words)]))
-        right_N = calibration.heads["confidence"].log_odds(odds.joint_N1)
-        of_sentences = (sigmoid(odds_N).tolist() for odds_N in (right_N, odds.complete_N, odds.supported_N))
+        of_sentences = (sigmoid(odds_N).tolist() for odds_N in odds)
         for pair, of_words, right, complete, supported in zip(pairs, words, *of_sentences, strict=True):
             right_I, supported_I, translated_J = (sigmoid(odds).tolist() for odds in of_words)
             source, target = pair.source.words, pair.target.words
@@ -172,9 +171,9 @@ def _reasons(
         yield f"{many} not translated: {' '.join(source[first : last + 1])}"
     for first, last in _doubtful_runs(target, supported_I):
         yield f"no source word supports: {' '.join(target[first : last + 1])}"
-    for side, numbers in zip(("source", "translation"), differing_numbers(source, target, languages), strict=True):
-        if numbers:
-            yield f"numbers only in the {side}: {', '.join(numbers)}"
+    for side, facts in zip(("source", "translation"), one_sided(source, target, languages), strict=True):
+        if facts:
+            yield f"only in the {side}: {', '.join(facts)}"
     if (repeated := repetition(source, target)) is not None:
         yield f"repeated: {' '.join(target[index] for index in repeated)}"
     if len(target) >= MIN_COPIED and list(source) == list(target):

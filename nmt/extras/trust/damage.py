@@ -5,16 +5,21 @@ Shapes: I target words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nmt.data.words import Span, is_punctuation, text_words
-from nmt.extras.trust.checks import NUMBERS
+from nmt.extras.trust.checks import NEGATION, WORDS
 
 MIN_WORDS = 5
 """Least number of words of a translation that is damaged in a part."""
+
+_NEGATIONS = "|".join(word for words in WORDS.values() for word, fact in words.items() if fact == NEGATION)
+_NEGATION = re.compile(rf"(?<!ca)n't\b|'t\b|\b({_NEGATIONS})\b *", re.IGNORECASE)
+_NUMBERS = [word for word, fact in WORDS["en"].items() if fact != NEGATION]
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,16 @@ def change_number(text: str, other: str, random: np.random.Generator) -> Damage 
         word = text[begin:end]
         if word.isdecimal():
             return _replaced(text, spans, place, str(int(word) + int(random.integers(1, 9))))
-        if word.lower() in NUMBERS["en"]:
-            changed = str(random.choice([name for name in NUMBERS["en"] if name != word.lower()]))
+        if word.lower() in _NUMBERS:
+            changed = str(random.choice([name for name in _NUMBERS if name != word.lower()]))
             return _replaced(text, spans, place, changed.capitalize() if word[0].isupper() else changed)
     return None
+
+
+def negate(text: str, other: str, random: np.random.Generator) -> Damage | None:
+    """Leaves out the first negation: a word, or n't."""
+    changed = _NEGATION.sub("", text, count=1)
+    return Damage(changed.strip()) if changed != text else None
 
 
 def exchange(text: str, other: str, random: np.random.Generator) -> Damage | None:
@@ -123,6 +134,7 @@ KINDS: Mapping[str, Kind] = {
     "repeated": repeat,
     "substituted": substitute,
     "number": change_number,
+    "negation": negate,
     "another": exchange,
 }
 """The kinds of damage, by name."""

@@ -20,11 +20,14 @@ from nmt.extras.trust.logistic import Floats
 from nmt.translator.loading import TrainedModel
 
 BATCH_TOKENS = 4096
-REPEATED = 6
-"""Number of preceding words among which a repetition is looked for."""
 LEAST = -12.0
 """Smallest logarithm of a probability in a lexicon."""
-TARGET_FEATURES, SOURCE_FEATURES = 27, 23
+NEAR = 4
+"""Number of words on each side of a word whose mean features it has as well."""
+_TARGET, _SOURCE = 27, 25
+PAIR_FEATURES = _TARGET + _SOURCE
+TARGET_FEATURES, SOURCE_FEATURES = 4 * _TARGET + PAIR_FEATURES, 4 * _SOURCE + PAIR_FEATURES
+"""Numbers of features: of the pair, the same in all rows, and of each word (``in_context``)."""
 
 
 class PairSignals(NamedTuple):
@@ -36,6 +39,11 @@ class PairSignals(NamedTuple):
     """Log-probability of each target piece and of end-of-sentence."""
     target_IF: Floats
     source_JF: Floats
+
+    @property
+    def pair_F(self) -> Floats:
+        """Returns the means over all words, of the target and then of the source."""
+        return self.target_IF[0, -PAIR_FEATURES:]
 
 
 def pair_signals(
@@ -74,55 +82,36 @@ def _batch_signals(
         decoded = model.teacher_forced(gold_BT, model.encode(torch.from_numpy(source_BS).to(device)))
         index_N = is_token_BT.flatten().nonzero()[:, 0].to(device)
         readout_NR, gold_N = decoded.readout_BTR.flatten(0, 1)[index_N], gold_BT.flatten()[index_N]
-        if decoded.copies is None:  # the fastest product of the search; the logit of the token itself is a dot product
-            normalizer_N = model.output.top_tokens(readout_NR, 1, True).log_normalizer_N
-            assert normalizer_N is not None
-            weight_NR, bias_N = model.output.weight_VD[gold_N], model.output.bias_V[gold_N]
-            log_p_N = ((readout_NR.float() * weight_NR).sum(dim=1) + bias_N - normalizer_N).clamp(max=0)
-        else:
-            copies = decoded.copies.select(index_N)
-            log_p_N = model.output.likelihood(readout_NR, gold_N, copies=copies).log_p_N
+        copies = None if decoded.copies is None else decoded.copies.select(index_N)
+        log_p_N = model.output.likelihood(readout_NR, gold_N, copies=copies).log_p_N
         weights_BHTS = decoded.weights()
     log_ps = np.split(log_p_N.double().cpu().numpy(), np.cumsum(length_B)[:-1])
     mean_BTS = weights_BHTS.float().mean(dim=1).nan_to_num().cpu().numpy()  # 0 for a model without attention
     own_BS, _ = pad([source.ids for source, _ in pairs])
     lexical_BSF, lexical_BTF = (
-        _lexical(values).numpy() for values in lexicon.features(torch.from_numpy(own_BS), torch.from_numpy(target_BT))
+        values.clamp(min=LEAST).numpy()
+        for values in lexicon.features(torch.from_numpy(own_BS), torch.from_numpy(target_BT))
     )
     found = []
     for row, (source, target) in enumerate(pairs):
         T, S, prefix = len(target.ids), len(source.ids), len(read[row]) - len(source.ids)
         weights_TS = mean_BTS[row, : T + 1, prefix : prefix + S + 1].astype(np.float64)
-        target_IF = _target_features(target, source, log_ps[row], weights_TS[:T], lexical_BTF[row, :T])
+        target_IF = _target_features(target, log_ps[row], weights_TS[:T], lexical_BTF[row, :T])
         source_JF = _source_features(source, log_ps[row], weights_TS[:, :S], lexical_BSF[row, :S])
-        found.append(PairSignals(source, target, log_ps[row], target_IF, source_JF))
+        in_pair = in_context(target_IF, source_JF), in_context(source_JF, target_IF)
+        found.append(PairSignals(source, target, log_ps[row], *in_pair))
     return found
 
 
-def _lexical(features_BTF: torch.Tensor) -> torch.Tensor:
-    """Chooses from the features of a `Lexicon`: the best explanations in both directions, the better of them, the
-    probability of the token, and of the token after the empty word."""
-    forward, backward, _, _, own, _, empty = features_BTF.clamp(min=LEAST).unbind(dim=-1)
-    return torch.stack([forward, backward, torch.maximum(forward, backward), own, empty], dim=-1)
-
-
-def _target_features(
-    target: EncodedWords, source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_TF: NDArray[Any]
-) -> Floats:
+def _target_features(target: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_TF: NDArray[Any]) -> Floats:
     """``weights_TS`` has a column for end-of-sentence, but no row."""
     entropy_T = -(weights_TS * np.log(weights_TS + 1e-9)).sum(axis=1)
     of_attention = [entropy_T, weights_TS[:, :-1].max(axis=1), weights_TS[:, -1]]
     by_piece = np.column_stack([log_p_T[:-1], *of_attention, lexical_TF])
     least_IF, mean_IF, count_I = by_word(by_piece, target.word_of_piece, len(target.words))
     log_p_I = mean_IF[:, 0] * count_I
-    words = [word.lower() for word in target.words]
-    repeated_I = [word in words[max(0, index - REPEATED) : index] for index, word in enumerate(words)]
-    is_mark_I = [*map(is_punctuation, target.words)]
-    copied_I = [word in source.words and not is_mark for word, is_mark in zip(target.words, is_mark_I, strict=True)]
-    before_I, after_I = np.append(0.0, log_p_I[:-1]), np.append(log_p_I[1:], log_p_T[-1])
-    facts = np.array([repeated_I, is_mark_I, copied_I], dtype=np.float64)
-    lengths = np.log([*map(len, target.words)]), np.log(count_I)
-    return np.column_stack([least_IF, mean_IF, log_p_I, before_I, after_I, *facts, *lengths, np.exp(log_p_I)])
+    of_text = [*map(is_punctuation, target.words)], np.log([*map(len, target.words)]), np.log(count_I)
+    return np.column_stack([least_IF, mean_IF, log_p_I, *of_text, np.exp(log_p_I)])
 
 
 def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, lexical_SF: NDArray[Any]) -> Floats:
@@ -131,11 +120,21 @@ def _source_features(source: EncodedWords, log_p_T: Floats, weights_TS: Floats, 
     sure_S = (weights_TS * np.exp(log_p_T)[:, None]).max(axis=0)  # what probable words attend to
     by_piece = np.column_stack([most_S, sure_S, np.minimum(sum_S, 1), np.log(sum_S + 0.01), lexical_SF])
     least_JF, mean_JF, count_J = by_word(by_piece, source.word_of_piece, len(source.words))
-    before_J, after_J = np.append(1.0, least_JF[:-1, 1]), np.append(least_JF[1:, 1], 1.0)
-    is_mark_J = [*map(is_punctuation, source.words)]
-    return np.column_stack(
-        [least_JF, mean_JF, before_J, after_J, is_mark_J, np.log([*map(len, source.words)]), np.log(count_J)]
-    )
+    of_text = [*map(is_punctuation, source.words)], np.log([*map(len, source.words)]), np.log(count_J)
+    return np.column_stack([least_JF, mean_JF, *of_text])
+
+
+def in_context(value_IF: Floats, other_JF: Floats) -> Floats:
+    """Appends to the features of each word those of both neighbours, the means over the words that are at most ``NEAR``
+    words away, and the means over the whole sentence and over the other side."""
+    index_I, count = np.arange(len(value_IF)), len(value_IF)
+    begin_I, end_I = (index_I - NEAR).clip(min=0), (index_I + NEAR + 1).clip(max=count)
+    padded_IF = np.pad(value_IF, ((1, 1), (0, 0)))
+    sum_IF = np.cumsum(padded_IF[:-1], axis=0)
+    near_IF = (sum_IF[end_I] - sum_IF[begin_I]) / (end_I - begin_I)[:, None]
+    of_pair_F = [*value_IF.mean(axis=0), *other_JF.mean(axis=0)]
+    of_pair_IF = np.broadcast_to(of_pair_F, (count, len(of_pair_F)))
+    return np.concatenate([value_IF, padded_IF[:-2], padded_IF[2:], near_IF, of_pair_IF], axis=1)
 
 
 def by_word(values_PF: Floats, word_of_piece: Sequence[int], words: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
