@@ -245,7 +245,7 @@ MISTAKES = {
     "--diversify --keep-by score": "--keep-by: needs --keep, the share to keep",
     "--target-text no.en": "no.en: no such file",
     "--dictionary no.tsv": "no.tsv: no such file",
-    "--dictionary mono.de": "mono.de: is no dictionary that nmt reads; give TSV (source TAB target), ",
+    "--dictionary mono.de": "mono.de: is of an unknown format; give TSV (source TAB target), ",
     "--source-text .": ".: is a folder; name a file",
     "--target-text mono.en.gz --back-translation sampling --beam 3": "--beam: --back-translation sampling draws",
     "--diversify --reverse nowhere": "nowhere: no such run directory, checkpoint or config",

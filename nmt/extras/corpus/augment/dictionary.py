@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Entry]:
     """Reads the entries of a dictionary of either direction; ``counts`` are those of the words of the training corpus,
-    of its sources and targets. Raises InputError as ``read_rows`` does, and if there is no entry."""
+    of its sources and targets. Raises InputError as ``read_rows`` does, and if it has none."""
     rows = list(read_rows(path))
     if _is_reversed(rows, counts):
         log.info(f"{path}: its second language is taken as the source, as its words are those of the sources")
@@ -92,7 +92,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if "\t" in first:
         pairs = numbered_pairs(CorpusConfig.model_construct(pairs=path))
         return ((source, target) for _, source, target in pairs)
-    raise InputError(f"{path}: is no dictionary that nmt reads; give TSV (source TAB target), FreeDict's TEI, or Ding")
+    raise InputError(f"{path}: is of an unknown format; give TSV (source TAB target), FreeDict's TEI, or Ding")
 
 
 def _ding_rows(path: Path) -> Iterator[Row]:

@@ -95,8 +95,8 @@ def test_the_language_of_the_sources_is_the_source(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("Ufer :: bank\n\nStrand : beach\n", ":3: has no ' :: ' between source and target; mend the line"),
-        ("%h Ufer\nbank\n", ": is no dictionary that nmt reads; give TSV"),
-        ("", ": is no dictionary that nmt reads; give TSV"),
+        ("%h Ufer\nbank\n", ": is of an unknown format; give TSV"),
+        ("", ": is of an unknown format; give TSV"),
         ("etw. :: (thing)\n", ": has no entry of at most 5 words on both sides; give another dictionary"),
         (TEI.replace("</sense></entry>", "</entry>", 1), ": not well-formed XML: mismatched tag: line 13, column 23"),
         (TEI.replace("<TEI", '<!DOCTYPE TEI [<!ENTITY a "b">]>\n<TEI', 1), ": declares entities, which can fill"),
