@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from nmt.core.errors import InputError
+from nmt.data.number_words import NEGATION, WORDS
 from nmt.data.words import text_words
 from nmt.extras.trust import calibrate, calibration
-from nmt.extras.trust.checks import NEGATION, WORDS, one_sided, repetition
+from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.damage import KINDS
 from nmt.extras.trust.logistic import RIDGE, learn, sigmoid
 from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage

@@ -36,8 +36,8 @@ from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
-from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
-from nmt.extras.documents.numbers import lost_items
+from nmt.extras.documents.glossary import Glossary, Occurrence, Term, Words, find_variants, read_glossary
+from nmt.extras.documents.numbers import is_address, lost_items
 from nmt.extras.documents.replacement import with_terms
 from nmt.search.config import constrains
 from nmt.search.engine import TorchEngine
@@ -133,9 +133,9 @@ class GlossaryTerminology:
         ]
         replaced = _replaced(translator, sentences, rejected, occurrences)
         for row, of_row in lacking.items():
-            free, others = found[row], [*constrained[row], *replaced[row]]
+            free = found[row]
             if all(_has_all(text, terms[row]) for text, _ in free):
-                found[row] = _with_numbers(free, others, of_row)
+                found[row] = _with_numbers(free, constrained[row], replaced[row], terms[row], numbers[row])
             else:
                 found[row] = self._best(free, constrained[row], replaced[row], of_row)
             found[row] = found[row][: translator.search.n_best]
@@ -190,7 +190,8 @@ def _lost(
     search = translator.search
     if not search.numbers or search.markup or not ranked:
         return []
-    lost = lost_items(source, ranked[0].text)
+    languages = translator.trained.experiment.data.train_corpora[0].language_names
+    lost = lost_items(source, ranked[0].text, search.to or (languages and languages[1]))
     spans = [span for _, span in terms]
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
@@ -210,18 +211,30 @@ def _scored(
 
 
 def _with_numbers(
-    free: Sequence[Candidate], others: Sequence[Candidate], occurrences: Sequence[Occurrence]
+    free: Sequence[Candidate],
+    constrained: Sequence[Candidate],
+    replaced: Sequence[Candidate],
+    terms: Sequence[Occurrence],
+    lost: Sequence[Occurrence],
 ) -> list[Candidate]:
-    """Sorts translations by the terms that they have, and then by their scores; those that are less probable than the
-    best free one by more than the margin for each term that they add are left out."""
-    known = {each.text: _count(each.text, occurrences) for each in [*free, *others]}
-    best = free[0]
+    """Puts those of the other translations first that have the terms and something of what was lost, sorted by how much
+    of it and by their scores; those that are too improbable beside the best free one are left out."""
+    items = [occurrence.term for occurrence in lost]
+
+    def regained(each: Candidate) -> list[Term]:
+        found = zip(items, find_variants(each.text, items), strict=True)
+        return [item for item, span in found if span is not None]
 
     def is_probable(each: Candidate) -> bool:
-        gain = known[each.text] - known[best.text]
-        return gain > 0 and each.hypothesis.log_prob >= best.hypothesis.log_prob - MARGIN * gain
+        # there is no other way to write an address, so it may replace words at any cost
+        is_replaced = each in replaced
+        margin = sum(math.inf if is_replaced and is_address(item.source) else MARGIN for item in regained(each))
+        least = free[0].hypothesis.log_prob - margin
+        return margin > 0 and _has_all(each.text, terms) and each.hypothesis.log_prob >= least
 
-    kept = sorted(filter(is_probable, others), key=lambda each: (-known[each.text], -each.hypothesis.score))
+    kept = sorted(
+        filter(is_probable, [*constrained, *replaced]), key=lambda each: (-len(regained(each)), -each.hypothesis.score)
+    )
     return distinct([*kept, *free])
 
 

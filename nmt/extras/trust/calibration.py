@@ -22,8 +22,9 @@ import torch
 
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, reading, replace_file, writing
+from nmt.data.number_words import NEGATION
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon
-from nmt.extras.trust.checks import NEGATION, one_sided, repetition
+from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import Floats, Logistic, from_tree
 from nmt.extras.trust.signals import PAIR_FEATURES, SOURCE_FEATURES, TARGET_FEATURES, PairSignals
 from nmt.training import run_directory

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from typing import Any
+from collections.abc import Sequence
 
+from nmt.data.number_words import BEGINNINGS, WORDS
 from nmt.data.words import is_punctuation
-
-
-def _by_word(kind: str) -> Mapping[str, Mapping[str, str]]:
-    """Reads the words of each language with the number that each stands for, or ``NEGATION``."""
-    tree: dict[str, Any] = json.loads((files("nmt.extras.trust") / "words.json").read_text(encoding="utf-8"))
-    return {
-        language: {word: fact for fact, words in kinds[kind].items() for word in words.split()}
-        for language, kinds in tree.items()
-    }
-
-
-NEGATION = "negation"
-WORDS = _by_word("words")
-"""The numbers from 2 to 20, the tens, and the negations, by language. 1 is often an article. A negation that is the
-second part of a double one is missing."""
-_BEGINNINGS = _by_word("beginnings")
-"""Beginnings of words that may stand for a number or a negation as well."""
 
 _DIGITS = re.compile(r"\d+")
 _THOUSANDS = re.compile(r"(?<=\d)[.,'’](?=\d{3}(?!\d))")
@@ -48,7 +29,7 @@ def one_sided(source: Sequence[str], target: Sequence[str], languages: Sequence[
 def _facts(words: Sequence[str], language: str) -> tuple[Counter[str], Counter[str]]:
     """Counts the numbers, without zeros at their beginning, and the negations of a side, and those that further words
     may stand for."""
-    known, beginnings = WORDS.get(language, {}), {**WORDS.get(language, {}), **_BEGINNINGS.get(language, {})}
+    known, beginnings = WORDS.get(language, {}), {**WORDS.get(language, {}), **BEGINNINGS.get(language, {})}
     words = ["not" if word.endswith(("n't", "n’t")) else word.lower() for word in words]
     facts = [number.lstrip("0") for word in words for number in _DIGITS.findall(_THOUSANDS.sub("", word))]
     facts += [known[word] for word in words if word in known]

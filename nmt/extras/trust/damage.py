@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.data.number_words import NEGATION, WORDS
 from nmt.data.words import Span, is_punctuation, text_words
-from nmt.extras.trust.checks import NEGATION, WORDS
 
 MIN_WORDS = 5
 """Least number of words of a translation that is damaged in a part."""

@@ -23,10 +23,18 @@ from tests.workflows.runs import EXACT, loaded, nmt, place
         ("von 2010-2012", "from 2010 to 2012", []),
         ("siehe https://a.org/1.html oder x1@b.org", "see https://a.org/1.html", ["x1@b.org"]),
         ("Hund", "dog 7", []),
+        ("3 Hunde", "dogs", []),
+        ("13 Hunde", "dogs", ["13"]),
     ],
 )
 def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
     assert [source[slice(*each.span)] for each in lost_items(source, translation)] == lost
+
+
+def test_words_are_numbers_in_a_known_language() -> None:
+    found = [lost_items("3 Hunde", text, "en") for text in ("three dogs", "Three dogs", "two dogs", "dogs")]
+    assert [len(lost) for lost in found] == [0, 0, 1, 1]
+    assert not lost_items("1 Hund", "a dog", "en")
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +65,6 @@ def test_a_number_comes_back_unless_that_is_much_less_probable(
     assert lost_items(texts[1], without[1])
     monkeypatch.setattr(terminology, "MARGIN", -1e9)
     assert [each.text for each in kept.translate(texts)] == without
+    address = "www.b.org"  # which nothing is too improbable for
+    assert address in kept.translate(f"zwei Hund und {address}").text
+    assert address not in free.translate(f"zwei Hund und {address}").text

@@ -39,7 +39,7 @@ _PLACEHOLDER = re.compile(r"(?:etw|jm?d[mns]?|(?:sth|sb|s\.o)(?:\.?'s)?|s\.th|q[
 """Abbreviations of something and somebody in German, English and French dictionaries."""
 
 
-class Entry(NamedTuple):
+class DictionaryEntry(NamedTuple):
     """A word or phrase with its translation."""
 
     source: str
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     """Part of speech or gender; blank if the dictionary does not say it."""
 
 
-def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Entry]:
+def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[DictionaryEntry]:
     """Reads the entries of a dictionary of either direction; ``counts`` are those of the words of the training corpus,
     of its sources and targets. Raises InputError as ``read_rows`` does, and if it has none."""
     rows = list(read_rows(path))
@@ -130,7 +130,7 @@ def _text(element: ET.Element) -> str:
     return one_line("".join(element.itertext())).strip()
 
 
-def entries_of(row: Row) -> Iterator[Entry]:
+def entries_of(row: Row) -> Iterator[DictionaryEntry]:
     """Yields the entries of a row: each alternative of the source with the first one of the target, as the alternatives
     are synonyms. Those that are not plain text of at most `MOST_WORDS` words are left out, as are rows whose sides have
     different numbers of forms."""
@@ -144,7 +144,7 @@ def entries_of(row: Row) -> Iterator[Entry]:
                 target, target_mark = targets[0]
                 mark = source_mark or target_mark
                 infinitive = "to " if mark.startswith("v") else ""
-                yield Entry(source.removeprefix(infinitive), target.removeprefix(infinitive), mark)
+                yield DictionaryEntry(source.removeprefix(infinitive), target.removeprefix(infinitive), mark)
 
 
 def _alternatives(form: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,25 @@
+"""Words that stand for numbers and negations, in Czech, English, French, German and Spanish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def _by_word(kind: str) -> Mapping[str, Mapping[str, str]]:
+    """Reads the words of each language with the number that each stands for, or ``NEGATION``."""
+    tree: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return {
+        language: {word: fact for fact, words in kinds[kind].items() for word in words.split()}
+        for language, kinds in tree.items()
+    }
+
+
+NEGATION = "negation"
+WORDS = _by_word("words")
+"""The numbers from 2 to 20, the tens, and the negations, by language. 1 is often an article. A negation that is the
+second part of a double one is missing."""
+BEGINNINGS = _by_word("beginnings")
+"""Beginnings of words that may stand for a number or a negation as well."""
