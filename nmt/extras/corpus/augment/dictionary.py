@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -39,7 +40,7 @@ _PLACEHOLDER = re.compile(r"(?:etw|jm?d[mns]?|(?:sth|sb|s\.o)(?:\.?'s)?|s\.th|q[
 """Abbreviations of something and somebody in German, English and French dictionaries."""
 
 
-class Entry(NamedTuple):
+class DictionaryEntry(NamedTuple):
     """A word or phrase with its translation."""
 
     source: str
@@ -48,7 +49,7 @@ class Entry(NamedTuple):
     """Part of speech or gender; blank if the dictionary does not say it."""
 
 
-def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Entry]:
+def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[DictionaryEntry]:
     """Reads the entries of a dictionary of either direction; ``counts`` are those of the words of the training corpus,
     of its sources and targets. Raises InputError as ``read_rows`` does, and if there is no entry."""
     rows = list(read_rows(path))
@@ -62,20 +63,27 @@ def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Entry]
     return entries
 
 
-def _is_reversed(rows: Iterable[Row], counts: Sequence[Mapping[str, int]]) -> bool:
+def _is_reversed(rows: Sequence[Row], counts: Sequence[Mapping[str, int]]) -> bool:
     """Returns True if more words of the sides occur in the other language of the training corpus."""
-    straight, crossed = 0, 0
-    for row in rows:
-        for text, own, other in zip(row, counts, reversed(counts), strict=True):
-            words = words_of(text)
-            straight += sum(word in own for word in words)
-            crossed += sum(word in other for word in words)
+    words = [count_words(side) for side in zip(*rows, strict=True)]
+    straight, crossed = (
+        sum(len(own.keys() & known.keys()) for own, known in zip(words, languages, strict=False))
+        for languages in (counts, counts[::-1])
+    )
     return crossed > straight
 
 
 def words_of(line: str) -> list[str]:
     """Splits a line into words in lower case."""
     return [line[begin:end].lower() for begin, end in text_words(line)]
+
+
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """Counts the words of lines, in lower case."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(words_of(line))
+    return counts
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -130,7 +138,7 @@ def _text(element: ET.Element) -> str:
     return one_line("".join(element.itertext())).strip()
 
 
-def entries_of(row: Row) -> Iterator[Entry]:
+def entries_of(row: Row) -> Iterator[DictionaryEntry]:
     """Yields the entries of a row: each alternative of the source with the first one of the target, as the alternatives
     are synonyms. Those that are not plain text of at most `MOST_WORDS` words are left out, as are rows whose sides have
     different numbers of forms."""
@@ -144,7 +152,7 @@ def entries_of(row: Row) -> Iterator[Entry]:
                 target, target_mark = targets[0]
                 mark = source_mark or target_mark
                 infinitive = "to " if mark.startswith("v") else ""
-                yield Entry(source.removeprefix(infinitive), target.removeprefix(infinitive), mark)
+                yield DictionaryEntry(source.removeprefix(infinitive), target.removeprefix(infinitive), mark)
 
 
 def _alternatives(form: str) -> Iterator[tuple[str, str]]:

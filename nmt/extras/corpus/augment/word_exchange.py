@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from nmt.data.words import text_words
-from nmt.extras.corpus.augment.dictionary import Entry, words_of
+from nmt.extras.corpus.augment.dictionary import DictionaryEntry, count_words, words_of
 
 RARE = 5
 """Number of occurrences in the training corpus below which a word is rare."""
@@ -31,24 +31,16 @@ FREQUENT = 0.001
 """Share of the words of the training sources above which a word is taken for a function word and stays."""
 
 
-def count_words(lines: Iterable[str]) -> Counter[str]:
-    """Counts the words of lines, in lower case."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(words_of(line))
-    return counts
-
-
-def most_useful(entries: Iterable[Entry], counts: Sequence[Mapping[str, int]]) -> list[Entry]:
+def most_useful(entries: Iterable[DictionaryEntry], counts: Sequence[Mapping[str, int]]) -> list[DictionaryEntry]:
     """Sorts different entries: those with a source word that is rare in the training corpus come first; of these, the
     first sense of each source, which is the translation of fewest words that is most frequent in the training corpus;
     of these, those whose rarest word is most frequent in the dictionary, as everyday words are in several entries.
     ``counts`` are those of the words of the training corpus, of its sources and targets."""
     uses = count_words(entry.source for entry in entries)
-    senses: dict[str, list[Entry]] = defaultdict(list)
+    senses: dict[str, list[DictionaryEntry]] = defaultdict(list)
     for entry in dict.fromkeys(entries):
         senses[entry.source].append(entry)
-    order: dict[Entry, tuple[bool, int, int]] = {}
+    order: dict[DictionaryEntry, tuple[bool, int, int]] = {}
     for source, alike in senses.items():
         words = words_of(source)
         is_known = all(counts[0].get(word, 0) >= RARE for word in words)
@@ -61,7 +53,7 @@ def _rarest(words: Iterable[str], counts: Mapping[str, int]) -> int:
     return min((counts.get(word, 0) for word in words), default=0)
 
 
-def kind_of(entry: Entry) -> Hashable:
+def kind_of(entry: DictionaryEntry) -> Hashable:
     """Returns what entries have in common that can stand for each other."""
     sides = (entry.source, entry.target)
     endings = () if entry.mark else tuple(text[-2:] for text in sides)
@@ -69,14 +61,14 @@ def kind_of(entry: Entry) -> Hashable:
 
 
 def exchanged_words(
-    pairs: Iterable[Sequence[str]], entries: Sequence[Entry], counts: Mapping[str, int], seed: int
-) -> Iterator[tuple[str, str]]:
+    pairs: Iterable[Sequence[str]], entries: Sequence[DictionaryEntry], counts: Mapping[str, int], seed: int
+) -> Iterator[Sequence[str]]:
     """Yields training pairs with one word and its translation exchanged. ``entries`` are in the order in which they are
     put in, of which those with one word on each side can be replaced; ``counts`` are those of the words of the
     sources."""
     most = max(RARE, FREQUENT * sum(counts.values()))
     translations: dict[str, dict[str, Hashable]] = defaultdict(dict)
-    rare: dict[Hashable, list[Entry]] = defaultdict(list)
+    rare: dict[Hashable, list[DictionaryEntry]] = defaultdict(list)
     for entry in entries:
         lengths = [len(text_words(text)) for text in entry[:2]]
         count = counts.get(entry.source.lower(), 0)
@@ -104,11 +96,8 @@ def exchanged_words(
             replacement = next(replacements.get(translations[source[i]][target[j]], iter(())), None)
             if replacement is not None and replacement.source != source[i]:
                 made += 1
-                yield (
-                    _replaced(pair[0], spans[0][i], replacement.source),
-                    _replaced(pair[1], spans[1][j], replacement.target),
-                )
-
-
-def _replaced(line: str, span: tuple[int, int], text: str) -> str:
-    return line[: span[0]] + text + line[span[1] :]
+                places = spans[0][i], spans[1][j]
+                yield [
+                    line[:begin] + text + line[end:]
+                    for line, (begin, end), text in zip(pair, places, replacement[:2], strict=True)
+                ]
