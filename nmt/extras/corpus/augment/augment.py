@@ -200,7 +200,7 @@ class Augmentation:
             if order == "round-trip":
                 again = self._round_trip(kind, folder)
         files, end = self._files(kind.name)
-        inputs["data.context"] = True if end == "\n\n" else None
+        inputs["data.context"] = True if self.experiment.data.context else None
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
