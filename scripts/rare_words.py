@@ -21,8 +21,7 @@ from nmt import experiment
 from nmt.data.corpus import read_blocks
 from nmt.data.words import is_punctuation
 from nmt.evaluation.translation import sacrebleu_metric, scores
-from nmt.extras.corpus.augment.dictionary import words_of
-from nmt.extras.corpus.augment.word_exchange import count_words
+from nmt.extras.corpus.augment.dictionary import count_words, words_of
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.workflows.align import pairs
 

@@ -40,18 +40,11 @@ from nmt.data.corpus import numbered_pairs, read_blocks, read_lines
 from nmt.evaluation.translation import scores
 from nmt.experiment import Experiment
 from nmt.extras.corpus.augment.configurations import Synthetic, augmented, exchanged, mixture, write
-from nmt.extras.corpus.augment.dictionary import read_entries
-from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs
+from nmt.extras.corpus.augment.dictionary import count_words, read_entries
+from nmt.extras.corpus.augment.pairs import Kind, with_round_trip, write_pairs, write_parallel
 from nmt.extras.corpus.augment.steps import hash_of, run_step
-from nmt.extras.corpus.augment.text import (
-    cleaned,
-    read_copies,
-    read_translations,
-    write_lines,
-    write_parallel,
-    write_shards,
-)
-from nmt.extras.corpus.augment.word_exchange import ENTRIES, count_words, exchanged_words, most_useful
+from nmt.extras.corpus.augment.text import cleaned, read_copies, read_translations, write_lines, write_shards
+from nmt.extras.corpus.augment.word_exchange import ENTRIES, exchanged_words, most_useful
 from nmt.training.run_directory import MODEL
 from nmt.translator.find_run import find_checkpoint, run_of
 from nmt.translator.windows import OutputOptions
@@ -207,7 +200,7 @@ class Augmentation:
             if order == "round-trip":
                 again = self._round_trip(kind, folder)
         files, end = self._files(kind.name)
-        inputs["data.context"] = True if end == "\n\n" else None
+        inputs["data.context"] = True if self.experiment.data.context else None
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -62,20 +63,27 @@ def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Dictio
     return entries
 
 
-def _is_reversed(rows: Iterable[Row], counts: Sequence[Mapping[str, int]]) -> bool:
+def _is_reversed(rows: Sequence[Row], counts: Sequence[Mapping[str, int]]) -> bool:
     """Returns True if more words of the sides occur in the other language of the training corpus."""
-    straight, crossed = 0, 0
-    for row in rows:
-        for text, own, other in zip(row, counts, reversed(counts), strict=True):
-            words = words_of(text)
-            straight += sum(word in own for word in words)
-            crossed += sum(word in other for word in words)
+    words = [count_words(side) for side in zip(*rows, strict=True)]
+    straight, crossed = (
+        sum(len(own.keys() & known.keys()) for own, known in zip(words, languages, strict=False))
+        for languages in (counts, counts[::-1])
+    )
     return crossed > straight
 
 
 def words_of(line: str) -> list[str]:
     """Splits a line into words in lower case."""
     return [line[begin:end].lower() for begin, end in text_words(line)]
+
+
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """Counts the words of lines, in lower case."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(words_of(line))
+    return counts
 
 
 def read_rows(path: Path) -> Iterator[Row]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -10,8 +11,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.core.files import naming, whole_file
 from nmt.extras.corpus.augment.noise import noised
-from nmt.extras.corpus.augment.text import ScoredTranslation, write_parallel
+from nmt.extras.corpus.augment.text import ScoredTranslation
 
 TAG = "<BT>"
 """First word of a back-translated source (Caswell et al. 2019). It is text: because it is frequent, it is one of the
@@ -99,3 +101,19 @@ def write_pairs(
 
     written, blank = write_parallel(kept(), files, end), int(np.isneginf(score_N).sum())
     return PairCounts(written, blank, len(score_N) - written - blank)
+
+
+def write_parallel(pairs: Iterable[Sequence[str]], files: tuple[Path, Path], end: str) -> int:
+    """Writes pairs to two files atomically, with ``end`` after each line; returns their number."""
+    count = 0
+    files[0].parent.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(stack.enter_context(whole_file(path)).open("w", encoding="utf-8", newline="\n"))
+            for path in files
+        ]
+        for count, pair in enumerate(pairs, 1):  # noqa: B007
+            for stream, line in zip(streams, pair, strict=True):
+                with naming(files[0].parent):
+                    stream.write(f"{line}{end}")
+    return count

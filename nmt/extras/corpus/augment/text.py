@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -60,22 +59,6 @@ def write_lines(lines: Iterable[str], path: Path) -> None:
     """Writes a file atomically."""
     with whole_file(path) as partial, naming(path), partial.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(f"{line}\n" for line in lines)
-
-
-def write_parallel(pairs: Iterable[Sequence[str]], files: tuple[Path, Path], end: str) -> int:
-    """Writes pairs to two files atomically, with ``end`` after each line; returns their number."""
-    count = 0
-    files[0].parent.mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        streams = [
-            stack.enter_context(stack.enter_context(whole_file(path)).open("w", encoding="utf-8", newline="\n"))
-            for path in files
-        ]
-        for count, pair in enumerate(pairs, 1):  # noqa: B007
-            for stream, line in zip(streams, pair, strict=True):
-                with naming(files[0].parent):
-                    stream.write(f"{line}{end}")
-    return count
 
 
 def read_shards(folder: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from nmt.data.words import text_words
-from nmt.extras.corpus.augment.dictionary import DictionaryEntry, words_of
+from nmt.extras.corpus.augment.dictionary import DictionaryEntry, count_words, words_of
 
 RARE = 5
 """Number of occurrences in the training corpus below which a word is rare."""
@@ -29,14 +29,6 @@ USES = 2
 
 FREQUENT = 0.001
 """Share of the words of the training sources above which a word is taken for a function word and stays."""
-
-
-def count_words(lines: Iterable[str]) -> Counter[str]:
-    """Counts the words of lines, in lower case."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(words_of(line))
-    return counts
 
 
 def most_useful(entries: Iterable[DictionaryEntry], counts: Sequence[Mapping[str, int]]) -> list[DictionaryEntry]:
@@ -70,7 +62,7 @@ def kind_of(entry: DictionaryEntry) -> Hashable:
 
 def exchanged_words(
     pairs: Iterable[Sequence[str]], entries: Sequence[DictionaryEntry], counts: Mapping[str, int], seed: int
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Sequence[str]]:
     """Yields training pairs with one word and its translation exchanged. ``entries`` are in the order in which they are
     put in, of which those with one word on each side can be replaced; ``counts`` are those of the words of the
     sources."""
@@ -104,11 +96,8 @@ def exchanged_words(
             replacement = next(replacements.get(translations[source[i]][target[j]], iter(())), None)
             if replacement is not None and replacement.source != source[i]:
                 made += 1
-                yield (
-                    _replaced(pair[0], spans[0][i], replacement.source),
-                    _replaced(pair[1], spans[1][j], replacement.target),
-                )
-
-
-def _replaced(line: str, span: tuple[int, int], text: str) -> str:
-    return line[: span[0]] + text + line[span[1] :]
+                places = spans[0][i], spans[1][j]
+                yield [
+                    line[:begin] + text + line[end:]
+                    for line, (begin, end), text in zip(pair, places, replacement[:2], strict=True)
+                ]
