@@ -47,7 +47,8 @@ def test_beginnings_grow_to_the_translation(
         assert len(words) > len(whole.text.split()) // 2 or beam > 1 or len(whole.text) < 10
 
 
-def test_what_was_sent_is_not_searched_again(translator: Translator) -> None:
+def test_what_was_sent_is_not_searched_again(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "INTERVAL_S", 0.0)
     search = translator.search.model_copy(update={"repetition_margin": 3.0})
     searching, beginnings = replace(translator, search=search), list[str]()
     found = streaming.streaming(searching, TEXT, beginnings.append).candidates([TEXT])
