@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,15 @@ LONGEST = (
     "workflows/test_determinism.py",
 )
 """Files that take longest. They are begun first, so that at the end no process is alone at work with one."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Has nothing that is imported or collected scanned for garbage, neither now nor during the tests: it lives on."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -12,14 +13,18 @@ import networkx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "nmt").rglob("*.py"))}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "nmt").rglob("*.py"))}
 
 
 def files_without_tests() -> Sequence[str]:
     """Returns sources with code that have no file of tests: a/b/c.py is tested by tests/a/b/test_c.py, or, with the
     rest of its folder, by tests/a/test_b.py."""
     missing = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         file = path.relative_to(ROOT / "nmt")
         folder, stem = file.parent, file.stem.strip("_")
         tests = [folder / f"test_{folder.name or 'nmt' if file.stem == '__init__' else stem}.py"]
@@ -34,7 +39,7 @@ def files_without_tests() -> Sequence[str]:
 def class_names_for_two_things() -> Sequence[str]:
     """Returns the names that several classes have."""
     files = defaultdict(list)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 files[node.name].append(str(path.relative_to(ROOT)))

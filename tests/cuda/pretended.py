@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 from nmt.extras.speed.cuda_graphs import Graphs
 from nmt.nn.dropout import random_bytes
@@ -110,6 +110,10 @@ class Pretended(TorchDispatchMode):
         self.uploads: list[str] = []
         """The line of each copy to the device out of memory that is not pinned."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and to keep the compiler away takes a quarter of the time
+
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -145,24 +149,39 @@ def _device(named: Any) -> torch.device:
 
 
 def _waits(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    if not any(isinstance(each, CudaTensor) for each in tree_leaves((args, kwargs))):
-        return False
     if name in _INDEXING:
         is_filled = name != "index" and len(args) > 2 and args[2].numel() == 1
-        return not is_filled and any(each is not None and each.dtype in (torch.bool, torch.uint8) for each in args[1])
-    if name == "repeat_interleave":
-        return any(isinstance(each, Tensor) for each in args[-1:]) and kwargs.get("output_size") is None
-    return name in _WAITING
+        waits = not is_filled and any(each is not None and each.dtype in (torch.bool, torch.uint8) for each in args[1])
+    elif name == "repeat_interleave":
+        waits = any(isinstance(each, Tensor) for each in args[-1:]) and kwargs.get("output_size") is None
+    else:
+        waits = name in _WAITING
+    return waits and any(isinstance(each, CudaTensor) for each in tree_leaves((args, kwargs)))
+
+
+def _mapped(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    """Applies a function to the tensors among arguments or results; much faster than ``tree_map``."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, tuple | list):
+        return type(tree)([_mapped(function, each) for each in tree])
+    return tree
 
 
 def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Runs an operation on the CPU; its results are on the device that they would be on."""
-    operands = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+    operands: list[Tensor] = []
+
+    def values(operand: Tensor) -> Tensor:
+        operands.append(operand)
+        return operand.values if isinstance(operand, CudaTensor) else operand  # type: ignore[return-value]
+
+    on_cpu = _mapped(values, args)
+    options = {key: _mapped(values, option) for key, option in kwargs.items() if key != "pin_memory"}
     assert not any(type(each) is Tensor and each.is_meta for each in operands), f"{operation}: a value is lost"
     own = {id(each.values): each for each in operands if isinstance(each, CudaTensor)}
     name = operation.overloadpacket.__name__
-    is_copy = name in ("_to_copy", "copy_")
-    if own and not is_copy:
+    if own and name not in ("_to_copy", "copy_"):
         # PyTorch copies indices to the device by itself, but not from it, and takes single numbers as they are
         others = [each for each in operands if not isinstance(each, CudaTensor) and each.dim() > 0]
         takes_others = name in _TAKING_LENGTHS or (name in _INDEXING and isinstance(args[0], CudaTensor))
@@ -173,13 +192,8 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     elif kwargs.get("device") is not None:
         on_cuda = _device(kwargs["device"]).type == "cuda"
     if kwargs.get("device") is not None:
-        kwargs["device"] = torch.device("cpu")
-    kwargs.pop("pin_memory", None)
-
-    def values(each: Any) -> Any:
-        return each.values if isinstance(each, CudaTensor) else each
-
-    result = operation(*tree_map(values, args), **tree_map(values, kwargs))
+        options["device"] = torch.device("cpu")
+    result = operation(*on_cpu, **options)
     if torch.Tag.inplace_view in operation.tags:
         with no_dispatch():
             operation(*args, **kwargs)  # the shape that it has by its name
@@ -189,13 +203,7 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return result
     if name == "_pack_padded_sequence":  # counts for the host
         return CudaTensor.of(result[0]), result[1]
-
-    def wrapped(each: Any) -> Any:
-        if not isinstance(each, Tensor):
-            return each
-        return own[id(each)] if id(each) in own else CudaTensor.of(each)
-
-    return tree_map(wrapped, result)
+    return _mapped(lambda each: own[id(each)] if id(each) in own else CudaTensor.of(each), result)
 
 
 def _flatten(rnn: nn.RNNBase) -> None:
