@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,3 +24,8 @@ WORDS = _by_word("words")
 second part of a double one is missing."""
 BEGINNINGS = _by_word("beginnings")
 """Beginnings of words that may stand for a number or a negation as well."""
+
+
+def usual_digits(text: str) -> str:
+    """Writes decimal digits of any script, such as those of Arabic, as 0 to 9."""
+    return text if text.isascii() else "".join(str(unicodedata.decimal(each, each)) for each in text)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from nmt.data.number_words import WORDS
+from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 
 _NUMBER = r"\d++(?:[.,:'’\u00a0\u2009\u202f]\d++)*+"
-_NUMBERS = re.compile(_NUMBER)
 _CODE_OR_NUMBER = re.compile(rf"(?<!\w)[^\W\d_]++[^\W_]*+|{_NUMBER}")
 """A word, which is a code if it has a digit, or a number."""
+
+_ADDRESSES = ("url", "mail")
+"""Groups of ``ITEM``."""
 
 MAX_WORD = 12
 """Largest number that may be written as a word of an unknown language."""
@@ -27,27 +29,26 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 def lost_items(source: str, translation: str, language: str | None = None) -> list[Occurrence]:
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
-    source, or with commas in place of points and the other way around."""
-    lost = list[Occurrence]()
-    known = WORDS.get(language or "", {})
-    free = Counter(map(_key, _CODE_OR_NUMBER.findall(translation)))
-    free.update(known[word] for word in _CODE_OR_NUMBER.findall(translation.lower()) if word in known)
-    addresses = [item.span() for item in ITEM.finditer(source) if item.lastgroup in ("url", "mail")]
-    lost += [
-        Occurrence(Term(source[a:b], (source[a:b],)), (a, b)) for a, b in addresses if source[a:b] not in translation
-    ]
-    for match in _CODE_OR_NUMBER.finditer(source):
-        begin, end = match.span()
-        if not any(map(str.isdigit, match[0])) or any(a < end and begin < b for a, b in addresses):
+    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around."""
+    known = WORDS.get((language or "").split("-")[0], {})
+    words = _CODE_OR_NUMBER.findall(translation)
+    free = Counter([known.get(word.lower()) or _key(word) for word in words])
+    addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
+    lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
+    rest = ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], source)
+    for match in _CODE_OR_NUMBER.finditer(rest):
+        if not any(map(str.isdecimal, match[0])):
             continue
         if free[key := _key(match[0])]:
             free[key] -= 1
         else:
-            variants = dict.fromkeys((match[0], match[0].translate(_EXCHANGED)))
+            usual = usual_digits(match[0])
+            variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
-    has_others = any(free[key] for key in free if key.isdecimal())
+    if any(count and key.isdecimal() for key, count in free.items()):
+        return lost
     most = 1 if known else MAX_WORD  # 1 may be an article
-    return [each for each in lost if has_others or not (each.term.source.isdecimal() and int(each.term.source) <= most)]
+    return [each for each in lost if not _is_small(each.term.source, most)]
 
 
 def is_address(text: str) -> bool:
@@ -55,6 +56,10 @@ def is_address(text: str) -> bool:
     return not text.isalnum() and any(map(str.isalpha, text))
 
 
+def _is_small(text: str, most: int) -> bool:
+    return text.isdecimal() and len(text) <= 2 and int(text) <= most
+
+
 def _key(text: str) -> str:
     """Returns a text without what separates the digits of numbers."""
-    return "".join(filter(str.isalnum, text))
+    return usual_digits("".join(filter(str.isalnum, text)))

@@ -199,12 +199,13 @@ def _lost(
 def _scored(
     translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]], rows: Iterable[int]
 ) -> list[list[Candidate]]:
-    """Computes the scores of those of the translations that have none."""
-    found = list(found)
+    """Searches again for those of the translations that have no scores, which it gives."""
+    assert isinstance(translator.engine, TorchEngine)
+    found, quiet = list(found), replace(translator.engine, on_batch=None)
     without = [row for row in rows if found[row] and math.isnan(found[row][0].hypothesis.score)]
     if without:
         part, search = sentences.only(without), translator.search
-        found_again = translator.engine.translate_ids(part.ids, search, prefixes=part.prefixes)
+        found_again = quiet.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
         for row, ranked in zip(without, translator.with_texts(part, found_again), strict=True):
             found[row] = ranked
     return found

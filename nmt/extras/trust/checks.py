@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from nmt.data.number_words import BEGINNINGS, WORDS
+from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
 from nmt.data.words import is_punctuation
 
 _DIGITS = re.compile(r"\d+")
@@ -31,7 +31,7 @@ def _facts(words: Sequence[str], language: str) -> tuple[Counter[str], Counter[s
     may stand for."""
     known, beginnings = WORDS.get(language, {}), {**WORDS.get(language, {}), **BEGINNINGS.get(language, {})}
     words = ["not" if word.endswith(("n't", "n’t")) else word.lower() for word in words]
-    facts = [number.lstrip("0") for word in words for number in _DIGITS.findall(_THOUSANDS.sub("", word))]
+    facts = [number.lstrip("0") for word in words for number in _DIGITS.findall(_THOUSANDS.sub("", usual_digits(word)))]
     facts += [known[word] for word in words if word in known]
     others = [word for word in words if word not in known]
     possible = [fact for word in others for beginning, fact in beginnings.items() if word.startswith(beginning)]

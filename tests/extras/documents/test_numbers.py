@@ -24,6 +24,8 @@ from tests.workflows.runs import EXACT, loaded, nmt, place
         ("siehe https://a.org/1.html oder x1@b.org", "see https://a.org/1.html", ["x1@b.org"]),
         ("Hund", "dog 7", []),
         ("3 Hunde", "dogs", []),
+        ("عام ١٤٩٢", "in 1492", []),
+        (f"{'9' * 5000} Hunde", "dogs", ["9" * 5000]),
         ("13 Hunde", "dogs", ["13"]),
     ],
 )
@@ -34,7 +36,8 @@ def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
 def test_words_are_numbers_in_a_known_language() -> None:
     found = [lost_items("3 Hunde", text, "en") for text in ("three dogs", "Three dogs", "two dogs", "dogs")]
     assert [len(lost) for lost in found] == [0, 0, 1, 1]
-    assert not lost_items("1 Hund", "a dog", "en")
+    assert not lost_items("1 Hund", "a dog", "en-GB")
+    assert lost_items("عام ١٤٩٢", "in the year")[0].term.targets == ("1492", "١٤٩٢")
 
 
 @pytest.fixture(scope="module")
