@@ -66,8 +66,8 @@ training:
   optimizer: {learning_rate: 1.0e-2}
   schedule: {kind: linear, warmup: 10, hold: 0.3, final: 0.05}
   label_smoothing: 0.0
-  stopping: {updates: 80}
-  validation: {every: 80, metric: loss}
+  stopping: {updates: 40}
+  validation: {every: 40, metric: loss}
 search: {beam: 1}
 alignment: argmax
 """
