@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,33 +26,47 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def nmt(*arguments: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "nmt", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+nmt = partial(python, "-m", "nmt")
+
+COMMANDS = """
+import nmt.cli.app
+for command in (
+    '--help',
+    'words text',
+    'config --explain model.attention.score',
+    'train config.yaml --set model.attention.score=manhattan --set training.stopping.updates=2',
+    'evaluate --help',
+    'evaluate run --source test.de --reference test.en --metric exact',
+    'evaluate --hypothesis test.en --reference test.en --metric exact',
+):
+    try:
+        nmt.cli.app.main(command.split())
+    except SystemExit as exit:
+        assert not exit.code
+    print(end=chr(12), flush=True)
+"""
 
 
 def test_its_score_metric_and_command_work(site: Path, tmp_path: Path) -> None:
-    def run(*arguments: str) -> str:
-        done = nmt(*arguments, site=site, folder=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert "warning" not in done.stderr
-        return done.stdout
-
-    assert "words     Count the words of a text." in run("--help").partition("Look:")[2].partition("More:")[0]
     (tmp_path / "text").write_text("ein Hund\n\nzwei kleine Hunde\n", encoding="utf-8")
-    assert run("words", "text") == "2\n0\n3\n"
-    assert "manhattan" in run("config", "--explain", "model.attention.score")
     runs.write_corpus(tmp_path)
     (tmp_path / "config.yaml").write_text(runs.CONFIG, encoding="utf-8")
-    run("train", "config.yaml", "--set", "model.attention.score=manhattan", "--set", "training.stopping.updates=2")
-    assert "--metric NAME" in run("evaluate", "--help")
-    scores = run("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--metric", "exact")
-    assert "\nexact|version:1.0 = 0.0\n" in scores
-    scores = run("evaluate", "--hypothesis", "test.en", "--reference", "test.en", "--metric", "exact")
-    assert scores.endswith("exact|version:1.0 = 100.0\n")
+    done = python("-c", COMMANDS, site=site, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    overview, words, explained, _, options, of_run, of_file, _ = done.stdout.split("\f")
+    assert "words     Count the words of a text." in overview.partition("Look:")[2].partition("More:")[0]
+    assert words == "2\n0\n3\n"
+    assert "manhattan" in explained
+    assert "--metric NAME" in options
+    assert "\nexact|version:1.0 = 0.0\n" in of_run
+    assert of_file.endswith("exact|version:1.0 = 100.0\n")
 
 
 def test_without_it_the_run_names_what_there_is(site: Path, tmp_path: Path) -> None:

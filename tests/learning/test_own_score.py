@@ -139,22 +139,19 @@ def test_without_its_folder_the_run_is_a_plain_error(trained: Path) -> None:
         assert f"the choices are {', '.join(['none', *SCORES])}" in line
 
 
-def test_an_unknown_score_is_told_of_it(trained: Path) -> None:
-    setting = "model.attention.score=bilinear_than"
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        ("bilinear_than", ["is not a choice; did you mean 'bilinear_tanh'?", "additive, bilinear_tanh, concat"]),
+        ("{kind: bilinear_tanh, factro: 3}", ["model.attention.score.factro", "did you mean 'factor'?"]),
+    ],
+)
+def test_it_is_checked_like_any_other(score: str, words: list[str], trained: Path) -> None:
+    setting = f"model.attention.score={score}"
     done = nmt("train", "config.yaml", "--set", setting, folder=trained, environment=mine(trained))
     assert done.returncode == 2
     line = one_line(done.stderr)
-    assert "text 'bilinear_than' is not a choice; did you mean 'bilinear_tanh'?" in line
-    assert "additive, bilinear_tanh, concat" in line
-
-
-def test_a_setting_of_it_is_checked_like_any_other(trained: Path) -> None:
-    setting = "model.attention.score={kind: bilinear_tanh, factro: 3}"
-    done = nmt("train", "config.yaml", "--set", setting, folder=trained, environment=mine(trained))
-    assert done.returncode == 2
-    line = one_line(done.stderr)
-    assert "model.attention.score.factro" in line
-    assert "did you mean 'factor'?" in line
+    assert all(each in line for each in words)
 
 
 @pytest.mark.parametrize(
