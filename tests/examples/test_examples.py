@@ -388,9 +388,7 @@ def test_the_one_file_trains_as_the_toolkit_does(tmp_path: Path, monkeypatch: py
     assert list(program.train(model, pairs, 20)) == pytest.approx(losses, rel=1e-6)
 
 
-def test_the_one_file_translates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_one_file_translates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """It learns to copy numbers that it has not seen."""
     rng = random.Random(1)
     lines = [" ".join(rng.choices("abcdef", k=rng.randint(1, 6))) + "\n" for _ in range(3000)]

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,47 +25,38 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def python(*arguments: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def nmt(*arguments: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-nmt = partial(python, "-m", "nmt")
-
-COMMANDS = """
-import nmt.cli.app
-for command in (
-    '--help',
-    'words text',
-    'config --explain model.attention.score',
-    'train config.yaml --set model.attention.score=manhattan --set training.stopping.updates=2',
-    'evaluate --help',
-    'evaluate run --source test.de --reference test.en --metric exact',
-    'evaluate --hypothesis test.en --reference test.en --metric exact',
-):
-    try:
-        nmt.cli.app.main(command.split())
-    except SystemExit as exit:
-        assert not exit.code
-    print(end=chr(12), flush=True)
-"""
+    return subprocess.run(
+        [sys.executable, "-m", "nmt", *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 def test_its_score_metric_and_command_work(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("ein Hund\n\nzwei kleine Hunde\n", encoding="utf-8")
     runs.write_corpus(tmp_path)
+    (tmp_path / "text").write_text("ein Hund\n\nzwei kleine Hunde\n", encoding="utf-8")
     (tmp_path / "config.yaml").write_text(runs.CONFIG, encoding="utf-8")
-    done = python("-c", COMMANDS, site=site, folder=tmp_path)
+    done = runs.one_process(
+        "--help",
+        "words text",
+        "config --explain model.attention.score",
+        "train config.yaml --set model.attention.score=manhattan --set training.stopping.updates=2",
+        "evaluate --help",
+        "evaluate run --source test.de --reference test.en --metric exact",
+        "evaluate --hypothesis test.en --reference test.en --metric exact",
+        folder=tmp_path,
+        site=site,
+    )
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
-    overview, words, explained, _, options, of_run, of_file, _ = done.stdout.split("\f")
+    overview, _, rest = done.stdout.partition("\n2\n0\n3\n")
     assert "words     Count the words of a text." in overview.partition("Look:")[2].partition("More:")[0]
-    assert words == "2\n0\n3\n"
+    explained, _, rest = rest.partition("Usage: nmt evaluate")
     assert "manhattan" in explained
-    assert "--metric NAME" in options
-    assert "\nexact|version:1.0 = 0.0\n" in of_run
-    assert of_file.endswith("exact|version:1.0 = 100.0\n")
+    assert "--metric NAME" in rest
+    assert "\nexact|version:1.0 = 0.0\n" in rest
+    assert rest.endswith("exact|version:1.0 = 100.0\n")
 
 
 def test_without_it_the_run_names_what_there_is(site: Path, tmp_path: Path) -> None:

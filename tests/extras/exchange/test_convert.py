@@ -26,7 +26,7 @@ from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
 from tests.extras.service.test_command import served
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command, in_process, write_lines
 
 transformers = pytest.importorskip("transformers")
 
@@ -59,10 +59,6 @@ def opus(folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """A copy of a run, and the folder in which it is."""
     shutil.copytree(run_of(folders("opus")), tmp_path / "run", symlinks=True)
     monkeypatch.chdir(tmp_path)
-
-
-def write_lines(name: str, found: list[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
 
 
 def run_of(folder: Path) -> Path:
