@@ -36,7 +36,6 @@ LONGEST = (
     "workflows/test_train.py",
     "translator/test_workers.py",
     "cli/test_app.py",
-    "search/test_constrained.py",
     "workflows/test_determinism.py",
 )
 """Files that take longest. They are begun first, so that at the end no process is alone at work with one."""

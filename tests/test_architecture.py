@@ -13,11 +13,7 @@ import networkx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@cache
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "nmt").rglob("*.py"))}
+trees = cache(lambda: {path: ast.parse(path.read_bytes()) for path in sorted((ROOT / "nmt").rglob("*.py"))})
 
 
 def files_without_tests() -> Sequence[str]:

@@ -187,12 +187,8 @@ def _run(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         takes_others = name in _TAKING_LENGTHS or (name in _INDEXING and isinstance(args[0], CudaTensor))
         assert not others or takes_others, f"{operation} mixes cuda:0 with the CPU: {line_of_nmt()}"
     on_cuda = bool(own)
-    if name == "_to_copy":
-        on_cuda = _ends(name, args, kwargs)[0].type == "cuda"
-    elif kwargs.get("device") is not None:
-        on_cuda = _device(kwargs["device"]).type == "cuda"
-    if kwargs.get("device") is not None:
-        options["device"] = torch.device("cpu")
+    if (device := kwargs.get("device")) is not None:
+        on_cuda, options["device"] = _device(device).type == "cuda", torch.device("cpu")
     result = operation(*on_cpu, **options)
     if torch.Tag.inplace_view in operation.tags:
         with no_dispatch():

@@ -34,24 +34,29 @@ def nmt(*arguments: str, site: Path, folder: Path) -> subprocess.CompletedProces
 
 
 def test_its_score_metric_and_command_work(site: Path, tmp_path: Path) -> None:
-    def run(*arguments: str) -> str:
-        done = nmt(*arguments, site=site, folder=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert "warning" not in done.stderr
-        return done.stdout
-
-    assert "words     Count the words of a text." in run("--help").partition("Look:")[2].partition("More:")[0]
-    (tmp_path / "text").write_text("ein Hund\n\nzwei kleine Hunde\n", encoding="utf-8")
-    assert run("words", "text") == "2\n0\n3\n"
-    assert "manhattan" in run("config", "--explain", "model.attention.score")
     runs.write_corpus(tmp_path)
+    (tmp_path / "text").write_text("ein Hund\n\nzwei kleine Hunde\n", encoding="utf-8")
     (tmp_path / "config.yaml").write_text(runs.CONFIG, encoding="utf-8")
-    run("train", "config.yaml", "--set", "model.attention.score=manhattan", "--set", "training.stopping.updates=2")
-    assert "--metric NAME" in run("evaluate", "--help")
-    scores = run("evaluate", "run", "--source", "test.de", "--reference", "test.en", "--metric", "exact")
-    assert "\nexact|version:1.0 = 0.0\n" in scores
-    scores = run("evaluate", "--hypothesis", "test.en", "--reference", "test.en", "--metric", "exact")
-    assert scores.endswith("exact|version:1.0 = 100.0\n")
+    done = runs.one_process(
+        "--help",
+        "words text",
+        "config --explain model.attention.score",
+        "train config.yaml --set model.attention.score=manhattan --set training.stopping.updates=2",
+        "evaluate --help",
+        "evaluate run --source test.de --reference test.en --metric exact",
+        "evaluate --hypothesis test.en --reference test.en --metric exact",
+        folder=tmp_path,
+        site=site,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    overview, _, rest = done.stdout.partition("\n2\n0\n3\n")
+    assert "words     Count the words of a text." in overview.partition("Look:")[2].partition("More:")[0]
+    explained, _, rest = rest.partition("Usage: nmt evaluate")
+    assert "manhattan" in explained
+    assert "--metric NAME" in rest
+    assert "\nexact|version:1.0 = 0.0\n" in rest
+    assert rest.endswith("exact|version:1.0 = 100.0\n")
 
 
 def test_without_it_the_run_names_what_there_is(site: Path, tmp_path: Path) -> None:

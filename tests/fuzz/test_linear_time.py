@@ -35,7 +35,7 @@ SHORT, LONGEST = 400, 32_000
 MOST = 6000
 """Texts for one pattern."""
 
-LONG_ENOUGH = 0.002
+LONG_ENOUGH = 0.001
 """Seconds that can be measured on a busy machine."""
 
 GROWTH = 8.0

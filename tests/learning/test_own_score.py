@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
 import pytest
 
 from nmt.attention.registry import SCORES
-from tests.workflows.runs import nmt
+from tests.workflows.runs import measured, nmt, write_lines
 
 SCORE = '''\
 """Bilinear-tanh score: tanh(query . W key), made sharper."""
@@ -66,8 +65,8 @@ training:
   optimizer: {learning_rate: 1.0e-2}
   schedule: {kind: linear, warmup: 10, hold: 0.3, final: 0.05}
   label_smoothing: 0.0
-  stopping: {updates: 80}
-  validation: {every: 80, metric: loss}
+  stopping: {updates: 40}
+  validation: {every: 40, metric: loss}
 search: {beam: 1}
 alignment: argmax
 """
@@ -78,8 +77,7 @@ def reversed_digits(folder: Path) -> None:
     for name, count in (("train", 800), ("valid", 20), ("test", 30)):
         lines = [[str(draw.randrange(10)) for _ in range(draw.randint(2, 6))] for _ in range(count)]
         for side, step in (("source", 1), ("target", -1)):
-            text = "".join(" ".join(line[::step]) + "\n" for line in lines)
-            (folder / f"{name}.{side}").write_text(text, encoding="utf-8")
+            write_lines(folder / f"{name}.{side}", (" ".join(line[::step]) for line in lines))
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +104,7 @@ def one_line(stderr: bytes) -> str:
 
 
 def test_it_trains(trained: Path) -> None:
-    records = [json.loads(line) for line in (trained / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
-    losses = [each["loss"] for each in records if "loss" in each]
+    losses = [each["loss"] for each in measured(trained / "run") if "loss" in each]
     assert losses[-1] < 0.7 * losses[0]
     assert "kind: bilinear_tanh\n      factor: 5.0\n" in (trained / "run" / "config.yaml").read_text("utf-8")
 
@@ -120,7 +117,6 @@ def test_it_aligns(trained: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
     sources = (trained / "test.source").read_text("utf-8").splitlines()
     lines = done.stdout.decode().splitlines()
-    assert len(lines) == len(sources)
     for line, source in zip(lines, sources, strict=True):
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
         length = len(source.split())
@@ -139,22 +135,19 @@ def test_without_its_folder_the_run_is_a_plain_error(trained: Path) -> None:
         assert f"the choices are {', '.join(['none', *SCORES])}" in line
 
 
-def test_an_unknown_score_is_told_of_it(trained: Path) -> None:
-    setting = "model.attention.score=bilinear_than"
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        ("bilinear_than", ["is not a choice; did you mean 'bilinear_tanh'?", "additive, bilinear_tanh, concat"]),
+        ("{kind: bilinear_tanh, factro: 3}", ["model.attention.score.factro", "did you mean 'factor'?"]),
+    ],
+)
+def test_it_is_checked_like_any_other(score: str, words: list[str], trained: Path) -> None:
+    setting = f"model.attention.score={score}"
     done = nmt("train", "config.yaml", "--set", setting, folder=trained, environment=mine(trained))
     assert done.returncode == 2
     line = one_line(done.stderr)
-    assert "text 'bilinear_than' is not a choice; did you mean 'bilinear_tanh'?" in line
-    assert "additive, bilinear_tanh, concat" in line
-
-
-def test_a_setting_of_it_is_checked_like_any_other(trained: Path) -> None:
-    setting = "model.attention.score={kind: bilinear_tanh, factro: 3}"
-    done = nmt("train", "config.yaml", "--set", setting, folder=trained, environment=mine(trained))
-    assert done.returncode == 2
-    line = one_line(done.stderr)
-    assert "model.attention.score.factro" in line
-    assert "did you mean 'factor'?" in line
+    assert all(each in line for each in words)
 
 
 @pytest.mark.parametrize(

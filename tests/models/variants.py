@@ -281,7 +281,7 @@ def make(
     """A model with weights scaled up: tiny random ones agree on everything."""
     if scale is None:
         scale = 1.5 if "transformer" in (config["encoder"]["kind"], config["decoder"]["kind"]) else 2.5
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # of the CPU alone, which is a hundred times faster
     model = build(ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, pad=0, bos=2)
     with torch.no_grad():
         for parameter in model.parameters():

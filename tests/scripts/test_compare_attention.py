@@ -93,13 +93,14 @@ def test_a_comparison_from_end_to_end(
     monkeypatch.chdir(ROOT)
     for side in ("de", "en"):
         lines = (ROOT / "data" / "de-en" / f"train.{side}").read_text(encoding="utf-8").splitlines(keepends=True)
-        (tmp_path / f"train.{side}").write_text("".join(lines[:300]), encoding="utf-8")
-        (tmp_path / f"valid.{side}").write_text("".join(lines[300:340]), encoding="utf-8")
-    (tmp_path / "links").write_text("0-0 1-1\n" * 40)
+        (tmp_path / f"train.{side}").write_text("".join(lines[:150]), encoding="utf-8")
+        (tmp_path / f"valid.{side}").write_text("".join(lines[150:170]), encoding="utf-8")
+    (tmp_path / "links").write_text("0-0 1-1\n" * 20)
     corpus = [
         f"data.{part}={{source: {tmp_path}/{part}.de, target: {tmp_path}/{part}.en}}" for part in ("train", "valid")
     ]
-    changes = [*corpus, "data.subwords.size=300", "model.embedding.size=16", "search.max_length=10"]
+    sizes = [f"model.{part}.size=16" for part in ("embedding", "encoder", "decoder")]
+    changes = [*corpus, *sizes, "data.subwords.size=200", "search.max_length=10"]
     arguments = [f"--config={CONFIG}", *(f"--set={each}" for each in changes), f"--output={tmp_path / 'all'}"]
     arguments += ["--systems=baseline,context/every_step,scores/additive", "--jobs=2", "--updates=3"]
     arguments += ["--edges=5", "--gold", *(str(tmp_path / name) for name in ("valid.de", "valid.en", "links"))]
@@ -128,7 +129,7 @@ def test_a_comparison_from_end_to_end(
             hypotheses = [of_seed[row] for of_seed in found for row in rows]
             return pytest.approx(sacrebleu.corpus_bleu(hypotheses, [[references[row] for row in rows] * 2]).score)
 
-        rows = [*range(40)]
+        rows = [*range(20)]
         assert each["BLEU"]["value"] == bleu(rows)
         assert each["by length"]["0-5"]["value"] == bleu([row for row in rows if len(sources[row].split()) <= 5])
         chrf = [sacrebleu.corpus_chrf(of_seed, [references]).score for of_seed in translations]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -246,15 +247,20 @@ def refused(folder: Path, *arguments: str, text: bytes = TEXT) -> str:
     return call(folder, "translate", "run", *arguments, stdin=text)._replace(stdout="").error
 
 
-def without_torch(*commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs commands, one after the other, in another process that has no PyTorch."""
-    script = "import sys; sys.modules['torch'] = None\nfrom nmt.cli import app\n"
+def one_process(
+    *commands: str, folder: Path, begin: str = "", site: str | Path = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs commands, one after the other, in another process, after a statement and with the packages of a folder."""
+    script = f"{begin}\nfrom nmt.cli import app\n"
     for command in commands:
         script += f"try:\n    app.main({command.split()})\nexcept SystemExit as exit:\n    assert not exit.code\n"
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {"PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
+
+
+without_torch = partial(one_process, begin="import sys; sys.modules['torch'] = None")
 
 
 def error(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -26,7 +26,7 @@ from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
 from tests.extras.service.test_command import served
-from tests.workflows.runs import Command, in_process
+from tests.workflows.runs import Command, in_process, write_lines
 
 transformers = pytest.importorskip("transformers")
 
@@ -61,10 +61,6 @@ def opus(folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def write_lines(name: str, found: list[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
-
-
 def run_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.run")
 
@@ -97,7 +93,7 @@ def padded(rows: list[list[int]]) -> Tensor:
 @pytest.mark.parametrize("name", SHAPES)
 @torch.no_grad()
 def test_logits_of_real_sentences_are_those_of_transformers(name: str, folders: Folders) -> None:
-    folder, count = folders(name), 200 if name in ("opus", "relu", "separate") else 40
+    folder, count = folders(name), 60 if name in ("opus", "relu", "separate") else 20
     (tokenizer, model), trained = theirs(folder), ours(folder)
     language = SHAPES[name].languages[:1]
     sources, targets = lines("de", count), lines("en", count)
@@ -124,7 +120,7 @@ def test_logits_of_real_sentences_are_those_of_transformers(name: str, folders: 
 
 
 def test_greedy_translations_are_those_of_transformers(folders: Folders) -> None:
-    folder, sources = folders("opus"), lines("de", 100, "valid")
+    folder, sources = folders("opus"), lines("de", 60, "valid")
     tokenizer, model = theirs(folder)
     x = tokenizer(sources, return_tensors="pt", padding=True)
     expected = tokenizer.batch_decode(model.generate(**x, num_beams=1), skip_special_tokens=True)
@@ -171,7 +167,7 @@ def test_beams_score_as_high_as_those_of_transformers(renormalized: bool, folder
 
 @pytest.mark.usefixtures("opus")
 def test_commands_work_on_an_imported_run_as_on_ours(command: Command) -> None:
-    sources, targets = lines("de", 30, "valid"), lines("en", 30, "valid")
+    sources, targets = lines("de", 12, "valid"), lines("en", 12, "valid")
     write_lines("de", sources)
     write_lines("en", targets)
 
@@ -187,11 +183,11 @@ def test_commands_work_on_an_imported_run_as_on_ours(command: Command) -> None:
         ("score", "--source", "de", "--target", "en"),
         ("align", "-s", "de", "-t", "en", "--choose-heads", "entropy"),
     ):
-        assert len(results(name, "run", *on_cpu, *options).splitlines()) == 30
+        assert len(results(name, "run", *on_cpu, *options).splitlines()) == 12
     assert "BLEU" in results("evaluate", "run", *on_cpu, "--source", "de", "--reference", "en")
     for method in ("attention", "shifted-attention", "gradient", "input-x-gradient"):
         rows = results("align", "run", *on_cpu, "-s", "de", "-t", "en", "--method", method).splitlines()
-        assert len(rows) == 30
+        assert len(rows) == 12
         assert all(rows[:5])
         for row, source, target in zip(rows, sources, targets, strict=True):
             for link in row.split():

@@ -68,9 +68,9 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    server = Hub(write(tmp_path / "there", SHAPES["pickled"]))
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    server = Hub(write(tmp_path_factory.mktemp("hub") / "there", SHAPES["pickled"]))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
