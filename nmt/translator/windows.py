@@ -43,15 +43,17 @@ class WindowTranslation:
 @dataclass(frozen=True)
 class OutputOptions:
     """The form of the output: its format, with ``alignment`` each translation's alignment in ``jsonl``, and with
-    ``confidence`` that of each translation, before text and after the columns of ``tsv``."""
+    ``confidence`` that of each translation, before text and after the columns of ``tsv``. One translation of each line
+    is written if it was ``chosen`` among several."""
 
     format: OutputFormat = "text"
     alignment: bool = False
     confidence: bool = False
+    chosen: bool = False
 
     def check(self, n_best: int) -> None:
         """Raises InputError if one line would hold several translations."""
-        if self.format == "text" and n_best > 1:
+        if self.format == "text" and n_best > 1 and not self.chosen:
             raise InputError(
                 "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"
             )

@@ -251,6 +251,22 @@ def test_rejected_lines(calibrated: Path) -> None:
     assert [x is not None and x["rejected"] for x in confidences] == [bool(x) for x in sources]
 
 
+def test_the_most_confident_of_several(calibrated: Path) -> None:
+    def cells(*options: str) -> list[list[str]]:
+        output = translated(calibrated, "--confidence", "--beam", "9", *options).decode()
+        return [line.split("\t") for line in output.splitlines()]
+
+    candidates: dict[str, list[list[str]]] = {}
+    for row in cells("--n-best", "9", "--format", "tsv"):
+        candidates.setdefault(row[0], []).append(row)
+    chosen = list(zip(cells("--choose-from", "9"), candidates.values(), strict=True))
+    for (p, text), of_line in chosen:
+        assert float(p or 0) == max(float(row[4] or 0) for row in of_line)
+        assert text in [row[3] for row in of_line]
+    assert any(text != of_line[0][3] for (_, text), of_line in chosen)
+    assert "leave out --n-best" in call(calibrated, "translate", "run", "--choose-from", "2", "--n-best", "2").error
+
+
 def test_figures_of_evaluate(calibrated: Path) -> None:
     files = ("--source", "test.de", "--reference", "test.en")
     figures = call(calibrated, "evaluate", "run", *files, "--risk-coverage", "--json", *EXACT).tree["risk_coverage"]

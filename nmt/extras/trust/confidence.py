@@ -74,12 +74,15 @@ class Confidence:
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """The translations that are rejected: those with a confidence below a probability."""
+class Selection:
+    """What is done with translations by their confidence."""
 
-    below: float = 0.0
+    reject_below: float = 0.0
+    """Probability below which a translation is rejected."""
     leaves_source: bool = False
     """A rejected line is left in the source; otherwise ``MARK`` stands before its translation."""
+    chooses: bool = False
+    """Of the translations of a line only the most confident is kept."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +90,20 @@ class ConfidenceEstimator:
     """Estimates the confidence of translations; see ``nmt.translator.confidence.Estimator``."""
 
     calibration: Calibration
-    rejection: Rejection
+    selection: Selection
 
     def with_confidence(
         self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
     ) -> list[tuple[Translation, ...]]:
-        """Adds the confidence to each translation, and applies the rejection. A line of several parts is as sure as the
-        least sure of them. Lines without letters have no confidence, and are not rejected."""
+        """Adds the confidence to each translation, chooses and rejects. A line of several parts is as sure as the least
+        sure of them. Lines without letters have no confidence, and are not rejected."""
         parts = [part for of_source in ranked for one in of_source for part in _judged_parts(one)]
         found = iter(self.of_pairs(trained, [source for source, _ in parts], [target for _, target in parts]))
-        return [
+        judged = [
             tuple(self._applied(source, one, found) for one in of_source)
             for source, of_source in zip(sources, ranked, strict=True)
         ]
+        return [(max(of_source, key=_right),) for of_source in judged] if self.selection.chooses else judged
 
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
@@ -137,10 +141,14 @@ class ConfidenceEstimator:
         if not known:
             return one
         confidence = _joint(known)
-        if confidence.right >= self.rejection.below:
+        if confidence.right >= self.selection.reject_below:
             return replace(one, confidence=confidence)
-        text = source if self.rejection.leaves_source else MARK + one.text
+        text = source if self.selection.leaves_source else MARK + one.text
         return replace(one, text=text, confidence=replace(confidence, is_rejected=True))
+
+
+def _right(translation: Translation) -> float:
+    return 0.0 if translation.confidence is None else translation.confidence.right
 
 
 def _judged_parts(translation: Translation) -> list[tuple[str, str]]:
@@ -194,7 +202,7 @@ def _unjudged(target: str) -> Confidence:
     return Confidence(0.0, 0.0, 0.0, (), (), (reason,))
 
 
-def with_confidence(translator: Translator, rejection: Rejection | bool) -> Translator:
+def with_confidence(translator: Translator, selection: Selection | bool) -> Translator:
     """Returns the translator with an estimator of confidence, which may reject translations. Raises InputError for a
     run that is not calibrated, for an ensemble, and for another engine than nmt's own."""
     trained, engine = translator.trained, translator.engine
@@ -202,5 +210,5 @@ def with_confidence(translator: Translator, rejection: Rejection | bool) -> Tran
         raise InputError(
             "--confidence: is calibrated for one model and the search of nmt; use --engine nmt without --ensemble"
         )
-    estimator = ConfidenceEstimator(load(trained), Rejection() if isinstance(rejection, bool) else rejection)
+    estimator = ConfidenceEstimator(load(trained), Selection() if isinstance(selection, bool) else selection)
     return replace(translator, estimator=estimator)

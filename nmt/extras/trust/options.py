@@ -35,24 +35,31 @@ class TranslateConfidence(TranslateOptions):
     """Reject translations whose confidence is below P."""
     rejected: Annotated[Literal["mark", "source"] | None, _trust()] = None
     """mark (default): "[?] " before a rejected translation. source: the source line in its place."""
+    choose_from: Annotated[int | None, _trust(metavar="N", min=2)] = None
+    """Find N translations of each line, and write the one with the highest confidence."""
     after: ClassVar[str] = "context"
     conflicts: ClassVar = (
-        Excludes("confidence reject_below", "engine", "{option}: --engine {engine} has no signals; use --engine nmt"),
-        Excludes("confidence reject_below", "ensemble wait ray shard",
+        Excludes("confidence reject_below choose_from", "engine", "{option}: --engine {engine} has no signals; use --engine nmt"),
+        Excludes("confidence reject_below choose_from", "ensemble wait ray shard",
             "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
         Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
+        Excludes("choose_from", "n_best", "--choose-from: writes one of N translations; leave out --n-best"),
     )  # fmt: skip
 
-    def load(self) -> Loader:
-        if not self.confidence and self.reject_below is None:
-            return super().load()
-        from nmt.extras.trust.confidence import Rejection
+    @property
+    def changes(self) -> list[str]:
+        return [*super().changes, *([f"search.n_best={self.choose_from}"] if self.choose_from else [])]
 
-        rejection = Rejection(self.reject_below or 0.0, leaves_source=self.rejected == "source")
-        return partial(super().load(), confidence=rejection)
+    def load(self) -> Loader:
+        if not self.confidence and self.reject_below is None and self.choose_from is None:
+            return super().load()
+        from nmt.extras.trust.confidence import Selection
+
+        selection = Selection(self.reject_below or 0.0, self.rejected == "source", self.choose_from is not None)
+        return partial(super().load(), confidence=selection)
 
     def output_options(self) -> OutputOptions:
-        return replace(super().output_options(), confidence=self.confidence)
+        return replace(super().output_options(), confidence=self.confidence, chosen=self.choose_from is not None)
 
 
 @dataclass(frozen=True)
