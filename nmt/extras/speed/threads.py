@@ -56,8 +56,9 @@ def idle_cores(usual: int) -> float:
 
 def _times() -> list[tuple[int, int]]:
     """Reads the idle time and the total time of each core that this process may use, in ticks of the system's clock."""
-    mine, found = os.sched_getaffinity(0), []
-    for line in _STAT.read_text(encoding="ascii").splitlines():
+    lines, found = _STAT.read_text(encoding="ascii").splitlines(), []
+    mine = os.sched_getaffinity(0)  # only Linux has it, and the file
+    for line in lines:
         name, *numbers = line.split()
         if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in mine:
             user, nice, system, idle, waiting, *others = map(int, numbers[:8])  # guests are part of user
