@@ -44,12 +44,13 @@ class WindowTranslation:
 class OutputOptions:
     """The form of the output: its format, with ``alignment`` each translation's alignment in ``jsonl``, and with
     ``confidence`` that of each translation, before text and after the columns of ``tsv``. One translation of each line
-    is written if it was ``chosen`` among several."""
+    is written if it was ``chosen`` among several. ``hint``: what can be done with the file is said at the end."""
 
     format: OutputFormat = "text"
     alignment: bool = False
     confidence: bool = False
     chosen: bool = False
+    hint: bool = True
 
     def check(self, n_best: int) -> None:
         """Raises InputError if one line would hold several translations."""

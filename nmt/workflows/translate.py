@@ -126,7 +126,8 @@ def translate(
             log.detail(
                 f"{lines} lines in {seconds:.2f} s, {lines / seconds:.1f} lines/s, {tokens / seconds:.1f} subwords/s"
             )
-    if input and output and not is_written_directly(output) and options.format == "text" and lines:
+    is_text = options.format == "text" and lines
+    if input and output and not is_written_directly(output) and is_text and options.hint:
         log.info(f"next: {_next_step(translator, model, input, output)}")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
@@ -11,9 +12,12 @@ from nmt.cli.options import machine_option
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nmt.cli.prepare import PrepareOptions
     from nmt.cli.translate import TranslateOptions
     from nmt.translator.translator import Loader
+    from nmt.translator.windows import OutputOptions
     from nmt.workflows.build_corpus import OpenRunner
 else:
     PrepareOptions = TranslateOptions = object
@@ -58,8 +62,9 @@ class TranslateOnCluster(TranslateOptions):
     more_help: ClassVar[dict[str, str]] = {
         "": " With --ray or --shard it translates many files on many machines (text, JSONL or Parquet) into files of "
         "the same names.",
-        "input_": " With --ray or --shard a file, a folder, or a pattern in quotes.",
-        "output": " With --ray or --shard a folder.",
+        "input_": " Also an address such as s3://bucket/name, through fsspec. With --ray or --shard a file, a folder, "
+        "or a pattern in quotes.",
+        "output": " Also an address. With --ray or --shard a folder.",
     }
     conflicts: ClassVar = (
         Excludes("prefix constraints glossary", "ray shard",
@@ -69,20 +74,40 @@ class TranslateOnCluster(TranslateOptions):
         Needs("ray shard", "output", "{option}: needs --output: files are read and written to a folder"),
     )  # fmt: skip
 
+    def output_options(self) -> OutputOptions:
+        from nmt.extras.cluster.addresses import COPIES
+
+        return replace(super().output_options(), hint=COPIES not in f"{self.input_}{self.output}")
+
     def run(self, load: Loader) -> None:
         if (self.ray is None and self.shard is None) or self.input_ is None or self.output is None:
             if self.field is not None:
                 raise InputError("--field: is for the JSONL and Parquet that --ray and --shard read; leave it out")
-            super().run(load)
+            self._run_here(load)
             return
+        from nmt.extras.cluster.addresses import address_of
         from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
         from nmt.translator.windows import OutputOptions
 
         wanted = OutputOptions(self.format_, self.alignment)
         settings = self.field, self.engine, self.device, self.precision, self.context
         part = None if self.shard is None else parse_part(self.shard)
+        for address in filter(None, map(address_of, (self.input_, self.output))):
+            raise InputError(f"{address}: --ray and --shard read and write files; name one object for each process")
         job = ShardJob(self.output, tuple(self.changes), wanted, *settings, part=part)
         translate_shards(job, [self.model, *(self.ensemble or [])], self.input_, self.ray)
+
+    def _run_here(self, load: Loader) -> None:
+        """Translates, and fetches and sends what is at an address."""
+        from nmt.extras.cluster.addresses import address_of, fetched, sent
+
+        files: dict[str, Path] = {}
+        with ExitStack() as stack:
+            if self.output is not None and address_of(self.output) is not None:
+                files["output"] = stack.enter_context(sent(self.output))
+            if self.input_ is not None and address_of(self.input_) is not None:
+                files["input_"] = stack.enter_context(fetched(self.input_))
+            super(TranslateOnCluster, replace(self, **files)).run(load)
 
 
 def parse_part(text: str) -> tuple[int, int]:

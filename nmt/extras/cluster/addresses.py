@@ -1,0 +1,59 @@
+"""Objects in stores, such as s3://bucket/name, as files: fetched before a translation, and sent when it is complete.
+
+The package fsspec knows the stores, each by a package of its own, and their settings say who the user is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from nmt.core.errors import InputError
+
+COPIES = "nmt-copies-"
+"""How the names of the folders of copies begin."""
+_ADDRESS = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+]+):/(.+)")
+
+
+def address_of(path: Path) -> str | None:
+    """Returns the address that was given as a path, which has one of the two slashes; None for a file."""
+    match = _ADDRESS.fullmatch(path.as_posix())
+    return None if match is None else "{}://{}".format(*match.groups())
+
+
+@contextmanager
+def fetched(path: Path) -> Iterator[Path]:
+    """Yields a file with the content of an address, and its name. Raises InputError."""
+    with TemporaryDirectory(prefix=COPIES) as folder:
+        file = Path(folder) / path.name
+        _transfer(path, lambda store, name: store.get_file(name, str(file)), "read")
+        yield file
+
+
+@contextmanager
+def sent(path: Path) -> Iterator[Path]:
+    """Yields a file to write, with the name of an address, and sends it there; after an error nothing is sent. Raises
+    InputError."""
+    _transfer(path, lambda store, name: None, "written")  # before a long computation begins
+    with TemporaryDirectory(prefix=COPIES) as folder:
+        file = Path(folder) / path.name
+        yield file
+        _transfer(path, lambda store, name: store.put_file(str(file), name), "written")
+
+
+def _transfer(path: Path, transfer: Callable[[Any, str], object], done: str) -> None:
+    address = address_of(path)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise InputError(f"{address}: is an address, for which run: pip install fsspec") from None
+    try:
+        transfer(*url_to_fs(address))
+    except FileNotFoundError:
+        raise InputError(f"{address}: no such object") from None
+    except Exception as error:  # each store has its own errors
+        raise InputError(f"{address}: cannot be {done}: {error or type(error).__name__}") from None
