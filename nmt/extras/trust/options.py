@@ -39,7 +39,8 @@ class TranslateConfidence(TranslateOptions):
     """Find N translations of each line, and write the one with the highest confidence."""
     after: ClassVar[str] = "context"
     conflicts: ClassVar = (
-        Excludes("confidence reject_below choose_from", "engine", "{option}: --engine {engine} has no signals; use --engine nmt"),
+        Excludes("confidence reject_below choose_from", "engine",
+            "{option}: --engine {engine} has no signals; use --engine nmt"),
         Excludes("confidence reject_below choose_from", "ensemble wait ray shard",
             "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
         Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
