@@ -5,15 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import machine_option
 from nmt.core.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nmt.cli.prepare import PrepareOptions
     from nmt.cli.translate import TranslateOptions
     from nmt.translator.translator import Loader
@@ -101,7 +99,7 @@ class TranslateOnCluster(TranslateOptions):
         """Translates, and fetches and sends what is at an address."""
         from nmt.extras.cluster.addresses import address_of, fetched, sent
 
-        files: dict[str, Path] = {}
+        files: dict[str, Any] = {}
         with ExitStack() as stack:
             if self.output is not None and address_of(self.output) is not None:
                 files["output"] = stack.enter_context(sent(self.output))
