@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,9 @@ def train(
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
-                _report([*_outcome(trainer, experiment), *_chosen_search(trainer, experiment)])
+                _report(
+                    chain.from_iterable(rows(trainer, experiment) for rows in (_outcome, _chosen_search, _calibrated))
+                )
     return run
 
 
@@ -387,6 +390,19 @@ def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[s
         search = experiment.search.model_copy(update={"length_penalty": penalty})
         experiments.save(experiment.model_copy(update={"search": search}), trainer.directory() / experiments.FILE)
         yield "search", f"length_penalty {reason}"
+
+
+def _calibrated(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Lets a plug-in learn how sure the best checkpoint may be of its translations, if there is time."""
+    is_possible = trainer.best_validation.best is not None and len(experiment.data.target_languages) < 2
+    if not is_possible or not plugins.has("parts", "calibrate"):
+        return
+    from nmt.workflows.choose_search import SHARE_OF_TRAINING
+
+    within: Callable[..., bool] = plugins.find("parts", "calibrate", "nmt train")
+    chosen, seconds = trainer.compute, SHARE_OF_TRAINING * trainer.position.seconds
+    if within(seconds, trainer.directory(), device=str(chosen.device), precision=chosen.precision):
+        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
 
 
 def _report(rows: Iterable[tuple[str, str]]) -> None:

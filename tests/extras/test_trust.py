@@ -22,6 +22,7 @@ from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
 from nmt.extras.trust.signals import NEAR, by_word, in_context
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
+from nmt.workflows import choose_search
 from tests.extras.pages.samples import Page
 from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
 
@@ -163,6 +164,13 @@ def test_quality_against_the_accepted_share() -> None:
     assert calibration_error(np.array([0.25] * 40), np.arange(40) % 4 == 0) < 0.11
 
 
+def is_right_if_better_than_half(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    own = translated(folder, text=(folder / "valid.de").read_bytes()).decode().splitlines()
+    chrf = calibrate.sentence_chrf(own, lines_of(folder / "valid.en"))
+    patch.setattr(calibrate, "RIGHT", float(np.median(chrf)) + 1e-6)
+    patch.setattr(calibrate, "MIN_PAIRS", 1)
+
+
 @pytest.fixture(scope="module", params=["rnn", "transformer"])
 def calibrated(request: pytest.FixtureRequest, trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run that is calibrated, as if half of its poor translations were right."""
@@ -171,15 +179,29 @@ def calibrated(request: pytest.FixtureRequest, trained: Path, tmp_path_factory: 
         shutil.copytree(trained, folder, dirs_exist_ok=True, symlinks=True)
     else:
         train_in(folder, TRANSFORMER)
-    own = translated(folder, text=(folder / "valid.de").read_bytes()).decode().splitlines()
-    chrf = calibrate.sentence_chrf(own, lines_of(folder / "valid.en"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibrate, "RIGHT", float(np.median(chrf)) + 1e-6)
-        patch.setattr(calibrate, "MIN_PAIRS", 1)
+        is_right_if_better_than_half(folder, patch)
         done = call(folder, "calibrate", "run", *EXACT)
     assert done.stderr.endswith("run --confidence\n")
     assert done.output == ""
     return folder
+
+
+def test_training_ends_with_it_if_there_is_time(
+    calibrated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(calibrated, tmp_path, dirs_exist_ok=True, symlinks=True)
+    path = tmp_path / "run" / "confidence.json"
+    expected = path.read_bytes()
+    path.unlink()
+    train = ("train", "config.yaml", "--precision", "float32")
+    assert "--confidence" not in call(tmp_path, *train).stderr
+    assert not path.exists()
+    monkeypatch.setattr(choose_search, "SHARE_OF_TRAINING", 1e6)
+    assert "--confidence" not in call(tmp_path, *train).stderr  # too few of its translations are right
+    is_right_if_better_than_half(tmp_path, monkeypatch)
+    assert call(tmp_path, *train).stderr.endswith("confidence nmt translate run --confidence\n")
+    assert path.read_bytes() == expected
 
 
 def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:

@@ -9,13 +9,18 @@ Shapes: N examples, F features, I target and J source words.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 
+import nmt
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_blocks
@@ -47,6 +52,9 @@ LEXICON_PAIRS = 50_000
 """Maximum number of training pairs that the lexicon is learnt from."""
 ALIGNER_PAIRS = 15_000
 """Maximum number of training pairs that an aligner is learnt from, for the labels of source words."""
+LEARNING_S, READINGS, SAMPLE = 15, 4, 50
+"""Estimated time of a calibration: seconds for lexicon and aligner, and the time of this many translations of the
+corpus, which is measured on as many pairs as the last number."""
 LEAST_LINK = 0.003
 """Least probability of a pair of tokens in the lexicon."""
 
@@ -65,6 +73,25 @@ def calibrate(load: Loader) -> None:
     calibration = learn_calibration(translator, *_valid_pairs(translator))
     path = save(calibration, translator.trained)
     log.info(f"wrote {path}; use it with nmt translate {translator.trained.run} --confidence")
+
+
+def calibrate_within(seconds: float, run: Path, *, device: str, precision: str) -> bool:
+    """Calibrates the model of a run, as ``calibrate`` does. Returns False, having done little, if that would take more
+    than so many seconds, or too few translations are right or wrong."""
+    if seconds < LEARNING_S:
+        return False
+    translator = nmt.load_translator(run, device=device, precision=precision)
+    sources, references = _valid_pairs(translator)
+    sample = sources[:: -(-len(sources) // SAMPLE) or 1]
+    started = time.monotonic()
+    translator.translate(sample)
+    translating_s = (time.monotonic() - started) * len(sources) / len(sample)
+    if LEARNING_S + READINGS * translating_s > seconds:
+        return False
+    with suppress(InputError, MemoryError, torch.OutOfMemoryError):
+        save(learn_calibration(translator, sources, references), translator.trained)
+        return True
+    return False
 
 
 def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:

@@ -12,5 +12,8 @@ PLUGIN = Plugin(
         "serve": ["nmt.extras.trust.options:ServeConfidence"],
         "translate": ["nmt.extras.trust.options:TranslateConfidence"],
     },
-    parts={"confidence": "nmt.extras.trust.confidence:with_confidence"},
+    parts={
+        "calibrate": "nmt.extras.trust.calibrate:calibrate_within",
+        "confidence": "nmt.extras.trust.confidence:with_confidence",
+    },
 )
