@@ -51,17 +51,13 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
     if any(count and key.isdecimal() for key, count in free.items()):
         return lost
-    most = 1 if known else MAX_WORD  # 1 may be an article
-    return [each for each in lost if not _is_small(each.term.source, most)]
+    small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article
+    return [each for each in lost if each.term.targets[0] not in small]
 
 
 def is_address(text: str) -> bool:
     """Returns True for a URL or an e-mail address among what is lost."""
     return not text.isalnum() and any(map(str.isalpha, text))
-
-
-def _is_small(text: str, most: int) -> bool:
-    return text.isdecimal() and len(text) <= 2 and int(text) <= most
 
 
 def _key(text: str) -> str:
