@@ -3,8 +3,8 @@
 A translation has a number if it has the same digits, however they are separated: 1,000.50 is 1.000,50, and 8:30 is
 8.30. It also has those of ``nmt.data.number_words`` that are words of its language. In another language, a number up to
 12 counts as lost only where the translation has another number instead. A code is a word of Latin letters with digits
-in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese unit, as
-in 5万 (50,000), or month (3月, March) are no number by themselves.
+in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese unit
+(5万, 50,000) or month (3月, March) are no number by themselves.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def save(calibration: Calibration, trained: TrainedModel) -> Path:
 
 
 def load(trained: TrainedModel) -> Calibration:
-    """Reads the file of a model's run. Raises InputError if it is missing, damaged, or of other weights or another target
-    language."""
+    """Reads the file of a model's run. Raises InputError if it is missing or damaged, or of other weights or another
+    target language."""
     path = trained.run / FILE
     remedy = f"make it with: nmt calibrate {trained.run}"
     if not path.exists():
