@@ -89,9 +89,9 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
         examples[name] = _damaged(trained, lexicon, sources, damages, links)
-    to = target_language(trained.experiment, trained.checkpoint)
-    names = (each.language_names for each in trained.experiment.data.train_corpora if each.target_language == to)
-    start = Calibration({}, lexicon, next(names, None) or ())
+    data, to = trained.experiment.data, target_language(trained.experiment, trained.checkpoint)
+    names = (corpus.language_names or () for corpus in data.train_corpora if corpus.target_language == to)
+    start = Calibration({}, lexicon, next(names, ()))
     return _learn_heads(start, {name: each for name, each in examples.items() if each}, chrf[[row for row, _ in known]])
 
 
