@@ -110,6 +110,8 @@ CONFLICTS = (
     Needs("alignment", "format_=jsonl",
         "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
     Needs("samples", "consensus", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
+    Excludes("beam", "sample temperature top_k top_p seed consensus samples",
+        "--beam: draws have no beams; leave it out, or {others}"),
     Excludes("workers", "engine!=nmt/auto", "--workers: --engine {engine} shares out its work by itself; leave it out"),
 )  # fmt: skip
 

@@ -68,8 +68,8 @@ def scores(
 
     `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
     its reference implementation does. `tokenize` is BLEU's tokenizer; None means the one for the script of the
-    references (see `nmt.data.bleu_tokenizer`); the other metrics do not use it. The scores come in the order of
-    `metrics`.
+    references (see `nmt.data.bleu_tokenizer`); with one of Chinese or Japanese, TER also counts their characters. The
+    scores come in the order of `metrics`.
 
     Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.
@@ -162,7 +162,9 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
         case "chrf":
             return CHRF(lowercase=lowercase)
         case "ter":
-            return TER()
+            # otherwise whole clauses are words to it, as to BLEU
+            is_asian = tokenize in ("zh", "ja-mecab")
+            return TER(normalized=is_asian, asian_support=is_asian)
     raise InputError(f"unknown metric {name!r}: choose from {', '.join([*METRICS, *plugins.entries('metrics')])}")
 
 

@@ -48,7 +48,7 @@ class Scoring:
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[MetricScore, ...]:
         """Scores translations."""
-        metrics = (*METRICS, *self.metrics)
+        metrics = tuple(dict.fromkeys((*METRICS, *self.metrics)))
         return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize, metrics=metrics)
 
     def evaluation(

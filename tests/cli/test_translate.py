@@ -14,11 +14,11 @@ from nmt.translator.windows import OutputOptions
 from nmt.workflows import translate
 from tests.workflows.runs import Command
 
-OPTIONS = """runs/x --beam 3 --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99
+OPTIONS = """runs/x --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99
 --device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2] --n-best 3 --sample --temperature 0.5 --top-k 4 --top-p 0.9
 --seed 5 --consensus bleu --samples 6 --prefix p --format jsonl --alignment --constraints c --replace-unknown --markup
 --document --context --workers 2"""
-CHANGES = """a.b=1 c=[2] search.beam=3 search.length_penalty=0.6 search.max_length_ratio=2 search.batch_tokens=99
+CHANGES = """a.b=1 c=[2] search.length_penalty=0.6 search.max_length_ratio=2 search.batch_tokens=99
 search.n_best=3 search.sampling={} search.sampling.temperature=0.5 search.sampling.top_k=4 search.sampling.top_p=0.9
 search.sampling.seed=5 search.consensus.utility=bleu search.consensus.samples=6 search.replace_unknown=true
 search.markup=true search.document=true"""
@@ -48,6 +48,7 @@ FAULTS = [
     ("--samples 3", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),
     ("--set search.groups=2", "groups: 5 beams cannot be shared out equally among 2 groups"),
     ("--set search.min_length=9 --set search.max_length=3", "min_length: 9 is more than max_length, 3"),
+    ("--beam 3 --temperature 2", "--beam: draws have no beams; leave it out, or --temperature"),
     ("--temperature 0", "--temperature 0: expected more than 0, found 0"),
     ("--ensemble nowhere", "nowhere: no such run directory, checkpoint or config"),
     ("--engine ctranslate2 --workers 2", "--workers: --engine ctranslate2 shares out its work by itself; leave"),

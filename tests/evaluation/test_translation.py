@@ -102,7 +102,8 @@ def test_the_tokenizer_is_that_of_the_references(
     hypothesis: str, reference: str, tokenizer: str, command: Command
 ) -> None:
     """The references alone decide: a translation into another language is segmented in the same way."""
-    expected = command(text([hypothesis]), [text([reference])], "-w", "12", "--tokenize", tokenizer)
+    of_ter = ["--ter-normalized", "--ter-asian-support"] if tokenizer == "zh" else []
+    expected = command(text([hypothesis]), [text([reference])], "-w", "12", "--tokenize", tokenizer, *of_ter)
     assert ours(text([hypothesis]), [text([reference])], 12) == expected
     assert f"tok:{tokenizer}|" in scores(["He has a dog"], [reference])[0].signature
     assert "tok:intl|" in scores([hypothesis], [reference], tokenize="intl")[0].signature

@@ -268,6 +268,9 @@ def test_rejected_lines(calibrated: Path) -> None:
         if is_rejected:
             assert (mark, source) == (f"[?] {one}", text)
     assert translated(calibrated, "--reject-below", "0").decode().splitlines() == plain
+    odd = "ein\u2028Hund\x85mit\rKatze\n"
+    left = translated(calibrated, "--reject-below", "1", "--rejected", "source", text=odd.encode()).decode()
+    assert left == "ein Hund mit Katze\n"
     trees = [json.loads(x) for x in translated(calibrated, "--reject-below", "1", "--format", "jsonl").splitlines()]
     confidences = [tree["translations"][0]["confidence"] for tree in trees]
     assert [x is not None and x["rejected"] for x in confidences] == [bool(x) for x in sources]

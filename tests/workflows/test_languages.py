@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
@@ -28,6 +30,7 @@ from nmt.extras.documents.terminology import with_glossary
 from nmt.extras.exchange.export.export_model import _sample
 from nmt.extras.service.batcher import RequestOptions
 from nmt.extras.service.engine import TranslatorEngine
+from nmt.extras.trust import calibrate
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
 from nmt.workflows.align_models import Reverse
@@ -277,8 +280,23 @@ def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Pa
     train(experiments.load(tmp_path / "config.yaml", with_corpora=True), precision="float32")
     for to in ([], ["--to", "en"]):
         assert nmt("translate", tmp_path / "run", *to, "--input", "test.de").code == 0
+    valid = "data.valid={source: valid.de, target: valid.en, languages: [de, en]}"
+    assert "translations of data.valid 0 are right" in nmt("calibrate", tmp_path / "run", "--set", valid).error
     tuned = nmt("init", "tuned", *PAIRS, "--from", tmp_path / "run", "--no-time")  # would read no language
     assert tuned.error.startswith(f"--from {tmp_path}/run: reads languages or previous sentences; copy its config")
+
+
+def test_a_calibration_is_for_one_target_language(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nmt: Command
+) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True, symlinks=True)
+    run = tmp_path / "run"
+    monkeypatch.setattr(calibrate, "MIN_PAIRS", 0)
+    assert nmt("calibrate", run, "--to", "de").code == 0
+    assert json.loads((run / "confidence.json").read_text())["languages"] == ["en", "de"]
+    assert nmt("translate", run, "--to", "de", "--confidence", "--input", "test.en").code == 0
+    refused = nmt("translate", run, "--to", "en", "--confidence", "--input", "test.de").error
+    assert refused.endswith(f"for another target language than en; make it with: nmt calibrate {run} --to en")
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -65,9 +65,9 @@ class TranslateOnCluster(TranslateOptions):
         "output": " Also an address. With --ray or --shard a folder.",
     }
     conflicts: ClassVar = (
-        Excludes("prefix constraints glossary", "ray shard",
+        Excludes("prefix constraints glossary report workers", "ray shard",
             "{option}: cannot be had together with {others}; leave it out"),
-        Excludes("workers shard", "ray", "{option}: cannot be had together with --ray; leave it out"),
+        Excludes("shard", "ray", "{option}: cannot be had together with --ray; leave it out"),
         Needs("ray shard", "input_", "{option}: needs --input: files are read and written to a folder"),
         Needs("ray shard", "output", "{option}: needs --output: files are read and written to a folder"),
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Literal
 from nmt.core.errors import InputError
 from nmt.core.installation import missing
 from nmt.data.packed import PACKED
+from nmt.extras.documents.files.formats import is_document
 from nmt.translator.windows import OutputFormat
 
 Kind = Literal["text", "jsonl", "parquet"]
@@ -105,5 +106,7 @@ def _refuse_foreign(path: Path) -> None:
     ending = path.suffix.lower()
     if ending in _FOREIGN:
         raise InputError(f"--input {path}: {ending} is not read; unpack it, or use {', '.join(PACKED)}")
+    if is_document(path):
+        raise InputError(f"--input {path}: is a document; translate it by itself, without --ray and --shard")
     if ending in PACKED and _plain(path).suffix.lower() == ".parquet":
         raise InputError(f"--input {path}: Parquet is compressed inside; unpack it")

@@ -2,7 +2,9 @@
 
 A translation has a number if it has the same digits, however they are separated: 1,000.50 is 1.000,50, and 8:30 is
 8.30. It also has those of ``nmt.data.number_words`` that are words of its language. In another language, a number up to
-12 counts as lost only where the translation has another number instead. A code is a word with digits in it, such as A4.
+12 counts as lost only where the translation has another number instead. A code is a word of Latin letters with digits
+in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese unit
+(5万, 50,000) or month (3月, March) are no number by themselves.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 
-_NUMBER = r"\d++(?:[.,:'’\u00a0\u2009\u202f]\d++)*+"
-_CODE_OR_NUMBER = re.compile(rf"(?<!\w)[^\W\d_]++[^\W_]*+|{_NUMBER}")
+_UNITS = "百千万萬亿億兆月만억"
+_NUMBER = rf"\d++(?:[.,:'’\u00a0\u2009\u202f]\d++)*+[{_UNITS}]?+"
+_LATIN = "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ"
+_CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_NUMBER}")
 """A word, which is a code if it has a digit, or a number."""
 
 _ADDRESSES = ("url", "mail")
@@ -37,7 +41,7 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
     rest = ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], source)
     for match in _CODE_OR_NUMBER.finditer(rest):
-        if not any(map(str.isdecimal, match[0])):
+        if match[0][-1] in _UNITS or not any(map(str.isdecimal, match[0])):
             continue
         if free[key := _key(match[0])]:
             free[key] -= 1
@@ -47,17 +51,13 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
     if any(count and key.isdecimal() for key, count in free.items()):
         return lost
-    most = 1 if known else MAX_WORD  # 1 may be an article
-    return [each for each in lost if not _is_small(each.term.source, most)]
+    small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article
+    return [each for each in lost if each.term.targets[0] not in small]
 
 
 def is_address(text: str) -> bool:
     """Returns True for a URL or an e-mail address among what is lost."""
     return not text.isalnum() and any(map(str.isalpha, text))
-
-
-def _is_small(text: str, most: int) -> bool:
-    return text.isdecimal() and len(text) <= 2 and int(text) <= most
 
 
 def _key(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from nmt.cli.conflicts import Excludes, Needs
+from nmt.cli.conflicts import Excludes, Needs, given_options
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
 from nmt.extras.documents.files.formats import FORMATS, is_document
@@ -80,13 +80,9 @@ class TranslateFiles(TranslateOptions):
                 raise InputError(f"--report: is for documents ({', '.join(FORMATS)}); give one, or leave it out")
             super().run(load)
             return
-        for option, is_set in (
-            ("--prefix", self.prefix), ("--constraints", self.constraints), ("--n-best", self.n_best),
-            ("--format", self.format_ != "text"), ("--alignment", self.alignment), ("--context", self.context),
-            ("--workers", self.workers),
-        ):  # fmt: skip
-            if is_set:
-                raise InputError(f"{option}: is for text, line by line, and {path} is a document; leave it out")
+        of_lines = given_options(self, "prefix constraints n_best format_ alignment context workers wait")
+        if of_lines:
+            raise InputError(f"{of_lines[0]}: is for text, line by line, and {path} is a document; leave it out")
         if self.output is None:
             raise InputError(f"--output: name the file for the translation of {path}, which is not for the terminal")
         from nmt.extras.documents.files.translate_file import translate_file

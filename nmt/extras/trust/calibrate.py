@@ -33,6 +33,7 @@ from nmt.extras.trust.calibration import Calibration, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
 from nmt.extras.trust.logistic import Floats, Logistic, learn, sigmoid
 from nmt.extras.trust.signals import PAIR_FEATURES, PairSignals, pair_signals
+from nmt.translator.find_run import target_language
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Loader, Translator
 
@@ -115,8 +116,9 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
         examples[name] = _damaged(trained, lexicon, sources, damages, links)
-    corpora = trained.experiment.data.train_corpora
-    start = Calibration({}, lexicon, (corpora and corpora[0].language_names) or ())
+    data, to = trained.experiment.data, target_language(trained.experiment, trained.checkpoint)
+    names = (corpus.language_names or () for corpus in data.train_corpora if corpus.target_language == to)
+    start = Calibration({}, lexicon, next(names, ()))
     return _learn_heads(start, {name: each for name, each in examples.items() if each}, chrf[[row for row, _ in known]])
 
 
@@ -207,12 +209,11 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
 
 def _valid_pairs(translator: Translator) -> tuple[list[str], list[str]]:
     """Reads data.valid into the target language of the translator. Raises InputError without such a corpus."""
-    valid, to = translator.trained.experiment.data.valid_corpora, translator.search.to
-    corpora = [corpus for corpus in valid if corpus.target_language in (None, to)]
+    trained = translator.trained
+    to = target_language(trained.experiment, trained.checkpoint)
+    corpora = [corpus for corpus in trained.experiment.data.valid_corpora if corpus.target_language in (None, to)]
     if not corpora:
-        raise InputError(
-            f"{translator.trained.run}: has no data.valid to calibrate on; name one with --set data.valid=..."
-        )
+        raise InputError(f"{trained.run}: has no data.valid to calibrate on; name one with --set data.valid=...")
     blocks = chain.from_iterable(map(read_blocks, corpora))
     pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     pairs = [pair for pair in pairs if all(map(str.strip, pair))]

@@ -122,7 +122,8 @@ def save(calibration: Calibration, trained: TrainedModel) -> Path:
 
 
 def load(trained: TrainedModel) -> Calibration:
-    """Reads the file of a model's run. Raises InputError if it is missing, damaged or of other weights."""
+    """Reads the file of a model's run. Raises InputError if it is missing or damaged, or of other weights or another
+    target language."""
     path = trained.run / FILE
     remedy = f"make it with: nmt calibrate {trained.run}"
     if not path.exists():
@@ -141,6 +142,9 @@ def load(trained: TrainedModel) -> Calibration:
         raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
     if tree["weights"] != weights_name(trained):
         raise InputError(f"{path}: was learnt for other weights than the model has now; {remedy}")
+    to = trained.experiment.search.to
+    if to is not None and to.lower() not in languages[1:]:
+        raise InputError(f"{path}: was learnt for another target language than {to}; {remedy} --to {to}")
     return calibration
 
 

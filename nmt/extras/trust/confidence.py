@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.core.errors import InputError
+from nmt.data.sentences import LINE_ENDS
 from nmt.data.words import is_punctuation
 from nmt.extras.trust.calibration import Calibration, load
 from nmt.extras.trust.checks import one_sided, repetition
@@ -143,7 +144,8 @@ class ConfidenceEstimator:
         confidence = _joint(known)
         if confidence.right >= self.selection.reject_below:
             return replace(one, confidence=confidence)
-        text = source if self.selection.leaves_source else MARK + one.text
+        kept = source.translate(dict.fromkeys(map(ord, LINE_ENDS), " "))
+        text = kept if self.selection.leaves_source else MARK + one.text
         return replace(one, text=text, confidence=replace(confidence, is_rejected=True))
 
 

@@ -18,6 +18,8 @@ FILES = "files are read and written to a folder"
         ("--ray auto --prefix p", f"--prefix: {CONFLICT}"),
         ("--ray auto --constraints p", f"--constraints: {CONFLICT}"),
         ("--ray auto --workers 2", f"--workers: {CONFLICT}"),
+        ("--shard 1/2 --workers 2", "--workers: cannot be had together with --shard; leave it out"),
+        ("--shard 1/2 --report r", "--report: cannot be had together with --shard; leave it out"),
         ("--ray auto", f"--ray: needs --input: {FILES}"),
         ("--ray auto --input train.de", f"--ray: needs --output: {FILES}"),
         ("--field body", "--field: is for the JSONL and Parquet that --ray and --shard read; leave it out"),

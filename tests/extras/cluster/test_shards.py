@@ -57,6 +57,7 @@ def test_what_cannot_be_shards_is_refused(tmp_path: Path) -> None:
         find_shards(tmp_path / "*" / "*")
     for name, message in (
         ("x.7z", ".7z is not read; unpack it, or use .gz, .xz"),
+        ("x.docx", "is a document; translate it by itself"),
         ("x.parquet.gz", "Parquet is compressed inside"),
     ):
         (path,) = write(tmp_path, name)

@@ -245,6 +245,8 @@ MISTAKES = {
     "--diversify --keep-by score": "--keep-by: needs --keep, the share to keep",
     "--target-text no.en": "no.en: no such file",
     "--dictionary no.tsv": "no.tsv: no such file",
+    "--dictionary no.tsv --keep 0.5": "--keep: is for translations; add --target-text, --source-text or --diversify",
+    "--dictionary no.tsv --reverse run": "--reverse: is for translations; add --target-text, --source-text or --dive",
     "--dictionary mono.de": "mono.de: is of an unknown format; give TSV (source TAB target), ",
     "--source-text .": ".: is a folder; name a file",
     "--target-text mono.en.gz --back-translation sampling --beam 3": "--beam: --back-translation sampling draws",

@@ -27,6 +27,13 @@ from tests.workflows.runs import EXACT, loaded, nmt, place
         ("عام ١٤٩٢", "in 1492", []),
         (f"{'9' * 5000} Hunde", "dogs", ["9" * 5000]),
         ("13 Hunde", "dogs", ["13"]),
+        ("我有42只狗，13只猫。", "I have 42 dogs.", ["13"]),
+        ("42 dogs, 13 cats", "42只狗，3只猫", ["13"]),
+        ("彼は１２歳", "He is 13", ["１２"]),
+        ("买A4纸", "Buy paper", ["A4"]),
+        ("و15 امرأة", "15 women", []),
+        ("제42장", "chapter 42", []),
+        ("3月5日有5万人", "50,000 people on 5 March", []),
     ],
 )
 def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:

@@ -10,7 +10,6 @@ import typer
 
 from nmt.cli.conflicts import Needs
 from nmt.cli.options import Config, Device, Overrides, Precision, with_options
-from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 from nmt.extras.cluster.options import Ray
 
@@ -56,6 +55,12 @@ class AugmentOptions:
 
 
 CONFLICTS = (
+    Needs("", "target_text source_text dictionary diversify",
+        "there is nothing to make pairs of; give --target-text, --source-text, --dictionary or --diversify"),
+    Needs("keep reverse beam", "target_text source_text diversify",
+        "{option}: is for translations; add --target-text, --source-text or --diversify, or leave it out"),
+    Needs("beam", "source_text diversify",
+        "--beam: --back-translation sampling draws and has no beam; leave one out", where="back_translation=sampling"),
     Needs("back_translation copies", "target_text", "{option}: needs --target-text"),
     Needs("keep_by", "keep", "--keep-by: needs --keep, the share to keep"),
     Needs("back_translation=none", "copies source_text diversify dictionary",
@@ -69,13 +74,6 @@ def augment(options: AugmentOptions) -> None:
 
     Models of both directions translate the text; missing models are trained. The new pairs, and a configuration that
     also uses them, are written to one folder. Ctrl-C stops, and the same command continues."""
-    makes_other = options.source_text or options.diversify
-    if not (options.target_text or makes_other or options.dictionary):
-        raise InputError(
-            "there is nothing to make pairs of; give --target-text, --source-text, --dictionary or --diversify"
-        )
-    if options.back_translation == "sampling" and options.beam is not None and not makes_other:
-        raise InputError("--beam: --back-translation sampling draws and has no beam; leave one out")
     from nmt import experiment
 
     settings = experiment.load(options.config, options.overrides or [], with_corpora=True)

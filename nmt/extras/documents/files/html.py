@@ -126,7 +126,7 @@ def spans(text: str) -> Iterator[Span]:
         tokens = _Tokenizer(text).tokens
     except AssertionError:  # at <![…]> of unknown kind
         raise DamagedFile("is not HTML") from None
-    ends = [*(token.begin for token in tokens[1:]), len(text)]
+    ends = [*(token.begin for token in tokens), len(text)][1:]  # an empty page has no token
     line_of, pieces, kept, depth = line_names(text), list[Fragment](), "", 0
     kept_from = 0
     for token, end in zip(tokens, ends, strict=True):

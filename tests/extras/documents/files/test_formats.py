@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.extras.documents.files.formats import FORMATS, is_document, read
+from nmt.extras.documents.files.formats import FORMATS, is_document, parse, read
 from nmt.plugins import attribute
 
 
@@ -20,3 +21,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for suffix in FORMATS:
         with pytest.raises(InputError, match=rf"a\{suffix}: cannot be read: No such file"):
             read(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b"\0", b"\r\n\r\n"])
+def test_a_file_without_text_stays_or_is_refused(suffix: str, content: bytes) -> None:
+    with suppress(InputError):
+        assert parse(Path(f"a{suffix}"), content).write([]) == content
