@@ -279,6 +279,8 @@ class Size:
     batch_tokens: int
     learning_rate: float
     epochs: float
+    optimizer: str = "muon"
+    """Muon learns from the same pairs in about half of the updates (docs/measurements/translation.md)."""
     first_validation: int = 50
     """Number of updates before the first validation, about a minute, to see a translation soon."""
     start_from: str | None = None
@@ -313,7 +315,7 @@ TINY = Size(
     subwords=4000,
     batch_tokens=1024,
     learning_rate=4e-3,
-    epochs=20,
+    epochs=16,
     is_guided=True,
 )
 
@@ -341,7 +343,7 @@ MEDIUM_CPU = Size(
     subwords=16_000,
     batch_tokens=4096,
     learning_rate=2e-3,
-    epochs=15,
+    epochs=12,
     first_validation=30,
     # aligning many pairs takes long
     smaller=replace(SMALL_TRANSFORMER, is_guided=False, smaller=replace(TINY, is_guided=False)),
@@ -357,6 +359,7 @@ BASE_CUDA = Size(
     batch_tokens=16_384,
     learning_rate=1e-3,
     epochs=15,
+    optimizer="adamw",  # as Vaswani et al. trained it; Muon has not been measured at this size
     smaller=MEDIUM_CPU,
 )
 
@@ -376,6 +379,7 @@ def size_of_run(model: str) -> Size:
         batch_tokens=training.batching.batch_tokens,
         learning_rate=training.optimizer.learning_rate / 4,
         epochs=5,
+        optimizer=training.optimizer.kind,
         first_validation=0,
         start_from=str(run),
         joint=experiment.data.subwords.joint,
@@ -481,7 +485,7 @@ model:
 training:
 {start}{guidance}\
   batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
-  optimizer: {{kind: adamw, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
+  optimizer: {{kind: {size.optimizer}, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
   # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
   schedule: {{kind: linear, warmup: {min(4000, max(updates // 10, min(50, updates // 3 + 1)))}, hold: 0.5, final: 0.02}}
