@@ -131,7 +131,8 @@ def decoded(data: bytes, declaration: re.Pattern[bytes] = _XML_ENCODING) -> tupl
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), encoding)
     try:
         text = data.decode(encoding)
-        if text.encode(encoding) == data:
+        # UTF-16 without a mark may be UTF-8 with zeros, and an encoding must be able to write references
+        if "\0" not in text and text.encode(encoding, "xmlcharrefreplace") == data:
             return text, encoding
     except LookupError:
         raise DamagedFile(f"names an encoding that is not known, {encoding}") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.core.errors import InputError
+from nmt.core.files import read_whole, reading
 from nmt.plugins import attribute
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 Read: TypeAlias = "Callable[[bytes], DocumentFile]"
 """Reads the content of a file. Raises DamagedFile."""
+
+MOST_BYTES = 256 << 20
+"""Maximum size of a file."""
 
 FORMATS: Mapping[str, str] = {
     **dict.fromkeys([".html", ".htm", ".xhtml"], "html:read"),
@@ -35,10 +39,8 @@ def is_document(path: Path) -> bool:
 
 def read(path: Path) -> DocumentFile:
     """Reads a file. Raises InputError for one that cannot be read or is damaged."""
-    try:
-        return parse(path, path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    with reading(path):
+        return parse(path, read_whole(path, most=MOST_BYTES))
 
 
 def parse(path: Path, content: bytes) -> DocumentFile:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from nmt.extras.documents.files.document import (
     Block,
@@ -51,11 +51,14 @@ _UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*\Z")
 _CHARSET = re.compile(rb"""<\?xml[^<>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^<>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
+_Kind: TypeAlias = Literal["text", "open", "close", "alone", "comment"]
+
+
 @dataclass(frozen=True)
 class _Token:
     """A part of the file; its end is the beginning of the next one."""
 
-    kind: Literal["text", "open", "close", "alone", "comment"]
+    kind: _Kind
     begin: int
     name: str = ""
     attributes: Sequence[tuple[str, str | None]] = ()
@@ -71,14 +74,10 @@ class _Tokenizer(HTMLParser):
         self.feed(text)
         self.close()
 
-    def _add(
-        self,
-        kind: Literal["text", "open", "close", "alone", "comment"],
-        name: str = "",
-        attributes: Sequence[tuple[str, str | None]] = (),
-    ) -> None:
+    def _add(self, kind: _Kind, name: str = "", attributes: Sequence[tuple[str, str | None]] = ()) -> None:
         line, column = self.getpos()
-        self.tokens.append(_Token(kind, self._lines[line - 1] + column, name, attributes))
+        if kind != "text" or not self.tokens or self.tokens[-1].kind != "text":  # one text may come in parts
+            self.tokens.append(_Token(kind, self._lines[line - 1] + column, name, attributes))
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self._add("alone" if tag in _VOID else "open", tag, attrs)
@@ -92,23 +91,11 @@ class _Tokenizer(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add("text")
 
-    def handle_entityref(self, name: str) -> None:
-        self._add("text")
-
-    def handle_charref(self, name: str) -> None:
-        self._add("text")
-
     def handle_comment(self, data: str) -> None:
         self._add("comment")
 
-    def handle_decl(self, decl: str) -> None:
-        self._add("comment")
-
-    def handle_pi(self, data: str) -> None:
-        self._add("comment")
-
-    def unknown_decl(self, data: str) -> None:
-        self._add("comment")
+    handle_entityref = handle_charref = handle_data
+    handle_decl = handle_pi = unknown_decl = handle_comment
 
 
 def read(data: bytes) -> DocumentFile:
@@ -129,7 +116,7 @@ def spans(text: str) -> Iterator[Span]:
     ends = [*(token.begin for token in tokens), len(text)][1:]  # an empty page has no token
     line_of, pieces, kept, depth = line_names(text), list[Fragment](), "", 0
     kept_from = 0
-    for token, end in zip(tokens, ends, strict=True):
+    for token, end in zip(tokens, ends, strict=False):  # an empty file has no token
         if kept:  # inside an element that is not translated
             depth += (token.kind == "open") - (token.kind == "close") if token.name == kept else 0
             if depth == 0:

@@ -17,8 +17,20 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 
-from nmt.extras.documents.files.document import Block, DocumentFile, Span, TextDocument, as_markup, decoded, line_names
+from nmt.extras.documents.files.document import (
+    Block,
+    DamagedFile,
+    DocumentFile,
+    Span,
+    TextDocument,
+    as_markup,
+    decoded,
+    line_names,
+)
 from nmt.extras.documents.files.inline import Fragment, Kind, fragments, spans_of, with_lines
+
+MOST_BYTES = 4 << 20
+"""Maximum size of a file: a thousand pages, in half a gigabyte of memory."""
 
 _LINE_END = r"(?:\r\n?|\n)"
 _BREAK = rf"[ \\]*{_LINE_END}[ \t>]*"
@@ -59,6 +71,8 @@ _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("t
 
 def read(data: bytes) -> DocumentFile:
     """Reads a file. Raises DamagedFile if it is not text in UTF-8 or UTF-16."""
+    if len(data) > MOST_BYTES:
+        raise DamagedFile("is too long to be translated at once; divide it")
     text, encoding = decoded(data)
     front_matter, line_of, spans = _FRONT_MATTER.match(text), line_names(text), list[Span]()
     offset = front_matter.end() if front_matter else int(text.startswith("\ufeff"))

@@ -18,7 +18,7 @@ from nmt.extras.documents.files.document import DamagedFile, DocumentFile, TextD
 from nmt.extras.documents.files.inline import Fragment
 from nmt.extras.documents.markup import tags_and_placeholders
 
-_STRINGS = r'(?:\s*"(?:[^"\\\n]|\\(?:[abfnrtv"\\0-7]|x[0-9a-fA-F]{2}))*+")++'
+_STRINGS = r'(?:\s*"(?:[^"\\\n]++|\\(?:[abfnrtv"\\0-7]|x[0-9a-fA-F]{2}))*+")++'
 _STATEMENT = re.compile(
     rf"\s+|#.*|domain{_STRINGS}"
     rf"|(?:msgctxt{_STRINGS}\s*)?msgid(?P<single>{_STRINGS})(?:\s*msgid_plural(?P<several>{_STRINGS}))?"
@@ -82,13 +82,13 @@ def _unit(statement: re.Match[str], place: str, forms: Sequence[Sequence[int]], 
         replace(span, block=replace(span.block, is_apart=True), spell_text=spell_as(text))
         for span in message_spans(text, [Fragment("text", 0, len(text))], place)
     ]
-    # "one file" is not for 21 files, where these have the same form
-    is_for_all = len({tuple(sorted(tags_and_placeholders(each))) for each in texts}) == 1
 
     def spell(translation: str) -> str:
         if len(texts) == 1:
             return _quoted("msgstr", translation, newline)
         single, _, several = translation.partition("\0")
+        # "one file" is not for 21 files, where these have the same form
+        is_for_all = len({tuple(sorted(tags_and_placeholders(each))) for each in texts}) == 1
         is_single = [numbers == [1] or (is_for_all and len(forms) > 1 and 1 in numbers) for numbers in forms]
         return newline.join(
             _quoted(f"msgstr[{form}]", single if is_one else several, newline) for form, is_one in enumerate(is_single)

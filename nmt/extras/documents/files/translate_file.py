@@ -19,6 +19,7 @@ from nmt.translator.confidence import cells
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Loader, Translator
 from nmt.workflows.output_files import output_file, text_file
+from nmt.workflows.translate import LIMIT_BYTES
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
 """What has become of a block: a translation; itself, because nothing in it can be translated; itself, because the
@@ -51,7 +52,8 @@ def translate_file(load: Loader, path: Path, output: Path, report: Path | None) 
         raise InputError(f"--report {report}: is the file of the translation, too; name another one")
     document = read(path)
     translator = load()
-    translator.trained.warn_of_language(MARKUP.sub(" ", block.text) for block in document.blocks)
+    texts = (MARKUP.sub(" ", block.text) for block in document.blocks if len(block.text) <= LIMIT_BYTES)
+    translator.trained.warn_of_language(texts)
     translated = translate_blocks(translator, document)
     with output_file(output) as stream:
         stream.write(document.write([each.text for each in translated]))
@@ -69,7 +71,7 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
     reads, only once."""
     texts = source_texts(document, has_context=translator.trained.experiment.data.context > 0)
     keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
-    by_key = dict(zip(keys, texts, strict=True))
+    by_key = {key: text for key, text in zip(keys, texts, strict=True) if len(text) <= LIMIT_BYTES}
     unique, sources = list(by_key), list(by_key.values())
     translations, cut = dict[tuple[str, tuple[str, ...]], Translation](), 0
     with log.progress(total=len(unique), description="translate", unit="block") as bar:
@@ -81,9 +83,14 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
             cut += sum(each.cut > 0 for each in found)
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
-    blocks = [(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
-    shows = translator.estimator is not None
-    return [replace(judged(block, one.text), confidence=cells(one) if shows else ()) for block, one in blocks]
+    shows, translated = translator.estimator is not None, list[TranslatedBlock]()
+    for block, key in zip(document.blocks, keys, strict=True):
+        if key in translations:
+            found = translations[key]
+            translated.append(replace(judged(block, found.text), confidence=cells(found) if shows else ()))
+        else:  # longer than a line may be
+            translated.append(TranslatedBlock(block, block.text, "left"))
+    return translated
 
 
 def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:

@@ -32,6 +32,8 @@ def test_a_wrong_encoding_is_refused() -> None:
         (b"<a>\xff</a>", "is not text in utf-8"),
         (b'<?xml version="1.0" encoding="klingon"?><a/>', "not known, klingon"),
         (b'<?xml version="1.0" encoding="hex"?><a/>', "not known, hex"),
+        (b'<?xml version="1.0" encoding="idna"?><a/>', "is not text in idna"),  # it has no references
+        ("<a/>".encode("utf-16-le"), "is not text in utf-8"),  # no mark says what it is
         (
             b'<?xml version="1.0" encoding="utf-7"?><a>x+-</a>+',
             "is not text in utf-7",

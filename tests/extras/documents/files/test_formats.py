@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +20,11 @@ def test_each_format_has_its_reader() -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for suffix in FORMATS:
-        with pytest.raises(InputError, match=rf"a\{suffix}: cannot be read: No such file"):
+        with pytest.raises(InputError, match=rf"a\{suffix}: no such file"):
             read(tmp_path / f"a{suffix}")
+    os.mkfifo(tmp_path / "pipe.html")
+    with pytest.raises(InputError, match=r"pipe\.html: is a device or a pipe, but a file is needed"):
+        read(tmp_path / "pipe.html")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -124,6 +124,10 @@ def test_the_encoding_of_a_page_stays(encoding: str, declared: str) -> None:
     )
 
 
+def test_an_empty_page_stays_empty() -> None:
+    assert read(b"").write([]) == b""
+
+
 def test_a_page_in_another_encoding_is_refused() -> None:
     for data, message in (
         (b"<p>Gr\xfc\xdfe", "is not text in utf-8"),

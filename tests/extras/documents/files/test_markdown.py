@@ -212,6 +212,8 @@ def test_any_text_comes_back_as_it_was(seed: int) -> None:
 
 
 def test_other_encodings_are_refused() -> None:
+    with pytest.raises(DamagedFile, match="is too long to be translated at once; divide it"):
+        read(b"a" * (1 + (4 << 20)))
     with pytest.raises(DamagedFile, match="is not text in utf-8"):
         read("Grüße".encode("latin-1"))
     assert texts("") == []
