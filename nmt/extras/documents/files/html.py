@@ -35,10 +35,10 @@ _BLOCKS = frozenset(
 )
 """Elements whose borders sentences do not cross."""
 
-_KEPT = frozenset("code kbd math pre samp script style svg textarea var".split())  # noqa: SIM905
+_KEPT = frozenset("code kbd math pre rp rt samp script style svg textarea var".split())  # noqa: SIM905
 """Elements whose content is not translated."""
 
-_KEPT_BLOCKS = frozenset(("math", "pre", "script", "style", "svg", "textarea"))
+_KEPT_BLOCKS = frozenset(("pre", "textarea"))
 
 _VOID = frozenset(
     "area base br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905

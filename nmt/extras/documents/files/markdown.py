@@ -54,6 +54,7 @@ _KEPT = re.compile(
     # footnote marks, alerts, boxes of task lists, formulas, templates, attributes, names of emoji, containers, bars
     r"\[[\^!][^\[\]\s]+\]:?|(?<=[-*+.)] )\[[ xX]\](?= )|(?<![\\$\w])\$(?![\s$])(?:[^$\n\\]|\\.)*+(?<![\s\\])\$(?![\w$])"
     r"|\{\{[^{}\n]*+\}\}|\{[#.:%][^{}\n]*+\}|(?<![\w:]):[a-z0-9_+-]++:(?!\w)|:::.*|\\\|"
+    r"|(?<![^\n])(?:!!!|\?\?\?\+?) [\w-]+|(?<=\n):(?=\s)"  # admonitions, definitions
     r"|</(?P<close>[A-Za-z][\w-]*+)\s*+>|<(?P<open>[A-Za-z][\w-]*+)(?:\s[^<>]*+)?/?>"
     r"|<!--(?:(?!<!--|-->)[\s\S])*+-->|<[!?][^<>]*+>"
 )
@@ -136,7 +137,10 @@ def _spans(
     groups, opened, labels = [list[Fragment]()], list[int](), dict[int, tuple[int, int]]()
     for token, match in located:
         begin, end = match.span()
-        if token.type == "hardbreak" or (token.type == "html_inline" and match.group().startswith("<br")):
+        line = text[text.rfind("\n", 0, begin) + 1 : begin].lstrip()
+        # an admonition, or the definition of a term
+        is_other = token.type == "softbreak" and (line.startswith(("!!!", "???")) or text.startswith(": ", end))
+        if token.type == "hardbreak" or is_other or (token.type == "html_inline" and match.group().startswith("<br")):
             groups.append([])
         elif token.type == "softbreak":
             groups[-1].append(Fragment("text", begin, end, " ", "break"))

@@ -7,6 +7,7 @@ while changes are tracked stays, and so do fields, numbers and formulas of cells
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from nmt.extras.documents.files.xml_tokens import Token
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
+_INVISIBLE = re.compile("rsid|language|country")
 _STRETCHES = ("bookmark", "reference-mark", "change", "toc-mark", "user-index-mark", "alphabetical-index-mark")
 
 
@@ -48,13 +50,14 @@ class _OdtReader(ParagraphReader):
         "text:tracked-changes": "left",
         **dict.fromkeys(("text:p", "text:h", "svg:title", "svg:desc"), "paragraph"),
         **dict.fromkeys(("dc:title", "dc:description", "dc:subject"), "paragraph"),
-        **dict.fromkeys(("text:a", "text:meta"), "container"),
+        **dict.fromkeys(("text:a", "text:meta", "text:ruby", "text:ruby-base"), "container"),
         **dict.fromkeys(("text:tab", "text:line-break"), "break"),
         **dict.fromkeys((f"text:{name}-{end}" for name in _STRETCHES for end in ("start", "end")), "range"),
     }
 
     def prepare(self, found: Sequence[Token]) -> None:
-        """Collects the styles that say only when a text was written, which LibreOffice gives to parts of words."""
+        """Collects the styles that say only when or in what language a text was written, which LibreOffice gives to
+        parts of words."""
         styles, properties = dict[str, list[str]](), list[str]()
         for token in found:
             name = self.name(token) if token.kind in ("open", "alone") else ""
@@ -64,7 +67,7 @@ class _OdtReader(ParagraphReader):
                 styles[attributes.get("name", "")] = properties
             elif name.startswith("style:") and name.endswith("-properties"):
                 properties += [key for key in token.attributes if not key.startswith("xmlns")]
-        self._plain = {style for style, names in styles.items() if all(name.endswith("rsid") for name in names)}
+        self._plain = {style for style, names in styles.items() if all(map(_INVISIBLE.search, names))}
 
     def role(self, token: Token) -> Role:
         """See ``ParagraphReader``."""

@@ -33,7 +33,8 @@ _TEXT_FIELDS = re.compile(r"\s*(?:HYPERLINK|TOC|INDEX)\b", re.IGNORECASE)
 """Fields whose results are text of the document."""
 
 _NO_FORMAT = re.compile(
-    r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>|\s(?:\w+:)?(?:rsid\w*|lang|altLang|dirty|err|smtClean|noProof|bmk)=\"[^\"]*\""
+    r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>|<w:rFonts w:hint=\"\w+\"/>"
+    r"|\s(?:\w+:)?(?:rsid\w*|lang|altLang|dirty|err|smtClean|noProof|bmk)=\"[^\"]*\""
 )
 """Notes of the program in the properties of a run, which do not change how it looks."""
 

@@ -124,6 +124,16 @@ def test_the_encoding_of_a_page_stays(encoding: str, declared: str) -> None:
     )
 
 
+def test_a_sentence_goes_on_after_what_is_no_text() -> None:
+    page = (
+        "<p>Wenn <math><mi>x</mi></math> gilt<style>a {}</style> und <svg><text>x</text></svg>, dann "
+        "<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>字.</p><script>x</script>"
+    )
+    texts = [block.text for block in read(page.encode()).blocks]
+    assert texts == ["Wenn <x1/> gilt<x3/> und <x5/>, dann <x7>漢<x9/><x10/><x11/></x7>字."]
+    assert translated(page, str) == page
+
+
 def test_an_empty_page_stays_empty() -> None:
     assert read(b"").write([]) == b""
 

@@ -211,6 +211,12 @@ def test_any_text_comes_back_as_it_was(seed: int) -> None:
         capitals(document)
 
 
+def test_admonitions_and_definitions() -> None:
+    text = 'Wort\n: Ein Sinn\n\n!!! note "Achtung"\n    Der Hund\n    bellt\n\n??? tip\n    Nein !!! Ja\n'
+    assert texts(text) == ["Wort", "Ein Sinn", '"Achtung"', "Der Hund bellt", "Nein !!! Ja"]
+    assert capitals(read(text.encode())) == text.upper().replace("NOTE", "note").replace("TIP", "tip")
+
+
 def test_other_encodings_are_refused() -> None:
     with pytest.raises(DamagedFile, match="is too long to be translated at once; divide it"):
         read(b"a" * (1 + (4 << 20)))

@@ -134,6 +134,7 @@ STYLES = "".join(
         ("T1", 'fo:font-weight="bold"'),
         ("T2", 'fo:font-style="italic"'),
         ("T3", 'xmlns:officeooo="http://openoffice.org/2009/office" officeooo:rsid="00a1"'),
+        ("T4", 'fo:language="de" fo:country="DE"'),
     )
 )
 
@@ -158,6 +159,15 @@ def test_parts_of_words_are_joined() -> None:
     changed = member(translated(data, lambda text: text.replace("Hund", "Dog"))).decode()
     assert 'Der gro<text:span text:style-name="T3">sse <text:tab/>Dog bellt</text:span></text:p>' in changed
     assert '<text:span text:style-name="T1">Ein Dog</text:span> bellt laut</text:p>' in changed
+
+
+def test_a_language_is_no_format_and_ruby_is_text() -> None:
+    data = document(
+        'Hu<text:span text:style-name="T4">nd</text:span>',
+        "<text:ruby><text:ruby-base>漢</text:ruby-base><text:ruby-text>かん</text:ruby-text></text:ruby>字",
+    )
+    assert texts(data) == ["Hund", "<x0><x1>漢</x1><x4/></x0>字"]
+    assert translated(data, str) == data
 
 
 def test_what_was_deleted_stays() -> None:

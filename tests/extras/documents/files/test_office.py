@@ -93,6 +93,9 @@ CASES = {
         ["Der grosse Hund"],
         ['<w:r><w:t xml:space="preserve">DER GROSSE HUND</w:t></w:r>'],
     ),
+    "a hint for the font of one word": (
+        run("犬が", '<w:rFonts w:hint="eastAsia"/>') + run("吠える"), ["犬が吠える"], None
+    ),
     "formats": (
         run("Ein ", "<w:b/>") + run("grosser ", "<w:b/>") + run("Hund bellt oft ") + run("laut", "<w:i/>") + run("."),
         ["<x0>Ein grosser </x0>Hund bellt oft <x5>laut</x5>."],
