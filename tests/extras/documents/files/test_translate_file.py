@@ -52,7 +52,7 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path) -> None:
             ("-i", "page.html", "-o", "x.docx"),
             "--output x.docx: has another format than page.html; let its name end in",
         ),
-        (("-i", "no.html", "-o", "x.html"), "no.html: cannot be read: No such file or directory"),
+        (("-i", "no.html", "-o", "x.html"), "no.html: no such file"),
         (("-i", "bad.html", "-o", "x.html"), "bad.html: is not text in utf-8; save it in UTF-8"),
         (
             ("-i", "page.html", "-o", "x.html", "--format", "tsv"),
