@@ -126,7 +126,10 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
     text = f"{corpus.name}: {reasons.total():,} of {count:,} rows are no pairs: {listed}"
     if wrong > (MOST_FAULTY * count if faulty == "drop" else 0) or reasons.total() == count:
         limit = f"up to {MOST_FAULTY:.0%} are left out" if faulty == "drop" else "data.faulty: drop leaves them out"
-        raise InputError(f"{text}; mend them, in UTF-8 ({limit})")
+        remedy = f"mend them, in UTF-8 ({limit})"
+        if reasons.total() == count and corpus.pairs is not None:
+            remedy = "give lines of source, TAB, target in UTF-8, or a file of lines for each side"
+        raise InputError(f"{text}; {remedy}")
     if reasons:
         once(f"{text}; left out", log.warning if wrong else log.info)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmt.core.errors import InputError
+from nmt.data.words import is_punctuation, text_words
 from nmt.evaluation.bootstrap import RESAMPLES, SEED, Estimate, interval, sentence_counts
 
 EDGES = (5, 10, 15, 20, 25, 30)
@@ -52,6 +53,13 @@ def length_label(first: int, last: int | None) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
+def _length(source: str) -> int:
+    """Counts the words between white space, or by the rule for all scripts if those are several times as many."""
+    spaced, words = len(source.split()), [source[begin:end] for begin, end in text_words(source)]
+    ruled = sum(not is_punctuation(word) for word in words)
+    return ruled if ruled > 3 * spaced else spaced
+
+
 def by_length(
     sources: Sequence[str],
     hypotheses: Sequence[str],
@@ -67,8 +75,9 @@ def by_length(
     intervals.
 
     `edges` are the last lengths of all buckets except the last: 5, 10 means 1-5, 6-10 and 11+. Blank sources form a
-    bucket of their own, of length 0. `lowercase` and `tokenize` are those of `translation.scores`. Raises InputError if
-    there are no lines or the numbers of lines differ, ValueError if edges are not rising or the first is below 1.
+    bucket of their own, of length 0; in scripts without spaces, words are those of `nmt.data.words`. `lowercase` and
+    `tokenize` are those of `translation.scores`. Raises InputError if there are no lines or their numbers differ,
+    ValueError if edges are not rising or the first is below 1.
     """
     if not _rise(edges):
         raise ValueError(f"edges {tuple(edges)} do not rise from at least 1")
@@ -78,7 +87,7 @@ def by_length(
         sentence_counts(hypotheses, references, metric=metric, lowercase=lowercase, tokenize=tokenize)
         for metric in ("bleu", "chrf")
     )
-    length_N = np.array([len(source.split()) for source in sources])
+    length_N = np.array([_length(source) for source in sources])
     scores = []
     for first, last in zip((0, 1, *(edge + 1 for edge in edges)), (0, *edges, None), strict=True):
         rows = np.flatnonzero((length_N >= first) & (length_N <= (length_N.max() if last is None else last)))

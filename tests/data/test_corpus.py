@@ -110,9 +110,9 @@ def test_too_many_rows_that_are_no_pairs_are_refused_in_one_line(tmp_path: Path)
     assert failure(corpus) == message
     message = refusal(lambda: list(read_blocks(messy(tmp_path, 999, BROKEN), faulty="refuse")))
     assert re.search("5 of 999 rows are no pairs.*data.faulty: drop leaves them out", message)
-    assert "110 of 110 rows are no pairs: 110 without exactly one TAB (lines 1, 2," in failure(
-        messy(tmp_path, 300, dict.fromkeys(range(301), b"none"))
-    )
+    message = failure(messy(tmp_path, 300, dict.fromkeys(range(301), b"none")))
+    assert "110 of 110 rows are no pairs: 110 without exactly one TAB (lines 1, 2," in message
+    assert message.endswith("; give lines of source, TAB, target in UTF-8, or a file of lines for each side")
 
 
 def test_a_line_that_is_not_utf8_takes_its_pair_along(tmp_path: Path) -> None:

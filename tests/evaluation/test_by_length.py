@@ -107,3 +107,11 @@ def test_text_without_spaces_is_cut_as_its_script_needs() -> None:
     lines = ["我有一条狗。"], ["我有一只狗。"]
     (found,) = by_length(["a"], *lines, resamples=5)
     assert found.bleu.value == pytest.approx(BLEU(tokenize="zh").corpus_score(lines[0], [lines[1]]).score)
+
+
+def test_words_of_scripts_without_spaces_are_counted_by_their_rule() -> None:
+    sources = ["我有一条狗。", "Das ist ... gut!!!", "สวัสดีครับ", "", "!!!"]
+    buckets = {
+        each.first: each.sentences for each in by_length(sources, sources, sources, edges=(1, 3, 4, 5), resamples=2)
+    }
+    assert buckets == {0: 1, 1: 1, 4: 1, 5: 1, 6: 1}

@@ -303,6 +303,16 @@ def test_figures_of_evaluate(calibrated: Path) -> None:
     assert "accepted confidence   chrF  right" in table
 
 
+def test_what_has_no_letters_has_no_confidence(calibrated: Path, tmp_path: Path) -> None:
+    lines = calibrated / "letterless"
+    lines.write_text("42\n\n- 7\n", encoding="utf-8")
+    scored = call(calibrated, "score", "run", "-s", lines, "-t", lines, "--confidence", *EXACT).output
+    assert [line.split("\t")[1] for line in scored.splitlines()] == ["", "", ""]
+    files = ("--source", lines, "--reference", lines)
+    done = call(calibrated, "evaluate", "run", *files, "--risk-coverage", *EXACT)
+    assert done.error.startswith("--risk-coverage: no translation has a confidence")
+
+
 def test_refusals(calibrated: Path, trained: Path) -> None:
     def refused(*options: str, folder: Path = calibrated) -> str:
         return call(folder, "translate", "run", *EXACT, *options, stdin=TEXT)._replace(stdout="").error

@@ -78,6 +78,8 @@ class TranslateFiles(TranslateOptions):
         if path is None:
             if self.report is not None:
                 raise InputError(f"--report: is for documents ({', '.join(FORMATS)}); give one, or leave it out")
+            if self.output is not None and is_document(self.output):
+                raise InputError(f"--output {self.output}: only a document gives a document; name a file of text")
             super().run(load)
             return
         of_lines = given_options(self, "prefix constraints n_best format_ alignment context workers wait")

@@ -98,7 +98,7 @@ class ConfidenceEstimator:
     ) -> list[tuple[Translation, ...]]:
         """Adds the confidence to each translation, chooses and rejects. A line of several parts is as sure as the least
         sure of them. Lines without letters have no confidence, and are not rejected."""
-        parts = [part for of_source in ranked for one in of_source for part in _judged_parts(one)]
+        parts = [part for of_source in ranked for one in of_source for part in one.parts]
         found = iter(self.of_pairs(trained, [source for source, _ in parts], [target for _, target in parts]))
         judged = [
             tuple(self._applied(source, one, found) for one in of_source)
@@ -109,12 +109,13 @@ class ConfidenceEstimator:
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
     ) -> list[Confidence | None]:
-        """Estimates the confidence of given translations; None without a source. A translation that is blank, or a
-        pair that is too long, has confidence 0."""
+        """Estimates the confidence of given translations; None for a source without letters. A translation that is
+        blank, or a pair that is too long, has confidence 0."""
+        sources = [source if any(map(str.isalpha, source)) else "" for source in sources]
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
         known = iter(self._of_signals([signals for signals in found if signals is not None]))
         return [
-            next(known) if signals is not None else _unjudged(target) if source.strip() else None
+            next(known) if signals is not None else _unjudged(target) if source else None
             for signals, source, target in zip(found, sources, targets, strict=True)
         ]
 
@@ -138,7 +139,7 @@ class ConfidenceEstimator:
 
     def _applied(self, source: str, one: Translation, found: Iterator[Confidence | None]) -> Translation:
         """Adds the joint confidence of the parts, which come next, and rejects a translation if this is too low."""
-        known = [each for each in islice(found, len(_judged_parts(one))) if each is not None]
+        known = [each for each in islice(found, len(one.parts)) if each is not None]
         if not known:
             return one
         confidence = _joint(known)
@@ -151,10 +152,6 @@ class ConfidenceEstimator:
 
 def _right(translation: Translation) -> float:
     return 0.0 if translation.confidence is None else translation.confidence.right
-
-
-def _judged_parts(translation: Translation) -> list[tuple[str, str]]:
-    return [part for part in translation.parts if any(map(str.isalpha, part[0]))]
 
 
 def _joint(parts: Sequence[Confidence]) -> Confidence:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.core.errors import InputError
 from nmt.extras.trust.calibrate import RIGHT, sentence_chrf
 from nmt.extras.trust.logistic import Floats
 from nmt.translator.translation import Translation
@@ -60,10 +61,15 @@ class RiskCoverage:
 
 
 def risk_coverage(translations: Sequence[Translation], references: Sequence[str]) -> RiskCoverage:
-    """Computes the figures; a translation without a confidence has confidence 0."""
-    p_N = np.array([0.0 if one.confidence is None else one.confidence.right for one in translations])
+    """Computes the figures of the translations that have a confidence. Raises InputError if none has."""
+    pairs = zip(translations, references, strict=True)
+    known = [(one.confidence.right, one.text, text) for one, text in pairs if one.confidence is not None]
+    if not known:
+        raise InputError("--risk-coverage: no translation has a confidence, as no line of the source has letters")
+    p, texts, references = zip(*known, strict=True)
+    p_N = np.array(p)
     order = np.argsort(-p_N, kind="stable")
-    chrf_N = np.array(sentence_chrf([one.text for one in translations], references))[order]
+    chrf_N = np.array(sentence_chrf(texts, references))[order]
     p_N, is_right_N = p_N[order], chrf_N >= RIGHT
     ends = sorted({-(-len(order) * group // GROUPS) for group in range(1, GROUPS + 1)})
     accepted = tuple(

@@ -62,6 +62,7 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path) -> None:
         (("-i", "page.html", "-o", "x.html", "--report", "x.html"), "--report x.html: is the file of the translation"),
         (("-i", "page.html", "-o", "x.html", "--workers", "2"), "--workers: is for text, line by line"),
         (("-i", "page.html", "-o", "x.html", "--wait", "3"), "--wait: is for text, line by line, and page.html is"),
+        (("-i", "text", "-o", "x.docx"), "--output x.docx: only a document gives a document"),
         (("-i", "text", "--report", "r"), "--report: is for documents (.html"),
     ):
         assert message in call(tmp_path, "translate", run, *arguments).error
