@@ -394,15 +394,9 @@ def _chosen_search(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[s
 
 def _calibrated(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Lets a plug-in learn how sure the best checkpoint may be of its translations, if there is time."""
-    is_possible = trainer.best_validation.best is not None and len(experiment.data.target_languages) < 2
-    if not is_possible or not plugins.has("parts", "calibrate"):
-        return
-    from nmt.workflows.choose_search import SHARE_OF_TRAINING
-
-    within: Callable[..., bool] = plugins.find("parts", "calibrate", "nmt train")
-    chosen, seconds = trainer.compute, SHARE_OF_TRAINING * trainer.position.seconds
-    if within(seconds, trainer.directory(), device=str(chosen.device), precision=chosen.precision):
-        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
+    if trainer.best_validation.best is not None and plugins.has("parts", "calibrate"):
+        calibrate = plugins.find("parts", "calibrate", "nmt train")
+        yield from calibrate(trainer.directory(), experiment, trainer.position.seconds, trainer.compute)
 
 
 def _report(rows: Iterable[tuple[str, str]]) -> None:

@@ -22,7 +22,6 @@ from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
 from nmt.extras.trust.signals import NEAR, by_word, in_context
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
-from nmt.workflows import choose_search
 from tests.extras.pages.samples import Page
 from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
 
@@ -197,7 +196,7 @@ def test_training_ends_with_it_if_there_is_time(
     train = ("train", "config.yaml", "--precision", "float32")
     assert "--confidence" not in call(tmp_path, *train).stderr
     assert not path.exists()
-    monkeypatch.setattr(choose_search, "SHARE_OF_TRAINING", 1e6)
+    monkeypatch.setattr(calibrate, "SHARE_OF_TRAINING", 1e6)
     assert "--confidence" not in call(tmp_path, *train).stderr  # too few of its translations are right
     is_right_if_better_than_half(tmp_path, monkeypatch)
     assert call(tmp_path, *train).stderr.endswith("confidence nmt translate run --confidence\n")

@@ -9,8 +9,9 @@ Shapes: N examples, F features, I target and J source words.
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -22,11 +23,13 @@ import torch
 
 import nmt
 from nmt.core import log
+from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.data.corpus import read_blocks
 from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.evaluation.translation import sacrebleu_metric
+from nmt.experiment import Experiment
 from nmt.extras.aligner.align import align_pairs
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
 from nmt.extras.trust.calibration import Calibration, pruned, save
@@ -36,6 +39,7 @@ from nmt.extras.trust.signals import PAIR_FEATURES, PairSignals, pair_signals
 from nmt.translator.find_run import target_language
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Loader, Translator
+from nmt.workflows.choose_search import SHARE_OF_TRAINING
 
 Links: TypeAlias = Sequence[tuple[int, int]]
 
@@ -76,23 +80,25 @@ def calibrate(load: Loader) -> None:
     log.info(f"wrote {path}; use it with nmt translate {translator.trained.run} --confidence")
 
 
-def calibrate_within(seconds: float, run: Path, *, device: str, precision: str) -> bool:
-    """Calibrates the model of a run, as ``calibrate`` does. Returns False, having done little, if that would take more
-    than so many seconds, or too few translations are right or wrong."""
-    if seconds < LEARNING_S:
-        return False
-    translator = nmt.load_translator(run, device=device, precision=precision)
+def calibrate_after_training(
+    run: Path, experiment: Experiment, trained_s: float, compute: Compute
+) -> Iterator[tuple[str, str]]:
+    """Calibrates the model of a run, as ``calibrate`` does, and yields a command that uses it. Yields nothing if that
+    would take more than its share of the training's time, or too few translations are right or wrong."""
+    limit_s = SHARE_OF_TRAINING * trained_s
+    if limit_s < LEARNING_S or len(experiment.data.target_languages) > 1:
+        return
+    translator = nmt.load_translator(run, device=compute.device, precision=compute.precision)
     sources, references = _valid_pairs(translator)
     sample = sources[:: -(-len(sources) // SAMPLE) or 1]
     started = time.monotonic()
     translator.translate(sample)
     translating_s = (time.monotonic() - started) * len(sources) / len(sample)
-    if LEARNING_S + READINGS * translating_s > seconds:
-        return False
+    if LEARNING_S + READINGS * translating_s > limit_s:
+        return
     with suppress(InputError, MemoryError, torch.OutOfMemoryError):
         save(learn_calibration(translator, sources, references), translator.trained)
-        return True
-    return False
+        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
 
 
 def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:

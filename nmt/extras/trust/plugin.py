@@ -13,7 +13,7 @@ PLUGIN = Plugin(
         "translate": ["nmt.extras.trust.options:TranslateConfidence"],
     },
     parts={
-        "calibrate": "nmt.extras.trust.calibrate:calibrate_within",
+        "calibrate": "nmt.extras.trust.calibrate:calibrate_after_training",
         "confidence": "nmt.extras.trust.confidence:with_confidence",
     },
 )
