@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import read_whole
+from nmt.core.files import read_whole, reading
 from nmt.data.words import Span, text_words
 from nmt.evaluation.report import TermRecall
 
@@ -154,11 +154,8 @@ def term_recall(glossary: Glossary, sources: Iterable[str], translations: Iterab
 
 def read_glossary(path: Path) -> Glossary:
     """Reads a file. Raises InputError for one that cannot be read, and as ``parse_glossary``."""
-    try:
-        data = read_whole(path, most=MAX_BYTES)
-    except OSError as error:
-        raise InputError(f"--glossary {path}: cannot be read: {error.strerror}") from None
-    return parse_glossary(data, str(path))
+    with reading(f"--glossary {path}"):
+        return parse_glossary(read_whole(path, most=MAX_BYTES), str(path))
 
 
 def parse_glossary(data: bytes, name: str) -> Glossary:

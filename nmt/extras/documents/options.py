@@ -82,9 +82,8 @@ class TranslateFiles(TranslateOptions):
                 raise InputError(f"--output {self.output}: only a document gives a document; name a file of text")
             super().run(load)
             return
-        of_lines = given_options(self, "prefix constraints n_best format_ alignment context workers wait")
-        if of_lines:
-            raise InputError(f"{of_lines[0]}: is for text, line by line, and {path} is a document; leave it out")
+        if given := given_options(self, "prefix constraints n_best format_ alignment context workers wait"):
+            raise InputError(f"{given[0]}: is for text, line by line, and {path} is a document; leave it out")
         if self.output is None:
             raise InputError(f"--output: name the file for the translation of {path}, which is not for the terminal")
         from nmt.extras.documents.files.translate_file import translate_file

@@ -42,6 +42,8 @@ SLICE_S = 0.2
 PORTIONS = 4
 """Minimum number of requests of a batch, if that many long ones wait."""
 
+FAILED = "the model failed on this request or one beside it; the server's log says more"
+
 LONGEST_WAIT_S = 60
 """Maximum time before another try, in seconds."""
 
@@ -105,13 +107,6 @@ class Closed(Refused):
         super().__init__(503, "the server is shutting down; try again", retry_after_s=2)
 
 
-class Failed(Refused):
-    """The model failed on a batch; the log has the traceback."""
-
-    def __init__(self) -> None:
-        super().__init__(500, "the model failed on this request or one beside it; the server's log says more")
-
-
 @dataclass(frozen=True)
 class Batching:
     """Limits of the texts that are translated together, and of the texts that wait."""
@@ -138,7 +133,7 @@ class Done:
 
 
 class Job:
-    """The texts of one request in progress; ``future`` will have their answers, or Failed or Closed."""
+    """The texts of one request in progress; ``future`` will have their answers, or Refused or Closed."""
 
     def __init__(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int]) -> None:
         self.texts = tuple(texts)
@@ -350,7 +345,7 @@ class Batcher(threading.Thread):
             log.warning(f"a batch of {len(taken)} sentences failed:\n{traceback.format_exc()}")
             with self._changed:
                 for job, _ in parts:
-                    self._fail(job, Failed())
+                    self._fail(job, Refused(500, FAILED))
             return
         finally:
             with self._changed:

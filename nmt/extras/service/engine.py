@@ -106,12 +106,8 @@ class TranslatorEngine:
     @property
     def _searching(self) -> Translator:
         """The translator with our own engine, which a glossary needs."""
-        translator = self._translator
-        return (
-            translator
-            if translator.has_own_engine
-            else replace(translator, engine=torch_engine(translator.trained, []))
-        )
+        own = self._translator
+        return own if own.has_own_engine else replace(own, engine=torch_engine(own.trained, []))
 
     def _search(self, options: RequestOptions) -> SearchConfig:
         """Changes the server's search by the options of a request."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import read_whole
+from nmt.core.files import read_whole, reading
 from nmt.core.installation import missing
 
 
@@ -65,12 +65,10 @@ def api_key(file: Path | None) -> bytes | None:
     if file is None:
         key = os.fsencode(os.environ["NMT_API_KEY"])
     else:
-        try:
+        with reading(source):
             key = read_whole(file, most=1 << 10)
             if file.stat().st_mode & 0o004:
                 log.warning(f"{source}: everyone on this machine can read it; chmod 600 keeps it to yourself")
-        except OSError as error:
-            raise InputError(f"{source}: {error.strerror}") from None
     if not re.fullmatch(rb"[!-~]+", key := key.strip()):
         what = "must be one line of ASCII without spaces" if key else "is empty"
         raise InputError(f"{source}: {what}; `openssl rand -hex 32` makes a key")

@@ -86,7 +86,8 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
             return
         next_s = time.monotonic() + INTERVAL_S
         # the white space and the numbers that follow come without a translation, too
-        texts = [_translated(translator, text, known) for known in (tokens, tokens[:-1])]
+        known = (replace(translator, engine=_Known(part)) for part in (tokens, tokens[:-1]))
+        texts = [part.candidates([text])[0][0].text for part in known]
         following = _shared_start([each[::-1] for each in texts])
         beginning = whole_words(texts[0][: len(texts[0]) - len(following)])
         if len(beginning) > longest:
@@ -94,11 +95,6 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
             longest = len(beginning)
 
     return replace(translator, search=search, engine=SentenceBySentence(engine, on_tokens))
-
-
-def _translated(translator: Translator, text: str, tokens: Sequence[Sequence[int]]) -> str:
-    ((best, *_),) = replace(translator, engine=_Known(tokens)).candidates([text])
-    return best.text
 
 
 def _shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:

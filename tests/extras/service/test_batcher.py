@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 from nmt.extras.service import batcher as module
-from nmt.extras.service.batcher import HEAVY, Answer, Batcher, Batching, Closed, Done, Failed, Full, Job, RequestOptions
+from nmt.extras.service.batcher import (
+    HEAVY,
+    Answer,
+    Batcher,
+    Batching,
+    Closed,
+    Done,
+    Full,
+    Job,
+    Refused,
+    RequestOptions,
+)
 from tests.extras.service.fakes import AT_ONCE, Gated, batching, tree
 
 ONE, SEVERAL = RequestOptions(), RequestOptions(n_best=3)
@@ -275,7 +286,7 @@ def test_a_failure_is_of_its_batch_alone_and_the_log_has_the_traceback(capfd: py
         after = batcher.submit(["b"], SEVERAL)
         engine.open()
         for job in (bad, beside):
-            with pytest.raises(Failed):
+            with pytest.raises(Refused, match="the model failed"):
                 job.future.result(20)
         assert texts(after) == ["B"]
         assert texts(batcher.submit(["c"], ONE)) == ["C"]

@@ -130,7 +130,7 @@ def test_terminated_it_answers_what_has_come_and_exits_0(trained: Path) -> None:
         (["--host", "no.such.host.invalid"], "--host no.such.host.invalid: "),
         (["--precision", "float16", "--device", "cpu", "--port", "0"], "--precision float16: is for CUDA devices"),
         (["--port", "0", "--allowed-hosts", "http://x"], "--allowed-hosts http://x: must be a name such as"),
-        (["--port", "0", "--api-key-file", "no.key"], "--api-key-file no.key: No such file or directory"),
+        (["--port", "0", "--api-key-file", "no.key"], "--api-key-file no.key: no such file"),
     ],
     ids=["before the model is loaded", "by loading it", "hosts", "key"],
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from nmt.extras.documents.files.document import DocumentFile, Span, TextDocument
+from nmt.extras.documents.files.document import Span, TextDocument
 from nmt.extras.documents.files.inline import Fragment, fragments, spans_of, with_lines
 
 LONG_LINE = 50
@@ -50,17 +50,14 @@ class TranslationUnit:
     spell: Callable[[str], str]
 
 
-class BilingualDocument(DocumentFile):
+class BilingualDocument(TextDocument):
     """A file of units. One of which nothing was translated stays as it is: without a translation."""
 
     def __init__(self, text: str, units: Sequence[TranslationUnit], encoding: str) -> None:
         """``encoding`` is how the text is written."""
-        self._text, self._units, self._encoding = text, units, encoding
+        super().__init__(text, (), encoding)
+        self._units = units
         self.blocks = [block for unit in units for block in unit.source.blocks]
-
-    def write(self, translations: Sequence[str]) -> bytes:
-        """See ``DocumentFile.write``. A character that the encoding lacks is written as a reference of XML."""
-        return self.text(translations).encode(self._encoding, "xmlcharrefreplace")
 
     def text(self, translations: Sequence[str]) -> str:
         """Returns the text of the file with its translations."""

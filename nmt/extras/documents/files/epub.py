@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from nmt.extras.documents.files import html
 from nmt.extras.documents.files.document import DamagedFile, DocumentFile, decoded
 from nmt.extras.documents.files.paragraphs import Titles
-from nmt.extras.documents.files.xml_tokens import Token, tokens
+from nmt.extras.documents.files.xml_tokens import tokens
 from nmt.extras.documents.files.zip_file import Archive, ZipDocument
 
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -40,10 +40,6 @@ def read(data: bytes) -> DocumentFile:
 def _elements(archive: Archive, member: str, name: str) -> list[defaultdict[str, str]]:
     """Returns the attributes of all elements of a name in a member; those that an element lacks are empty. Raises
     DamagedFile."""
-
-    def is_element(token: Token) -> bool:
-        return token.kind in ("open", "alone") and token.name.rpartition(":")[2] == name
-
-    return [
-        defaultdict(str, token.attributes) for token in tokens(decoded(archive.content(member))[0]) if is_element(token)
-    ]
+    found = tokens(decoded(archive.content(member))[0])
+    named = [token for token in found if token.kind != "close" and token.name.rpartition(":")[2] == name]
+    return [defaultdict(str, token.attributes) for token in named]

@@ -13,16 +13,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal, TypeAlias
 
-from nmt.extras.documents.files.document import (
-    Block,
-    DamagedFile,
-    DocumentFile,
-    Span,
-    TextDocument,
-    as_markup,
-    decoded,
-    line_names,
-)
+from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, as_markup, decoded, line_names
 from nmt.extras.documents.files.inline import Fragment, spans_of
 
 _BLOCKS = frozenset(
@@ -91,14 +82,20 @@ class _Tokenizer(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add("text")
 
+    def handle_entityref(self, name: str) -> None:
+        self._add("text")
+
     def handle_comment(self, data: str) -> None:
         self._add("comment")
 
-    handle_entityref = handle_charref = handle_data
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    def handle_decl(self, decl: str) -> None:
+        self._add("comment")
+
+    handle_charref = handle_entityref
+    handle_pi = unknown_decl = handle_comment
 
 
-def read(data: bytes) -> DocumentFile:
+def read(data: bytes) -> TextDocument:
     """Reads a page. Raises DamagedFile if it is not in the encoding that it names, by default UTF-8."""
     text, encoding = decoded(data, _CHARSET)
     return TextDocument(text, list(spans(text)), encoding)

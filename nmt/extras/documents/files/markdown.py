@@ -17,16 +17,7 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 
-from nmt.extras.documents.files.document import (
-    Block,
-    DamagedFile,
-    DocumentFile,
-    Span,
-    TextDocument,
-    as_markup,
-    decoded,
-    line_names,
-)
+from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, as_markup, decoded, line_names
 from nmt.extras.documents.files.inline import Fragment, Kind, fragments, spans_of, with_lines
 
 MOST_BYTES = 4 << 20
@@ -70,7 +61,7 @@ _NUMBER = re.compile(r"^(\d{1,9})(?=[.)](?:\s|\Z))")
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
 
 
-def read(data: bytes) -> DocumentFile:
+def read(data: bytes) -> TextDocument:
     """Reads a file. Raises DamagedFile if it is not text in UTF-8 or UTF-16."""
     if len(data) > MOST_BYTES:
         raise DamagedFile("is too long to be translated at once; divide it")

@@ -35,6 +35,7 @@ Role: TypeAlias = Literal[
 ]
 
 _CHARACTERS: Mapping[Role, str] = {"space": " ", "hyphen": "-"}
+_QUOTES = {ord('"'): "&quot;", ord("'"): "&apos;"}
 _ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*(["'])(.*?)\2""", re.DOTALL)
 
 
@@ -174,7 +175,7 @@ class ParagraphReader:
         for match in _ATTRIBUTE.finditer(self.source, token.begin, token.end) if names else ():
             if match[1] in names and any(map(str.isalnum, match[3])):
                 block = Block(marked(match[3]), f"after paragraph {self._count}, {match[1]}", is_apart=True)
-                self._spans.append(Span(*match.span(3), block, spell=_quoted))
+                self._spans.append(Span(*match.span(3), block, spell=lambda text: text.translate(_QUOTES)))
 
     def _read_inside(self, paragraph: Paragraph, token: Token, role: Role) -> None:
         if paragraph.region is not None:
@@ -299,7 +300,3 @@ class Titles(ParagraphReader):
         "http://www.daisy.org/z3986/2005/ncx/": "ncx",
     }
     roles: ClassVar[Mapping[str, Role]] = dict.fromkeys(("dc:title", "dc:description", "ncx:text"), "paragraph")
-
-
-def _quoted(text: str) -> str:
-    return text.replace('"', "&quot;").replace("'", "&apos;")

@@ -13,16 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nmt.extras.documents.files.document import (
-    Block,
-    DamagedFile,
-    DocumentFile,
-    Span,
-    TextDocument,
-    decoded,
-    line_names,
-    spell_as,
-)
+from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, decoded, line_names, spell_as
 from nmt.extras.documents.files.inline import (
     SPACES,
     Fragment,
@@ -78,7 +69,7 @@ class _Speech:
     voice: str = ""
 
 
-def read(data: bytes) -> DocumentFile:
+def read(data: bytes) -> TextDocument:
     """Reads subtitles, in UTF-8 or UTF-16. Raises DamagedFile for other encodings, and for a file without times."""
     text, encoding = decoded(data)
     is_vtt = bool(re.match(r"\ufeff?WEBVTT(?!\S)", text))

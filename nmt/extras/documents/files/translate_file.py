@@ -71,7 +71,7 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
     reads, only once."""
     texts = source_texts(document, has_context=translator.trained.experiment.data.context > 0)
     keys = [(str(text), tuple(getattr(text, "previous", ()))) for text in texts]
-    by_key = {key: text for key, text in zip(keys, texts, strict=True) if len(text) <= LIMIT_BYTES}
+    by_key = dict(zip(keys, texts, strict=True))
     unique, sources = list(by_key), list(by_key.values())
     translations, cut = dict[tuple[str, tuple[str, ...]], Translation](), 0
     with log.progress(total=len(unique), description="translate", unit="block") as bar:
@@ -83,27 +83,25 @@ def translate_blocks(translator: Translator, document: DocumentFile) -> list[Tra
             cut += sum(each.cut > 0 for each in found)
     if cut:
         log.warning(f"{cut:,} texts have more subwords than search.max_source_tokens; their ends were not translated")
-    shows, translated = translator.estimator is not None, list[TranslatedBlock]()
-    for block, key in zip(document.blocks, keys, strict=True):
-        if key in translations:
-            found = translations[key]
-            translated.append(replace(judged(block, found.text), confidence=cells(found) if shows else ()))
-        else:  # longer than a line may be
-            translated.append(TranslatedBlock(block, block.text, "left"))
-    return translated
+    blocks = [(block, translations[key]) for block, key in zip(document.blocks, keys, strict=True)]
+    shows = translator.estimator is not None
+    return [replace(judged(block, one.text), confidence=cells(one) if shows else ()) for block, one in blocks]
 
 
 def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
-    """Returns the texts of the blocks; for a model with context each knows the blocks before it, unless it is apart."""
+    """Returns the texts of the blocks, blank for one that is longer than a line may be; for a model with context each
+    knows the blocks before it, unless it is apart."""
     sentences = DocumentContext().sentences
-    return [sentences([each.text])[0] if has_context and not each.is_apart else each.text for each in document.blocks]
+    texts = [(each.text if len(each.text) <= LIMIT_BYTES else "", each.is_apart) for each in document.blocks]
+    return [sentences([text])[0] if has_context and not is_apart else text for text, is_apart in texts]
 
 
 def judged(block: Block, translation: str) -> TranslatedBlock:
-    """Tells what has become of a block; it keeps its own text if the translation has lost a tag."""
+    """Tells what has become of a block; it keeps its own text if that was too long or the translation has lost a
+    tag."""
     if translation == block.text:
         return TranslatedBlock(block, translation, "copied")
-    if _markup(translation) != _markup(block.text):
+    if len(block.text) > LIMIT_BYTES or _markup(translation) != _markup(block.text):
         return TranslatedBlock(block, block.text, "left")
     return TranslatedBlock(block, translation, "translated")
 

@@ -98,12 +98,8 @@ def _placed(found: list[Token], data: bytes) -> list[Token]:
     last = character + len(data[byte:].decode("utf-8", "surrogatepass"))
     placed = list[Token]()
     for token, begin, end in zip(found, begins, [*begins[1:], last], strict=True):
-        if (
-            token.kind == "close"
-            and placed
-            and placed[-1].kind == "open"
-            and data[token.begin - 2 : token.begin] == b"/>"
-        ):
+        is_empty = token.kind == "close" and data[token.begin - 2 : token.begin] == b"/>"
+        if is_empty and placed and placed[-1].kind == "open":
             placed[-1] = replace(placed[-1], kind="alone", end=end)
         else:
             placed.append(replace(token, begin=begin, end=end))
