@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from nmt.extras.documents.files.bilingual import BilingualDocument, TranslationUnit, message_spans
@@ -60,6 +61,8 @@ def read(data: bytes) -> DocumentFile:
     line_of, units = line_names(text), list[TranslationUnit]()
     for element in _elements(found, "trans-unit" if version == "1." else "segment"):
         units += _unit(text, element, version == "1.", line_of(element.opening.begin))
+    if any(after.begin < before.end for before, after in pairwise(units)):
+        raise DamagedFile("has a unit inside another one")
     return BilingualDocument(text, units, encoding)
 
 

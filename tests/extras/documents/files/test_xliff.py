@@ -152,10 +152,12 @@ def test_what_a_translation_says_is_text() -> None:
 
 
 def test_other_files_are_refused() -> None:
+    unit = "<trans-unit><source>x</source>{}</trans-unit>"
     for text, message in (
         ("<html/>", "is not XLIFF of version"),
         ('<xliff version="3.0"/>', "is not XLIFF of version"),
         (OLD[:-20], "not well-formed"),
+        (f"<xliff version='1.2'>{unit.format(unit.format(''))}</xliff>", "a unit inside another one"),
         ('<!DOCTYPE xliff [<!ENTITY a "b">]><xliff version="1.2">&a;</xliff>', "entities"),
     ):
         with pytest.raises(DamagedFile, match=message):
