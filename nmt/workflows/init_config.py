@@ -280,7 +280,7 @@ class Size:
     learning_rate: float
     epochs: float
     optimizer: str = "muon"
-    """Muon learns from the same pairs in about half of the updates (docs/measurements/translation.md)."""
+    """Muon often learns in fewer updates (docs/measurements/speed.md)."""
     first_validation: int = 50
     """Number of updates before the first validation, about a minute, to see a translation soon."""
     start_from: str | None = None
