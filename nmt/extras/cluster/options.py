@@ -90,7 +90,7 @@ class TranslateOnCluster(TranslateOptions):
         wanted = OutputOptions(self.format_, self.alignment)
         settings = self.field, self.engine, self.device, self.precision, self.context
         part = None if self.shard is None else parse_part(self.shard)
-        for address in filter(None, map(address_of, (self.input_, self.output))):
+        if address := address_of(self.input_) or address_of(self.output):
             raise InputError(f"{address}: --ray and --shard read and write files; name one object for each process")
         job = ShardJob(self.output, tuple(self.changes), wanted, *settings, part=part)
         translate_shards(job, [self.model, *(self.ensemble or [])], self.input_, self.ray)
