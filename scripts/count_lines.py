@@ -28,14 +28,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
     "lines of the core": 7009,
-    "lines of nmt": 35200,
+    "lines of nmt": 35150,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,
     "frames to the score in train": 13,
     "frames to the score in translate": 13,
     "frames to the score in align": 14,
-    "lines loaded by train and translate": 9460,
+    "lines loaded by train and translate": 9515,
 }
 """Maximum of each figure."""
 

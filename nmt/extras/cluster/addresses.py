@@ -14,8 +14,6 @@ from typing import Any
 
 from nmt.core.errors import InputError
 
-COPIES = "nmt-copies-"
-"""How the names of the folders of copies begin."""
 _ADDRESS = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+]+):/(.+)")
 
 
@@ -26,20 +24,21 @@ def address_of(path: Path) -> str | None:
 
 
 @contextmanager
-def fetched(path: Path) -> Iterator[Path]:
-    """Yields a file with the content of an address, and its name. Raises InputError."""
-    with TemporaryDirectory(prefix=COPIES) as folder:
+def fetched(path: Path, *, prefix: str) -> Iterator[Path]:
+    """Yields a file with the content of an address, and its name, in a folder whose name begins with ``prefix``. Raises
+    InputError."""
+    with TemporaryDirectory(prefix=prefix) as folder:
         file = Path(folder) / path.name
         _transfer(path, lambda store, name: store.get_file(name, str(file)), "read")
         yield file
 
 
 @contextmanager
-def sent(path: Path) -> Iterator[Path]:
-    """Yields a file to write, with the name of an address, and sends it there; after an error nothing is sent. Raises
-    InputError."""
+def sent(path: Path, *, prefix: str) -> Iterator[Path]:
+    """Yields a file to write, with the name of an address, and sends it there; after an error nothing is sent. Its
+    folder begins with ``prefix``. Raises InputError."""
     _transfer(path, lambda store, name: None, "written")  # before a long computation begins
-    with TemporaryDirectory(prefix=COPIES) as folder:
+    with TemporaryDirectory(prefix=prefix) as folder:
         file = Path(folder) / path.name
         yield file
         _transfer(path, lambda store, name: store.put_file(str(file), name), "written")

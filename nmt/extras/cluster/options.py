@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 else:
     PrepareOptions = TranslateOptions = object
 
+COPIES = "nmt-copies-"
+"""How the names of folders begin that hold what was fetched, or is to be sent."""
+
 Ray: TypeAlias = Annotated[
     str | None,
     machine_option(
@@ -73,8 +76,6 @@ class TranslateOnCluster(TranslateOptions):
     )  # fmt: skip
 
     def output_options(self) -> OutputOptions:
-        from nmt.extras.cluster.addresses import COPIES
-
         return replace(super().output_options(), hint=COPIES not in f"{self.input_}{self.output}")
 
     def run(self, load: Loader) -> None:
@@ -97,14 +98,17 @@ class TranslateOnCluster(TranslateOptions):
 
     def _run_here(self, load: Loader) -> None:
         """Translates, and fetches and sends what is at an address."""
+        if ":" not in f"{self.input_}{self.output}":
+            super().run(load)
+            return
         from nmt.extras.cluster.addresses import address_of, fetched, sent
 
         files: dict[str, Any] = {}
         with ExitStack() as stack:
             if self.output is not None and address_of(self.output) is not None:
-                files["output"] = stack.enter_context(sent(self.output))
+                files["output"] = stack.enter_context(sent(self.output, prefix=COPIES))
             if self.input_ is not None and address_of(self.input_) is not None:
-                files["input_"] = stack.enter_context(fetched(self.input_))
+                files["input_"] = stack.enter_context(fetched(self.input_, prefix=COPIES))
             super(TranslateOnCluster, replace(self, **files)).run(load)
 
 

@@ -75,7 +75,7 @@ class Confidence:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ConfidenceSelection:
     """What is done with translations by their confidence."""
 
     reject_below: float = 0.0
@@ -91,7 +91,7 @@ class ConfidenceEstimator:
     """Estimates the confidence of translations; see ``nmt.translator.confidence.Estimator``."""
 
     calibration: Calibration
-    selection: Selection
+    selection: ConfidenceSelection
 
     def with_confidence(
         self, trained: TrainedModel, sources: Sequence[str], ranked: Sequence[tuple[Translation, ...]]
@@ -201,7 +201,7 @@ def _unjudged(target: str) -> Confidence:
     return Confidence(0.0, 0.0, 0.0, (), (), (reason,))
 
 
-def with_confidence(translator: Translator, selection: Selection | bool) -> Translator:
+def with_confidence(translator: Translator, selection: ConfidenceSelection | bool) -> Translator:
     """Returns the translator with an estimator of confidence, which may reject translations. Raises InputError for a
     run that is not calibrated, for an ensemble, and for another engine than nmt's own."""
     trained, engine = translator.trained, translator.engine
@@ -209,5 +209,5 @@ def with_confidence(translator: Translator, selection: Selection | bool) -> Tran
         raise InputError(
             "--confidence: is calibrated for one model and the search of nmt; use --engine nmt without --ensemble"
         )
-    estimator = ConfidenceEstimator(load(trained), Selection() if isinstance(selection, bool) else selection)
+    estimator = ConfidenceEstimator(load(trained), ConfidenceSelection() if isinstance(selection, bool) else selection)
     return replace(translator, estimator=estimator)

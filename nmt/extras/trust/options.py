@@ -54,9 +54,11 @@ class TranslateConfidence(TranslateOptions):
     def load(self) -> Loader:
         if not self.confidence and self.reject_below is None and self.choose_from is None:
             return super().load()
-        from nmt.extras.trust.confidence import Selection
+        from nmt.extras.trust.confidence import ConfidenceSelection
 
-        selection = Selection(self.reject_below or 0.0, self.rejected == "source", self.choose_from is not None)
+        selection = ConfidenceSelection(
+            self.reject_below or 0.0, self.rejected == "source", self.choose_from is not None
+        )
         return partial(super().load(), confidence=selection)
 
     def output_options(self) -> OutputOptions:
