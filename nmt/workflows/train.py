@@ -401,5 +401,5 @@ def _calibrated(trainer: Trainer, experiment: Experiment) -> Iterator[tuple[str,
 
 def _report(rows: Iterable[tuple[str, str]]) -> None:
     """Logs labels and texts as a table."""
-    for label, text in list(rows):
+    for label, text in rows:
         log.info(f"{label:<11}{text}")

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -201,6 +202,12 @@ def test_training_ends_with_it_if_there_is_time(
     is_right_if_better_than_half(tmp_path, monkeypatch)
     assert call(tmp_path, *train).stderr.endswith("confidence nmt translate run --confidence\n")
     assert path.read_bytes() == expected
+    assert "--confidence" not in call(tmp_path, *train).stderr  # it is calibrated already
+    path.unlink()
+    for error in (InputError("valid.de: no such file"), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
+        monkeypatch.setattr(calibrate, "_valid_pairs", Mock(side_effect=error))
+        done = call(tmp_path, *train)
+        assert (done.code, "--confidence" in done.stderr) == (0, False)
 
 
 def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:
@@ -288,7 +295,10 @@ def test_the_most_confident_of_several(calibrated: Path) -> None:
         assert float(p or 0) == max(float(row[4] or 0) for row in of_line)
         assert text in [row[3] for row in of_line]
     assert any(text != of_line[0][3] for (_, text), of_line in chosen)
-    assert "leave out --n-best" in call(calibrated, "translate", "run", "--choose-from", "2", "--n-best", "2").error
+    for option in ("--n-best", "--top-k"):
+        assert f"leave out {option}" in call(calibrated, "translate", "run", "--choose-from", "2", option, "2").error
+    more = call(calibrated, "translate", "run", "--choose-from", "9").error
+    assert more == "--choose-from 9: 9 translations need as many beams, not 5; add --beam 9"
 
 
 def test_figures_of_evaluate(calibrated: Path) -> None:

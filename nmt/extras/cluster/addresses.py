@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from nmt.core.errors import InputError
 
-_ADDRESS = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+]+):/(.+)")
+_ADDRESS = re.compile(r"(?!file:|local:)([A-Za-z][A-Za-z0-9+]+):/(.+)")
 
 
 def address_of(path: Path) -> str | None:
@@ -36,12 +37,17 @@ def fetched(path: Path, *, prefix: str) -> Iterator[Path]:
 @contextmanager
 def sent(path: Path, *, prefix: str) -> Iterator[Path]:
     """Yields a file to write, with the name of an address, and sends it there; after an error nothing is sent. Its
-    folder begins with ``prefix``. Raises InputError."""
+    folder begins with ``prefix``. Raises InputError; if it cannot be sent, the file stays, and the message names it."""
     _transfer(path, lambda store, name: None, "written")  # before a long computation begins
-    with TemporaryDirectory(prefix=prefix) as folder:
-        file = Path(folder) / path.name
+    folder = Path(mkdtemp(prefix=prefix))
+    file = folder / path.name
+    try:
         yield file
-        _transfer(path, lambda store, name: store.put_file(str(file), name), "written")
+    except BaseException:
+        rmtree(folder)
+        raise
+    _transfer(path, lambda store, name: store.put_file(str(file), name), f"written, and stays in {file}")
+    rmtree(folder)
 
 
 def _transfer(path: Path, transfer: Callable[[Any, str], object], done: str) -> None:
@@ -52,7 +58,7 @@ def _transfer(path: Path, transfer: Callable[[Any, str], object], done: str) -> 
         raise InputError(f"{address}: is an address, for which run: pip install fsspec") from None
     try:
         transfer(*url_to_fs(address))
-    except FileNotFoundError:
-        raise InputError(f"{address}: no such object") from None
     except Exception as error:  # each store has its own errors
+        if isinstance(error, FileNotFoundError) and done == "read":
+            raise InputError(f"{address}: no such object") from None
         raise InputError(f"{address}: cannot be {done}: {error or type(error).__name__}") from None

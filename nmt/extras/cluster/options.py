@@ -103,6 +103,8 @@ class TranslateOnCluster(TranslateOptions):
             return
         from nmt.extras.cluster.addresses import address_of, fetched, sent
 
+        if self.output is not None and self.input_ == self.output:
+            raise InputError(f"--output {address_of(self.output)}: is the input of this command; name another object")
         files: dict[str, Any] = {}
         with ExitStack() as stack:
             if self.output is not None and address_of(self.output) is not None:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 
 import nmt
 from nmt.core import log
@@ -32,10 +31,11 @@ from nmt.evaluation.translation import sacrebleu_metric
 from nmt.experiment import Experiment
 from nmt.extras.aligner.align import align_pairs
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
-from nmt.extras.trust.calibration import Calibration, pruned, save
+from nmt.extras.trust.calibration import Calibration, load, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
 from nmt.extras.trust.logistic import Floats, Logistic, learn, sigmoid
 from nmt.extras.trust.signals import PAIR_FEATURES, PairSignals, pair_signals
+from nmt.training.out_of_memory import lacks_memory
 from nmt.translator.find_run import target_language
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Loader, Translator
@@ -72,9 +72,9 @@ class Labelled(NamedTuple):
     source_J: Floats
 
 
-def calibrate(load: Loader) -> None:
+def calibrate(open_model: Loader) -> None:
     """Learns the calibration of a model, and writes it into its run."""
-    translator = load()
+    translator = open_model()
     calibration = learn_calibration(translator, *_valid_pairs(translator))
     path = save(calibration, translator.trained)
     log.info(f"wrote {path}; use it with nmt translate {translator.trained.run} --confidence")
@@ -88,17 +88,33 @@ def calibrate_after_training(
     limit_s = SHARE_OF_TRAINING * trained_s
     if limit_s < LEARNING_S or len(experiment.data.target_languages) > 1:
         return
-    translator = nmt.load_translator(run, device=compute.device, precision=compute.precision)
+    try:
+        translator = nmt.load_translator(run, device=compute.device, precision=compute.precision)
+        is_calibrated = _calibrate_within(limit_s, translator)
+    except InputError:
+        return
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        return  # the model in training is still there
+    if is_calibrated:
+        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
+
+
+def _calibrate_within(limit_s: float, translator: Translator) -> bool:
+    """Calibrates a model that is not, unless that would take too long. Raises InputError as ``learn_calibration``."""
+    with suppress(InputError):
+        load(translator.trained)
+        return False
     sources, references = _valid_pairs(translator)
     sample = sources[:: -(-len(sources) // SAMPLE) or 1]
     started = time.monotonic()
     translator.translate(sample)
-    translating_s = (time.monotonic() - started) * len(sources) / len(sample)
+    translating_s = (time.monotonic() - started) * len(sources) / max(len(sample), 1)
     if LEARNING_S + READINGS * translating_s > limit_s:
-        return
-    with suppress(InputError, MemoryError, torch.OutOfMemoryError):
-        save(learn_calibration(translator, sources, references), translator.trained)
-        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
+        return False
+    save(learn_calibration(translator, sources, references), translator.trained)
+    return True
 
 
 def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:

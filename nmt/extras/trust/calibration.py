@@ -127,7 +127,7 @@ def load(trained: TrainedModel) -> Calibration:
     path = trained.run / FILE
     remedy = f"make it with: nmt calibrate {trained.run}"
     if not path.exists():
-        raise InputError(f"--confidence: {trained.run} is not calibrated; {remedy}")
+        raise InputError(f"{trained.run}: is not calibrated; {remedy}")
     try:
         with reading(path):
             tree = read_json(path)

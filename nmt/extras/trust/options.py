@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import typer
 
 from nmt.cli.conflicts import Excludes, Needs
+from nmt.config.yaml_source import Override
 
 if TYPE_CHECKING:
     from nmt.cli.evaluate import EvaluateOptions
@@ -44,12 +45,15 @@ class TranslateConfidence(TranslateOptions):
         Excludes("confidence reject_below choose_from", "ensemble wait ray shard",
             "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
         Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
-        Excludes("choose_from", "n_best", "--choose-from: writes one of N translations; leave out --n-best"),
+        Excludes("choose_from", "n_best sample temperature top_k top_p seed consensus samples",
+            "--choose-from: writes the most confident of N translations that it searches; leave out {others}"),
     )  # fmt: skip
 
     @property
     def changes(self) -> list[str]:
-        return [*super().changes, *([f"search.n_best={self.choose_from}"] if self.choose_from else [])]
+        if self.choose_from is None:
+            return super().changes
+        return [*super().changes, Override(f"search.n_best={self.choose_from}", f"--choose-from {self.choose_from}")]
 
     def load(self) -> Loader:
         if not self.confidence and self.reject_below is None and self.choose_from is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,8 +47,26 @@ def test_an_object_is_read_and_sent_when_complete(
     assert translate("none://bucket/a.de", str(tmp_path / "c.en")).error.startswith(
         "none://bucket/a.de: cannot be read"
     )
+    same = ("memory://bucket/a.de", "memory://bucket/a.de")
+    assert translate(*same).error == "--output memory://bucket/a.de: is the input of this command; name another object"
     assert not store.exists("/bucket/c.en")
     assert not (tmp_path / "c.en").exists()
+
+
+def test_what_cannot_be_sent_stays(
+    store: Any, trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no rights")
+
+    monkeypatch.setattr(type(store), "put_file", refuse)
+    done = in_process(capsys, "translate", str(trained / "run"))(
+        "-i", "memory://bucket/a.de", "-o", "memory://bucket/b"
+    )
+    found = re.fullmatch(r"memory://bucket/b: cannot be written, and stays in (\S+): no rights", done.error)
+    assert found is not None
+    assert Path(found[1]).read_text(encoding="utf-8").count("\n") == 3
+    shutil.rmtree(Path(found[1]).parent)
 
 
 def test_without_fsspec(trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +75,6 @@ def test_without_fsspec(trained: Path, capsys: pytest.CaptureFixture[str], monke
     assert done.error == "s3://bucket/a.de: is an address, for which run: pip install fsspec"
 
 
-@pytest.mark.parametrize("name", ["a.de", "C:/a.de", "a:b", "file:///a.de", "x/s3:/a", "/dev/stdin"])
+@pytest.mark.parametrize("name", ["a.de", "C:/a.de", "a:b", "file:///a.de", "local:///a.de", "x/s3:/a", "/dev/stdin"])
 def test_files_are_no_addresses(name: str) -> None:
     assert address_of(Path(name)) is None
