@@ -116,15 +116,26 @@ class Browser:
         return element
 
 
+def started(environment: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
+    """Starts the driver of the browser; returns it and its port. It takes a port that is free for IPv4, which another
+    process may have for IPv6, and then it ends."""
+    for _ in range(5):
+        command = [str(CHROMEDRIVER), "--port=0"]
+        driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            if found := re.search(r"successfully on port (\d+)", line):
+                return driver, found[1]
+        driver.communicate()
+    raise RuntimeError(f"{CHROMEDRIVER} finds no port")
+
+
 @contextmanager
 def browsing(folder: Path) -> Iterator[Browser]:
     """A browser whose profile is in ``folder``."""
-    environment = {**os.environ, "HOME": str(folder)}
-    command = [str(CHROMEDRIVER), "--port=0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as driver:
+    driver, port = started({**os.environ, "HOME": str(folder)})
+    with driver:
         try:
-            assert driver.stdout is not None
-            port = next(found[1] for line in driver.stdout if (found := re.search(r"successfully on port (\d+)", line)))
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
                 options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={folder / 'profile'}"]}
                 wanted = {
