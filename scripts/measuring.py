@@ -59,7 +59,11 @@ def family(pid: int) -> Iterator[int]:
     """Yields a process and all its descendants, except those that are not a program of their own yet: they have their
     parent's pages."""
     yield pid
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        listings = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:  # it has ended meanwhile
+        return
+    for listing in listings:
         for child in map(int, _text(listing).split()):
             if not _is_fork(child):
                 yield from family(child)

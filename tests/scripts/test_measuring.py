@@ -62,6 +62,15 @@ def test_memory_is_of_a_program_and_not_of_what_started_it(tmp_path: Path, monke
 
 
 @needs_proc
+def test_a_process_that_has_ended_has_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    monkeypatch.setattr(Path, "is_dir", lambda _: True)  # as if it had been there when pathlib looked, and then ended
+    assert list(measuring.family(process.pid)) == [process.pid]
+    assert measuring.size_of(process.pid, "VmHWM") == 0
+
+
+@needs_proc
 def test_memory_of_a_process_that_is_forked_is_not_counted_twice() -> None:
     command = [sys.executable, "-c", FORKING]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
