@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,9 @@ def register() -> None:
     decoder_step.register(graphed_step)
     FASTEST["cpu"] = fastest_on_cpu
     advance_unconstrained.register(graphed_advance)
+    # oneDNN keeps a program for each shape of a product, by default the last 1,024: several hundred MiB for batches of
+    # all lengths. The programs of one batch are enough, because hardly any shape comes again.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     # cuDNN's attention makes a plan for each new shape, which takes longer than the rest of an update of a small model
     torch.backends.cuda.enable_cudnn_sdp(False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -157,3 +158,13 @@ def test_loading_gives_a_fast_model_where_it_is_registered(monkeypatch: pytest.M
     assert isinstance(for_inference(make(transformer()), compute).decoder, TransformerDecoder)
     register()
     assert isinstance(for_inference(make(transformer()), compute).decoder, FastTransformerDecoder)
+
+
+def test_few_programs_are_kept_unless_the_user_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(variable, "7")
+    register()
+    assert os.environ[variable] == "7"
+    monkeypatch.delenv(variable)
+    register()
+    assert os.environ[variable] == "64"
