@@ -3,11 +3,14 @@
     python scripts/speedrun.py configs/multi30k-de-en-tiny.yaml --file scripts/speedruns.yaml --systems adamw,muon \\
         --metric bleu --target 39.5 --seeds 1,2,3
 
-A system is a list of overrides in the file. Each is trained with each seed by ``nmt train``, in a new folder and from
-the raw corpus on. The minutes are those of the whole command, with preparation and validations, on ``--processes``
-cores, and the score is that of the last validation. A system has reached the target if the mean of its scores is above
-it with p < 0.01, by Student's t-test (one-sided). ``--leave-one-out`` also trains each system without each of its
-overrides. What has been trained in ``--output`` is not trained again.
+A system is a list of overrides in the file. One that has several keys, with spaces between them, is one change. Each
+system is trained with each seed by ``nmt train``, in a new folder and from the raw corpus on. The minutes are those of
+the whole command, with preparation and validations, on ``--processes`` cores, and the score is that of the last
+validation. An override with ``{links}`` gets the word links of ``nmt align --learn``, whose minutes count as well.
+
+A system has reached the target if the mean of its scores is above it with p < 0.01, by Student's t-test (one-sided).
+``--leave-one-out`` also trains each system without each of its overrides. What has been trained in ``--output`` is not
+trained again.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import numpy as np
 import yaml
 from measuring import plainly
 
+from nmt import experiment
 from nmt.core.errors import InputError
 from nmt.core.files import reading
 
@@ -51,13 +55,19 @@ def train(config: Path, overrides: Sequence[str], folder: Path, options: argpars
     if result.is_file():
         return Run(**json.loads(result.read_text()))
     shutil.rmtree(folder, ignore_errors=True)
-    settings = [f"run={folder / 'run'}", f"seed={seed}", *overrides]
-    command = [sys.executable, "-m", "nmt", "train", str(config), "--processes", str(options.processes), "--quiet"]
+    links = folder / "train.links"
+    settings = [
+        f"run={folder / 'run'}",
+        f"seed={seed}",
+        *(part.format(links=links) for each in overrides for part in each.split()),
+    ]
+    corpus = experiment.load(config).data.train_corpora[0]
     processor_s, started = _processor_seconds(), time.monotonic()
-    ended = subprocess.run([*command, *(part for each in settings for part in ("--set", each))], check=False)
+    if any("{links}" in each for each in overrides):
+        folder.mkdir(parents=True)
+        nmt("align", "--learn", "--source", corpus.source, "--target", corpus.target, "--output", links)
+    nmt("train", config, "--processes", options.processes, *(part for each in settings for part in ("--set", each)))
     minutes, core_minutes = (time.monotonic() - started) / 60, (_processor_seconds() - processor_s) / 60
-    if ended.returncode:
-        raise InputError(f"{folder.parent.name}: nmt train has failed")
     lines = map(json.loads, (folder / "run" / "metrics.jsonl").read_text().splitlines())
     last = [line for line in lines if line["kind"] != "train"][-1]
     if options.metric not in last:
@@ -65,6 +75,12 @@ def train(config: Path, overrides: Sequence[str], folder: Path, options: argpars
     run = Run(last[options.metric], last["update"], minutes, core_minutes)
     result.write_text(json.dumps(run._asdict()) + "\n")
     return run
+
+
+def nmt(*arguments: object) -> None:
+    """Runs a command of nmt; raises InputError if it fails."""
+    if subprocess.run([sys.executable, "-m", "nmt", *map(str, arguments), "--quiet"], check=False).returncode:
+        raise InputError(f"nmt {arguments[0]} has failed")
 
 
 def _processor_seconds() -> float:

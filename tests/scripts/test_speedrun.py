@@ -9,6 +9,8 @@ import speedrun
 
 from tests.workflows.runs import Command
 
+GUIDED = '"data.train.links={links} training.guided_attention.weight=0.3"'
+
 
 @pytest.mark.parametrize(("count", "t"), [(2, 31.821), (3, 6.965), (5, 3.747), (30, 2.462)])
 def test_the_probability_is_that_of_students_tables(count: int, t: float) -> None:
@@ -19,12 +21,17 @@ def test_the_probability_is_that_of_students_tables(count: int, t: float) -> Non
 
 
 def test_each_system_is_trained_once_and_without_each_change(here: Path, run_script: Command) -> None:
-    (here / "systems.yaml").write_text("fast: [training.stopping.updates=3]\nslow: []\n")
+    (here / "systems.yaml").write_text(f"fast: [training.stopping.updates=3, {GUIDED}]\nslow: []\n")
     arguments = ["config.yaml", "--file=systems.yaml", "--systems=fast", "--metric=loss", "--seeds=1"]
     arguments += ["--processes=1", "--leave-one-out", "--output=all"]
     first = run_script(speedrun, *arguments)
     assert first.code == 0, first.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:6]] for line in first.stdout.splitlines()[2:]]
-    assert [(row[0], row[4]) for row in rows] == [("fast", "3"), ("fast without updates", "2")]
+    assert [(row[0], row[4]) for row in rows] == [
+        ("fast", "3"),
+        ("fast without updates", "2"),
+        ("fast without links", "3"),
+    ]
+    assert "guidance" in (here / "all" / "fast" / "seed-1" / "run" / "metrics.jsonl").read_text()
     (here / "train.de").unlink()  # a second training would fail
     assert run_script(speedrun, *arguments).stdout == first.stdout
