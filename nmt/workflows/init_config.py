@@ -329,9 +329,12 @@ SMALL_TRANSFORMER = replace(
     model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.1),
     subwords=8000,
     batch_tokens=4096,
+    learning_rate=8e-3,
     smaller=TINY,
 )
-SMALL_DROPOUT = replace(SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2))
+SMALL_DROPOUT = replace(
+    SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2), learning_rate=4e-3
+)
 
 MEDIUM_CPU = Size(
     name="medium, Transformer",
