@@ -4,8 +4,8 @@ A translation has a number if it has the same digits, however they are separated
 8.30. It also has those of ``nmt.data.number_words`` that are words of its language. In another language, a number up to
 12 counts as lost only where the translation has another number instead. A code is a word of Latin letters with digits
 in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese or
-Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by themselves; in a translation they may
-be any number.
+Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by themselves; in a translation they
+may be any number.
 """
 
 from __future__ import annotations
