@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def _expected(
 ) -> tuple[str, str]:
     """Returns the languages that are given, or else those of the files' endings, or else the most frequent ones."""
     if named is not None:
-        codes = [code.strip().lower() for code in named.split(",")]
+        codes = [re.split("[-_]", code.strip().lower())[0] for code in named.split(",")]  # de of de-AT
         if len(codes) != 2 or not identifier.languages.issuperset(codes):
             raise InputError(
                 f"--expected {named}: is not two of the languages that py3langid knows, source first, such as de,en: "
