@@ -199,8 +199,7 @@ def waiting(translator: Translator, wait: int) -> Translator:
     )
     words = WordStarts.of(trained.tokenizers, trained.compute.device)
     model = WaitKModel(engine.model, wait, words, rereads=trained.experiment.training.wait is None)
-    waits = replace(engine, model=model)
-    return replace(translator, search=greedy, engine=waits)
+    return replace(translator, search=greedy, engine=replace(engine, model=model))
 
 
 def wait_scores(

@@ -51,8 +51,8 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
     numbers = [each for each in lost if _key(each.term.source).isdecimal()]
-    units = sum(word[-1] in _UNITS for word in words)
-    for each in sorted(numbers, key=lambda number: -len(_key(number.term.source)))[:units]:  # 5万 may be 50,000
+    numbers.sort(key=lambda number: -len(_key(number.term.source)))
+    for each in numbers[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
         lost.remove(each)
     if any(count and key.isdecimal() for key, count in free.items()):
         return lost
