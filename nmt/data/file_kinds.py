@@ -48,8 +48,7 @@ _ADVICE = {
 def kind_of(head: bytes, names: Sequence[str] = ()) -> str | None:
     """Names the kind of a file by its first bytes, and by the ``names`` in a ZIP archive; returns None for text."""
     text = head.decode("utf-16", "ignore") if is_utf16(head) else head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    text = "\n".join([text, *names])
-    found = _KIND.match(text)
+    found = _KIND.match("\n".join([text, *names]))
     return None if found is None else [*_KINDS.values()][(found.lastindex or 0) - 1]
 
 

@@ -27,5 +27,6 @@ BEGINNINGS = _by_word("beginnings")
 
 
 def usual_digits(text: str) -> str:
-    """Writes decimal digits of any script, such as those of Arabic, as 0 to 9."""
+    """Writes decimal digits of any script, such as those of Arabic, as 0 to 9, and its separators as . and ,"""
+    text = text.replace("\u066b", ".").replace("\u066c", ",")
     return text if text.isascii() else "".join(str(unicodedata.decimal(each, each)) for each in text)

@@ -60,8 +60,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
     """
     folder = config.prepared or run / "prepared"
     try:
-        key = read_json(folder / "state.json")["key"]
-        return open_folder(folder, key, reused=True)
+        return open_folder(folder, read_json(folder / "state.json")["key"], reused=True)
     except FileNotFoundError:
         raise InputError(f"{folder}: no prepared corpus; make it with: nmt prepare {run / 'config.yaml'}") from None
     except (OSError, ValueError, KeyError, TypeError):

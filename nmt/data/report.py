@@ -82,8 +82,7 @@ def report_table(report: Report) -> list[str]:
     """Formats the report as lines of text."""
     lines: list[str] = []
     for corpus in report.corpora:
-        weight = "" if corpus.weight == 1 else f", weight {corpus.weight:g}"
-        lines.append(f"train {corpus.name}{weight}")
+        lines.append(f"train {corpus.name}" + (f", weight {corpus.weight:g}" if corpus.weight != 1 else ""))
         lines.append(_row("pairs read", corpus.pairs))
         for name, dropped in corpus.dropped.items():
             if dropped.pairs:

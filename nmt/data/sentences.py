@@ -77,7 +77,7 @@ _ALONE = "。！？｡।॥။។፧።"
 """Stops that end a sentence without white space after them."""
 _STRONG = "!?؟‼⁇⁈⁉"
 _STOPS = f".{_STRONG}…۔։\u037e"
-_CLOSING = "\"'”’»«“‘›‹)\\]}」』）】〉》"
+_CLOSING = "\"'”’»«“‘›‹)\\]}」』）】"
 _OPENING = "\"'„“‚‘«»‹›([{¿¡–—-…"
 
 _STOP = re.compile(
@@ -85,7 +85,7 @@ _STOP = re.compile(
     rf"|(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)[{_CLOSING}]*+(?=\s|$)"
     rf"|(?P<line>[{LINE_ENDS}]\s*)"
 )
-_QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）")
+_QUOTED = re.compile("「[^「」]*」|『[^『』]*』|（[^（）]*）|“[^“”]*”|《[^《》]*》|〈[^〈〉]*〉")
 _WORD_BEFORE = re.compile(r"(?s)(?=.*[\w.&@'’-]$)(?:(?P<previous>\w++)[^\w\s]*+\s++)?[^\w\s]*(?P<word>[\w.&@'’-]++)$")
 _NEXT = re.compile(rf"\s*[{re.escape(_OPENING)}]*\s*(?P<word>\w*)")
 _HIRAGANA = re.compile("[\u3040-\u309f]")

@@ -293,8 +293,7 @@ class Tokenizer:
     @_sound
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the subwords as in the vocabulary, with U+2581 at the beginning of a word."""
-        pieces = self._pieces
-        return [pieces[piece_id] for piece_id in ids]
+        return [self._pieces[piece_id] for piece_id in ids]
 
     @cached_property
     def _pieces(self) -> list[str]:

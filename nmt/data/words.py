@@ -3,7 +3,8 @@
 The rule is for all scripts and similar to Unicode's UAX 29:
 
     word      a run of letters, digits and the marks on them. An apostrophe, hyphen, full stop, middle dot or underscore
-              between two of them belongs to it (don't, E-Mail, z.B, 3.14, l'eau), a comma only between digits (1,000)
+              between two of them belongs to it (don't, E-Mail, z.B, 3.14, l'eau), a comma only between digits (1,000),
+              as the Arabic U+066B and U+066C
     sign      each other character by itself: punctuation, symbols. What belongs to one sign stays together: an emoji
               with its modifiers, variation selectors and what zero width joiners bind to it; the two letters of a flag
     unspaced  scripts without spaces: each character of Han and Hiragana, and each consonant of Thai, Lao, Khmer and
@@ -81,7 +82,7 @@ _SORTS = _Sorts(
         **dict.fromkeys(map(ord, _LINKS), _LINK),
         **dict.fromkeys(map(ord, _STACKERS), _STACKER),
         **dict.fromkeys(map(ord, _PREPOSED_VOWELS), _PREPOSED),
-        ord(","): _COMMA,
+        **dict.fromkeys(map(ord, ",\u066b\u066c"), _COMMA),
         0x200B: _BREAK,
         0x200D: _JOINER,
     }

@@ -68,15 +68,16 @@ def scores(
 
     `lowercase` makes BLEU and chrF ignore case (`sacrebleu --lowercase --chrf-lowercase`); TER ignores it always, as
     its reference implementation does. `tokenize` is BLEU's tokenizer; None means the one for the script of the
-    references (see `nmt.data.bleu_tokenizer`); with one of Chinese or Japanese, TER also counts their characters. The
-    scores come in the order of `metrics`.
+    references (see `nmt.data.bleu_tokenizer`). If that is one of Chinese or Japanese, TER counts characters as well,
+    whatever `tokenize` is. The scores come in the order of `metrics`.
 
     Raises InputError when the numbers of lines differ or are 0, or when a metric or tokenizer is unknown
     or cannot be used here.
     """
     lines = prepare(hypotheses, references)
-    tokenize = tokenize or bleu_tokenizer(lines.references)
-    return tuple(metric(name, lowercase=lowercase, tokenize=tokenize)(*lines) for name in metrics)
+    usual = bleu_tokenizer(lines.references)
+    tokenizers = dict.fromkeys(metrics, tokenize or usual) | {"ter": usual}
+    return tuple(metric(name, lowercase=lowercase, tokenize=tokenizers[name])(*lines) for name in metrics)
 
 
 def as_tree(results: Sequence[MetricScore]) -> dict[str, dict[str, float | str]]:
@@ -163,7 +164,7 @@ def sacrebleu_metric(name: str, *, lowercase: bool = False, tokenize: str = "13a
             return CHRF(lowercase=lowercase)
         case "ter":
             # otherwise whole clauses are words to it, as to BLEU
-            is_asian = tokenize in ("zh", "ja-mecab")
+            is_asian = tokenize in ("zh", "ja-mecab", "char")
             return TER(normalized=is_asian, asian_support=is_asian)
     raise InputError(f"unknown metric {name!r}: choose from {', '.join([*METRICS, *plugins.entries('metrics')])}")
 

@@ -250,19 +250,21 @@ class Segmentation:
 
     def _concatenate(self, line: SegmentedLine, texts: Sequence[str]) -> tuple[str, list[int]]:
         """Joins translations of segments with the white space between the segments in the source, and returns the
-        offset of each. Between sentences without white space, as in Chinese, it puts a space if the language of the
-        translation uses spaces; it puts none between the segments of a word that was too long, such as an address."""
+        offset of each. Between sentences it puts a space if the language of the translation uses spaces, and none if
+        it does not, as Chinese; it puts none between the segments of a word that was too long, such as an address."""
         source, borders = line.marked.text, line.marked.borders
         joined, begins, last = "", [], 0
         for segment, text in zip(line.segments, texts, strict=True):
             between = source[last : segment.span[0]]
             if last == 0 and not self._search.document:
                 between = ""
-            elif not between and last > 0 and last not in borders and joined:
+            elif between in ("", " ") and last > 0 and last not in borders and joined:
                 from nmt.data.words import is_unspaced
 
                 is_in_word = unicodedata.category(source[last - 1])[0] in "LMNS" and not is_unspaced(source[last - 1])
-                between = "" if is_in_word or unicodedata.east_asian_width(joined[-1]) in "WF" else " "
+                is_wide = unicodedata.east_asian_width(joined[-1]) in "WF" and not "가" <= joined[-1] <= "힣"
+                is_solid = is_wide and unicodedata.category(joined[-1])[0] in "LP"  # no emoji
+                between = "" if is_solid or (is_in_word and not between) else " "
             begins.append(len(joined) + len(between))
             joined += between + text
             last = segment.span[1]

@@ -424,8 +424,7 @@ def updates_for(size: Size, tokens: int) -> int:
     the corpus is, and more if it is small (docs/measurements/few-pairs.md)."""
     corpus = tokens / BASE
     epochs = max(3.0, size.epochs * (math.pow(corpus, -0.4) if corpus > 1 else max(1.0, math.pow(4 * corpus, -0.6))))
-    updates = epochs * tokens / size.batch_tokens
-    return max(200, round(updates / 100) * 100)
+    return max(200, round(epochs * tokens / size.batch_tokens / 100) * 100)
 
 
 def config_text(

@@ -190,6 +190,10 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
         return
     from nmt.data.corpus import open_text, unpacking
 
+    if path.suffix in (".jsonl", ".ndjson"):
+        raise InputError(
+            f"{option} {path}: holds records, not lines of text; translate it with --shard 1/1 and --output"
+        )
     try:
         file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read only once, not unpacked
     except OSError as error:

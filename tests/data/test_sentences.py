@@ -33,7 +33,7 @@ CASES = {
     "many marks": "Das war's!!! | Echt?! | Ja.",
     "addresses": "Visit www.example.com. | Mail a.b@c.de. | Danke.",
     "no space": "Hallo.Welt ist da.",
-    "chinese": "你好。|今天天气很好！|你呢？|他说：“我来。”|然后走了。",
+    "chinese": "你好。|今天天气很好！|你呢？|他说：“我来了。你呢？”|然后走了。|《你好！世界》很好。",
     "japanese": "彼は「行きます。」と言った。|そして去った。|今日は３．５度です。",
     "hindi": "यह एक है। | यह दो है।",
     "arabic": "هل أنت هنا؟ | نعم. | حسنا.",

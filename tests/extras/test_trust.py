@@ -137,10 +137,11 @@ def test_numbers_negations_and_repetitions() -> None:
     assert numbers("Ich sehe keinen Hund.", "I see a dog.") == ([NEGATION], [])
     assert numbers("Das ist gut.", "That is never good.") == ([], [NEGATION])
     assert numbers("No veo nada.", "I see nothing.", ("es", "en")) == ([], [])
-    assert numbers("عام ١٤٩٢", "in 1492", ("ar", "en")) == ([], [])
+    assert numbers("عام ١٤٩٢", "in 1492", ("ar", "en")) == numbers("١٬٢٣٤٫٥", "1,234.5", ("ar", "en")) == ([], [])
     assert repetition(words_of("x y z"), words_of("a red dog and a red cat")) == (4, 5)
     assert repetition(words_of("x y z x y"), words_of("a red dog and a red cat")) is None
     assert repetition(words_of("x"), words_of("no, no, no, no")) is None
+    assert repetition(words_of("his dog and his cat"), words_of("他的狗和他的猫")) is None
 
 
 def test_quality_against_the_accepted_share() -> None:

@@ -167,6 +167,17 @@ def test_sentences_of_a_document_are_translated_apart(text: str, expected: str, 
     assert translator.translate(text).text == expected.format(*(each.text for each in translator.translate(sentences)))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [("「一。」", "二。", "「一。」二。"), ("หนึ่ง", "สอง", "หนึ่ง สอง"), ("일", "이", "일 이"), ("😀", "Ja", "😀 Ja")],
+)
+def test_sentences_are_joined_as_their_language_is_written(first: str, second: str, joined: str, trained: Path) -> None:
+    translator = loaded(trained, "search.document=true")
+    segmentation = Segmentation(translator.search, translator.trained, len, None, ["Eins. Zwei."], [False])
+    translations = [(Translation(text, 0.0, 0.0),) for text in (first, second)]
+    assert segmentation.join(translations, lambda: translator.aligner)[0][0].text == joined
+
+
 # ------------------------------------------------------------------------------------------------------ long lines
 
 LONG = "eins zwei drei. Hund und Katze. Drei eins."

@@ -51,8 +51,7 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
     aligner in that file."""
     refuse_overwriting(output, source, target)
     refuse_unwritable(output, renamed=True)
-    before = None if earlier is None else load_aligner(earlier)
-    aligner = learn_from_files(source, target, before)
+    aligner = learn_from_files(source, target, None if earlier is None else load_aligner(earlier))
     try:
         save_aligner(aligner, output)
     except OSError as error:

@@ -152,8 +152,7 @@ def _share_out(cluster: Cluster | None, job: ShardJob, shards: Sequence[Shard], 
                 log.warning(f"{shard.path}: {found.unsaid:,} more lines have such warnings")
             lines += found.lines
             bar.update(1)
-    done = len(shards) - len(failed)
-    log.info(f"{job.output}: {done:,} shards translated, {lines:,} lines")
+    log.info(f"{job.output}: {len(shards) - len(failed):,} shards translated, {lines:,} lines")
     return failed
 
 

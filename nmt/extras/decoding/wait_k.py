@@ -33,6 +33,7 @@ from nmt.core.record import BatchRecord
 from nmt.data.context import BREAK
 from nmt.data.tokenizer import MARK, Tokenizer, TokenizerPair
 from nmt.data.vocabulary import EOS, PAD
+from nmt.data.words import is_unspaced
 from nmt.evaluation.latency import WaitScore, average_lagging
 from nmt.models.seq2seq import Step
 from nmt.models.step_model import StepModel
@@ -175,11 +176,11 @@ class WaitKModel:
 
 
 def word_starts(tokenizer: Tokenizer) -> dict[str, bool]:
-    """Returns a mask of the pieces, in the order of ids, with which a word begins: those with the mark U+2581 or, in a
-    vocabulary of whole words, which lacks the mark itself, all pieces."""
+    """Returns a mask of the pieces, in the order of ids, with which a word begins: those with the mark U+2581, those
+    of a script without spaces, and all of a vocabulary of whole words, which lacks the mark itself."""
     pieces = tokenizer.pieces(range(tokenizer.size))
     is_any = MARK not in pieces
-    return {piece: is_any or piece.startswith(MARK) for piece in pieces}
+    return {piece: is_any or piece.startswith(MARK) or is_unspaced(piece) for piece in pieces}
 
 
 def waiting(translator: Translator, wait: int) -> Translator:
@@ -198,8 +199,7 @@ def waiting(translator: Translator, wait: int) -> Translator:
     )
     words = WordStarts.of(trained.tokenizers, trained.compute.device)
     model = WaitKModel(engine.model, wait, words, rereads=trained.experiment.training.wait is None)
-    waits = replace(engine, model=model)
-    return replace(translator, search=greedy, engine=waits)
+    return replace(translator, search=greedy, engine=replace(engine, model=model))
 
 
 def wait_scores(

@@ -24,7 +24,7 @@ _ATTRIBUTE = (
     r"|(?:async|autofocus|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|open|readonly|required"
     r"|reversed|selected)(?![^\s/>]))"
 )
-_DIGITS = r"\d++(?:[.,:/'’-]\d++)*+"
+_DIGITS = r"\d++(?:[.,:/'’\u066b\u066c-]\d++)*+"
 _PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
 ITEM = re.compile(
     # each kind ends where the next one of its kind begins, so that reading does not take quadratic time
@@ -43,7 +43,7 @@ ITEM = re.compile(
     r"|(?<![\w%])%[A-Z_]{2,}+%(?![\w%])|(?<![\w$])\$[A-Za-z_]\w*+)"
     r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     rf"|{_PICTURE}(?:\u200D{_PICTURE})*+)"
-    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*(?![.,:/'’-]?\w)%?)"
+    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*(?![.,:/'’-]?\w)[%٪％]?)"
     r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’-](?=\d))++)",  # digits before a letter, skipped at once
     re.DOTALL,
 )

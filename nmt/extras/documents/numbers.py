@@ -3,8 +3,9 @@
 A translation has a number if it has the same digits, however they are separated: 1,000.50 is 1.000,50, and 8:30 is
 8.30. It also has those of ``nmt.data.number_words`` that are words of its language. In another language, a number up to
 12 counts as lost only where the translation has another number instead. A code is a word of Latin letters with digits
-in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese unit
-(5万, 50,000) or month (3月, March) are no number by themselves.
+in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese or
+Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by themselves; in a translation they
+may be any number.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 
-_UNITS = "百千万萬亿億兆月만억"
-_NUMBER = rf"\d++(?:[.,:'’\u00a0\u2009\u202f]\d++)*+[{_UNITS}]?+"
+_UNITS = "百千万萬亿億兆月时時点點分백천만억조월시분"
+_NUMBER = rf"\d++(?:[.,:'’\u00a0\u066b\u066c\u2009\u202f]\d++)*+(?:\s?[{_UNITS}])?+"
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ"
 _CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_NUMBER}")
 """A word, which is a code if it has a digit, or a number."""
@@ -49,6 +50,10 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             usual = usual_digits(match[0])
             variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
+    numbers = [each for each in lost if _key(each.term.source).isdecimal()]
+    numbers.sort(key=lambda number: -len(_key(number.term.source)))
+    for each in numbers[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
+        lost.remove(each)
     if any(count and key.isdecimal() for key, count in free.items()):
         return lost
     small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article

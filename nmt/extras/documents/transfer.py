@@ -459,11 +459,11 @@ def _leaning_of(opening: Item, closing: Item) -> Literal["left", "right", "not"]
 
 def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: bool) -> list[bool]:
     """Tells for each item between two units, and for the second unit, if there is white space before it: around items
-    that lean on neither side, as in the source, or else after all items that lean to the left. The ends of the text
+    that do not lean to the left, as in the source, or else after all items that do. The ends of the text
     have no unit and no white space."""
     spaced = [False] * (len(items) + 1)
     for index, item in enumerate(items):
-        if _is_solid(item) and item.leans == "not":
+        if _is_solid(item) and item.leans != "left":
             left, right = index, index + 1
             while left > 0 and items[left - 1].kind == "open":
                 left -= 1

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from nmt.alignment import Links
 from nmt.alignment.formats import Alignment
-from nmt.data.words import is_punctuation_mark
+from nmt.data.words import is_punctuation_mark, is_unspaced, text_words
 
 GAP = "…"
 """Mark in a unit for words in between that do not belong to it: `steht … auf` - `gets up`."""
@@ -110,8 +110,9 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
 
 
 def unit(words: Sequence[str], places: Sequence[int]) -> str:
-    """Joins the words at some indices to one text, with a gap mark for words in between. Punctuation at both ends is
-    removed, unless the text has nothing else."""
+    """Joins the words at some indices to one text, with a gap mark for words in between, and without white space
+    between neighbouring characters of a script without spaces. Punctuation at both ends is removed, unless the text
+    has nothing else."""
     is_word = [not all(map(is_punctuation_mark, words[place])) for place in places]
     if True in is_word:
         places = places[is_word.index(True) : len(is_word) - is_word[::-1].index(True)]
@@ -119,5 +120,9 @@ def unit(words: Sequence[str], places: Sequence[int]) -> str:
     if True in is_word:
         texts[0] = "".join(dropwhile(is_punctuation_mark, texts[0]))
         texts[-1] = texts[-1][: len("".join(dropwhile(is_punctuation_mark, reversed(texts[-1]))))]
-    gaps = [f" {GAP} " if following > place + 1 else " " for place, following in pairwise(places)]
+    is_character = [is_unspaced(word) and len(text_words(word)) == 1 for word in words]
+    gaps = [
+        f" {GAP} " if following > place + 1 else " " * (not (is_character[place] and is_character[following]))
+        for place, following in pairwise(places)
+    ]
     return "".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=False))

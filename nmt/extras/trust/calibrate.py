@@ -75,8 +75,7 @@ class Labelled(NamedTuple):
 def calibrate(open_model: Loader) -> None:
     """Learns the calibration of a model, and writes it into its run."""
     translator = open_model()
-    calibration = learn_calibration(translator, *_valid_pairs(translator))
-    path = save(calibration, translator.trained)
+    path = save(learn_calibration(translator, *_valid_pairs(translator)), translator.trained)
     log.info(f"wrote {path}; use it with nmt translate {translator.trained.run} --confidence")
 
 

@@ -136,8 +136,7 @@ def load(trained: TrainedModel) -> Calibration:
         heads = {name: from_tree(tree["heads"][name], features) for name, features in HEADS.items()}
         languages = tuple(map(str.lower, tree["languages"]))
         tokens = max(side.size for side in (trained.tokenizers.source, trained.tokenizers.target))
-        lexicon = _lexicon(tree["lexicon"], tokens)
-        calibration = Calibration(heads, lexicon, languages)
+        calibration = Calibration(heads, _lexicon(tree["lexicon"], tokens), languages)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
     if tree["weights"] != weights_name(trained):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
-from nmt.data.words import is_punctuation
+from nmt.data.words import is_punctuation, is_unspaced
 
 _DIGITS = re.compile(r"\d+")
 _THOUSANDS = re.compile(r"(?<=\d)[.,'’](?=\d{3}(?!\d))")
@@ -40,7 +40,8 @@ def _facts(words: Sequence[str], language: str) -> tuple[Counter[str], Counter[s
 
 def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] | None:
     """Finds the first two successive words that soon follow again, without punctuation, and returns the indices of the
-    second occurrence; None if there is none, or if the source repeats itself, too."""
+    second occurrence; None if there is none, or if the source repeats itself, too. Two characters of a script without
+    spaces do not count: they are often one word."""
     repeats = [_repeated(words) for words in (source, target)]
     return repeats[1] if repeats[0] is None else None
 
@@ -48,7 +49,7 @@ def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] 
 def _repeated(words: Sequence[str]) -> tuple[int, int] | None:
     last: dict[tuple[str, str], int] = {}
     for index, pair in enumerate(zip((lower := [word.lower() for word in words]), lower[1:], strict=False)):
-        if any(map(is_punctuation, pair)):
+        if any(map(is_punctuation, pair)) or all(map(is_unspaced, pair)):
             continue
         if pair in last and 2 <= index - last[pair] <= FARTHEST:
             return index, index + 1

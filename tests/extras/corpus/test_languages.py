@@ -89,6 +89,8 @@ def test_a_report_and_the_pairs(here: Path, languages: Command, monkeypatch: pyt
     assert languages("--source", "x.de", "--target", "x.en", "--format", "kept", "-o", "kept.tsv").code == 0
     kept = Path("kept.tsv").read_text(encoding="utf-8").splitlines()
     assert kept == [f"de {n}\ten {n}" if n != 9 else "\t12" for n in range(20) if n not in (3, 5, 8)]
+    of_pairs = languages("--tsv", "kept.tsv", "--expected", "de_AT,en-GB")
+    assert of_pairs.stdout.splitlines()[2:] == [SUMMARY.replace("3 of 20", "0 of 17").replace("1 ", "0 ")]
     turned = languages("--source", "x.de", "--target", "x.en", "--expected", "en,de", "--format", "faults").stdout
     assert len([line for line in turned.splitlines() if "swapped" in line]) == 16
 

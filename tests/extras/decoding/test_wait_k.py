@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -166,6 +167,7 @@ def test_words_of_each_kind_of_vocabulary(trained: Path) -> None:
     assert list(begins) == tokenizer.pieces(range(tokenizer.size))
     ids = tokenizer.encode("der hund und eine katze")
     assert sum(begins[piece] for piece in tokenizer.pieces(ids)) == 5 < len(ids)
+    assert word_starts(SimpleNamespace(size=3, pieces=lambda _: ["▁", "b", "狗"]))["狗"]  # type: ignore[arg-type]
     pair = train_tokenizers([("der hund", "the dog")], SubwordsConfig(kind="word"))
     of_words = replace(translator, trained=replace(translator.trained, tokenizers=pair))
     model = cast(WaitKModel, cast(TorchEngine, waiting(of_words, 1).engine).model)

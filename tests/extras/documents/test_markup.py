@@ -47,6 +47,7 @@ TEXTS: dict[str, tuple[str | None, list[str]]] = {
         SAME,
         ["=1.000,50", "=3:1", "=2020-05-12", "=-5", "=3", "=10/2"],
     ),
+    "كان ١٬٢٣٤٫٥ أو ٥٠٪": (SAME, ["=١٬٢٣٤٫٥", "=٥٠٪"]),
     "{a}{b}&amp;5": ("{a}{b}&5", ["={a}{b}&amp;5"]),
     # tags that are escaped, once or twice, but not a name in angle brackets
     "&lt;b&gt;Hund&lt;/b&gt; a &lt; b": ("Hund a < b", ["+&lt;b&gt;", "-&lt;/b&gt;", "=&lt;"]),

@@ -34,6 +34,11 @@ from tests.workflows.runs import EXACT, loaded, nmt, place
         ("و15 امرأة", "15 women", []),
         ("제42장", "chapter 42", []),
         ("3月5日有5万人", "50,000 people on 5 March", []),
+        ("50,000 people on 5 March", "3月5日有5万人", []),
+        ("42 dogs and 5,000,000 cats", "500万只猫", ["42"]),
+        ("3월 15일 12시 30분, 15 만 명", "150,000 people, March 15, 12:30", []),
+        ("12:30", "12時30分", []),
+        ("كان ١٬٢٣٤٫٥ دولار", "It was 1,234.5 dollars", []),
     ],
 )
 def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:

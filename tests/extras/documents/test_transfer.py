@@ -98,6 +98,7 @@ RESTORED = [
     ("Nimm {x} jetzt", "now take", [(0, 1), (2, 0)], "now take {x}"),
     ("5 Hunde", "dogs", [(1, 0)], "5 dogs"),
     ("Hund 5", "dog", [(0, 0)], "dog 5"),
+    ("Der Hund {x}.", "The dog.", [(0, 0), (1, 1)], "The dog. {x}"),
     # two with one target word: one has it, the other stands beside it
     ("5 7 Hunde", "some dogs", [(0, 0), (1, 0), (2, 1)], "5 7 dogs"),
     # never run together

@@ -92,6 +92,12 @@ def test_the_order_is_that_of_a_dictionary() -> None:
     assert list(lexicon.entries())[4] == Entry("ja", "", 1, 1.0, None, (10,))
 
 
+def test_characters_are_joined_as_they_are_written() -> None:
+    assert unit(["两", "个", "苹", "果", "。"], [1, 2, 3, 4]) == "个苹果"
+    assert unit(["两", "公司", "电话", "号"], [0, 1, 2]) == "两 公司 电话"  # the words of tokenized text
+    assert unit(["两", "个", "USB", "苹"], [0, 2, 3]) == "两 … USB 苹"
+
+
 def test_case_may_not_count_and_a_line_is_named_once() -> None:
     pair = aligned("Der Hund der", "The dog the", ((0, 0), (1, 1), (2, 2)))
     entries = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,4 +38,4 @@ def languages(options: LanguagesOptions) -> None:
     (the extra language-id)."""
     from nmt.extras.corpus.languages.find_languages import find_languages
 
-    find_languages(**asdict(options))
+    find_languages(**vars(options))  # asdict would copy --tsv, which is both sides

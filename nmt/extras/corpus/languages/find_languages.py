@@ -90,7 +90,7 @@ def _expected(
 ) -> tuple[str, str]:
     """Returns the languages that are given, or else those of the files' endings, or else the most frequent ones."""
     if named is not None:
-        codes = [code.strip().lower() for code in named.split(",")]
+        codes = [code.strip().lower().replace("_", "-").partition("-")[0] for code in named.split(",")]  # de of de-AT
         if len(codes) != 2 or not identifier.languages.issuperset(codes):
             raise InputError(
                 f"--expected {named}: is not two of the languages that py3langid knows, source first, such as de,en: "

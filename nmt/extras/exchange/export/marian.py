@@ -95,8 +95,7 @@ def greedy(
     trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
 ) -> list[tuple[int, ...]]:
     """Translates sources with the model that is read back from a folder."""
-    found = read_folder(folder)
-    _, model = load_folder(found, folder)
+    _, model = load_folder(read_folder(folder), folder)
     for name, weight in checkpoints.named_weights(model).items():
         assert torch.equal(weight, checkpoints.named_weights(trained.model)[name]), name
     engine = TorchEngine(for_inference.body(model, trained.compute), trained.compute)
