@@ -50,8 +50,8 @@ def pair_signals(
     trained: TrainedModel, lexicon: Lexicon, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
 ) -> list[PairSignals | None]:
     """Computes the signals of each pair; None for a pair that is too long (``TrainedModel.encode_pairs``) or blank on a
-    side. ``first_line`` is the number of the first pair."""
-    pairs = trained.encode_pairs(sources, targets, first_line, text=True)
+    side. Lines are ordinary or tokenised text. ``first_line`` is the number of the first pair."""
+    pairs = trained.encode_pairs(sources, targets, first_line, text="either")
     rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
     read = trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows))
     lengths = [max(len(ids), len(pairs[row][1].ids)) + 1 for ids, row in zip(read, rows, strict=True)]
