@@ -198,8 +198,8 @@ class Tokenizer:
 
     @_sound
     def encode_tokens(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
-        """Encodes tokenised text by words, as in `encode_words`. If the vocabulary was learnt from ordinary text, spaces
-        before punctuation marks are left out before encoding. Spans still refer to `text`."""
+        """Encodes tokenised text by words, as in `encode_words`. If the vocabulary was learnt from ordinary text,
+        spaces before punctuation marks are left out before encoding. Spans still refer to `text`."""
         marks = (match for match in _SEPARATE_MARK.finditer(text) if match[1] in self._marks_without_space)
         spaces = {place for match in marks for place in range(match.start(), match.start(1))}
         kept = [place for place in range(len(text)) if place not in spaces]

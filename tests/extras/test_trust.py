@@ -302,6 +302,35 @@ def test_tokenised_pairs_are_judged_as_ordinary_ones(calibrated: Path) -> None:
     assert ordinary == tokenised
 
 
+def test_augmentation_leaves_doubtful_translations_out(calibrated: Path) -> None:
+    lines = lines_of(calibrated / "train.en")[:30]
+    text = "".join(f"{line}\n" for line in dict.fromkeys(lines)).encode()
+    (calibrated / "mono.en").write_bytes(text)
+    trees = [json.loads(x) for x in translated(calibrated, "--confidence", "--format", "jsonl", text=text).splitlines()]
+    found = [(tree["source"], tree["translations"][0]["confidence"]["right"]) for tree in trees]
+    p = sorted({p for _, p in found})
+    gap = max(range(1, len(p)), key=lambda place: p[place] - p[place - 1])
+    least = (p[gap] + p[gap - 1]) / 2
+    options = (
+        "--target-text",
+        "mono.en",
+        "--reverse",
+        "run",
+        "--precision",
+        "float32",
+        "-o",
+        "made",
+        "--device",
+        "cpu",
+    )
+    done = call(calibrated, "augment", "config.yaml", *options, "--min-confidence", least)
+    expected = [line for line, p in found if p >= least]
+    assert lines_of(calibrated / "made" / "pairs" / "back-translation.en") == expected
+    assert (
+        f"{len(expected)} pairs, {len(found) - len(expected)} with less than --min-confidence left out" in done.stderr
+    )
+
+
 def test_rejected_lines(calibrated: Path) -> None:
     plain, sources = translated(calibrated).decode().splitlines(), TEXT.decode().splitlines()
     p = [float(x.split("\t")[0] or 2) for x in translated(calibrated, "--confidence").decode().splitlines()]

@@ -102,9 +102,8 @@ class EvaluateRisk(EvaluateOptions):
     """Also score the most confident shares of the translations, after nmt calibrate."""
     after: ClassVar[str] = "length_edges"
     conflicts: ClassVar = (
-        Excludes("alignment", "risk_coverage", "--alignment scores links against --gold alone; leave out {others}"),
-        Excludes("hypothesis", "risk_coverage",
-            "--risk-coverage: is of the model's own translations; leave out --hypothesis"),
+        Excludes("risk_coverage", "alignment hypothesis",
+            "--risk-coverage: is of the model's own translations; leave out {others}"),
     )  # fmt: skip
 
     def load(self) -> Loader:
