@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.core.memory import malloc_trim
 from nmt.data.batching import length_batches, pad
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
@@ -57,6 +58,7 @@ def pair_signals(
     lengths = [max(len(ids), len(pairs[row][1].ids)) + 1 for ids, row in zip(read, rows, strict=True)]
     found: list[PairSignals | None] = [None] * len(pairs)
     for batch in length_batches(lengths, BATCH_TOKENS):
+        malloc_trim()
         of_batch = [pairs[rows[index]] for index in batch]
         for index, signals in zip(
             batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True

@@ -234,7 +234,7 @@ def test_translations_that_are_all_blank_are_no_corpus(
     blank = [text.ScoredTranslation("three cats", "", -1.0)]
     monkeypatch.setattr(augment, "read_translations", lambda folder: iter(blank))
     done = command("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
-    assert done.error.startswith("back-translation: no pair is left, as all translations are blank or doubtful; ")
+    assert done.error.startswith("back-translation: no pair is left: all are blank or doubtful; ")
 
 
 def test_models_without_a_calibration_have_no_confidence(command: Command) -> None:

@@ -226,9 +226,7 @@ class Augmentation:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
             counts = write_pairs(kind, rows, scored, files, keep=keep, min_confidence=least or 0.0, seed=seed, end=end)
             if not counts.written:
-                raise InputError(
-                    f"{kind.name}: no pair is left, as all translations are blank or doubtful; train the model longer"
-                )
+                raise InputError(f"{kind.name}: no pair is left: all are blank or doubtful; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
             doubtful = f", {counts.doubtful:,} with less than --min-confidence left out" if counts.doubtful else ""
             worst = f", {counts.worst:,} of the worst {order} left out" if counts.worst else ""
