@@ -76,6 +76,8 @@ class Alignment:
     sure: frozenset[Link] | None = None
     magnitude: Magnitude = "relative"
     """The scale of the matrix."""
+    confidence: Any = None
+    """``nmt.translator.confidence.TranslationConfidence`` of the target; None if it was not estimated."""
 
     def __post_init__(self) -> None:
         if self.level == "word":

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 import typer
 
-import nmt
 from nmt import plugins
 from nmt.cli.align_options import CONFLICTS, SOFT, VIEWED, AlignmentOptions, listed
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import ModelOptions, check_model, with_options
+from nmt.cli.options import ModelOptions, check_model, loader, with_options
 from nmt.config.yaml_source import Override
 from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
@@ -90,17 +89,20 @@ class AlignOptions(ModelOptions, AlignmentOptions):
 
         reverse = None
         if self.reverse is not None:
-            reverse = workflow.Reverse(self.reverse, self.join, self.reverse_to)
+            of_reverse = [change for change in changes if not change.startswith("search.to=")]
+            if self.reverse_to is not None:
+                of_reverse.append(Override.text("search.to", "--to", self.reverse_to))
+            load = loader(self.reverse, of_reverse, device=self.device, precision=self.precision)
+            reverse = workflow.Reverse(load, self.join)
             try:
-                check_model(self.reverse, reverse.changes(changes), needs_language=True)
+                check_model(self.reverse, of_reverse, needs_language=True)
             except InputError as error:
                 raise InputError(*(message.replace("--to", "--reverse-to") for message in error.messages)) from None
-        models = workflow.AlignmentModels(
-            self.model, changes, reverse, self.device, self.precision, self.choose_heads, self.level or "word"
-        )
+        load = partial(self.load(), overrides=changes)
         if self.compare:
-            return partial(workflow.compare, models, inputs, json=self.json, load=nmt.load_translator)
-        return partial(workflow.align, models, requests, inputs, outputs, nmt.load_translator)
+            return partial(workflow.compare, inputs, json=self.json, load=load)
+        models = workflow.AlignmentModels(self.model, reverse, self.choose_heads, self.level or "word")
+        return partial(workflow.align, models, requests, inputs, outputs, load)
 
 
 OF_MODELS = (

@@ -197,16 +197,16 @@ class Tokenizer:
         return self._in_words(text, *self.encode_spans(text), word_spans)
 
     @_sound
-    def encode_tokens(self, text: str) -> EncodedWords:
-        """Encodes tokenised text by white-space words. If the vocabulary was learnt from ordinary text, spaces before
-        punctuation marks are left out before encoding. Spans still refer to `text`."""
+    def encode_tokens(self, text: str, word_spans: Sequence[Span] | None = None) -> EncodedWords:
+        """Encodes tokenised text by words, as in `encode_words`. If the vocabulary was learnt from ordinary text,
+        spaces before punctuation marks are left out before encoding. Spans still refer to `text`."""
         marks = (match for match in _SEPARATE_MARK.finditer(text) if match[1] in self._marks_without_space)
         spaces = {place for match in marks for place in range(match.start(), match.start(1))}
         kept = [place for place in range(len(text)) if place not in spaces]
         ids, offsets = self.encode_spans("".join(text[place] for place in kept))
         kept.append(len(text))
         offsets = [(kept[begin], kept[end - 1] + 1 if begin < end else kept[begin]) for begin, end in offsets]
-        return self._in_words(text, ids, offsets, None)
+        return self._in_words(text, ids, offsets, word_spans)
 
     @cached_property
     def _marks_without_space(self) -> frozenset[str]:

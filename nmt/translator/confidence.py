@@ -52,9 +52,3 @@ def with_cells(texts: Sequence[str], candidates: Sequence[Sequence[Translation]]
     if format == "tsv":
         return ["\t".join([text[:-1], *cells(one)]) + "\n" for one, text in zip(chain(*candidates), texts, strict=True)]
     return list(texts)
-
-
-def add_trees(objects: Sequence[Sequence[dict[str, Any]]], candidates: Sequence[Sequence[Translation]]) -> None:
-    """Adds the confidence to the JSON object of each translation."""
-    for tree, one in zip(chain(*objects), chain(*candidates), strict=True):
-        tree["confidence"] = None if one.confidence is None else one.confidence.tree()

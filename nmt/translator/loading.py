@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from nmt.core.device import Compute
     from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.source_language import SourceLanguageCheck
+
+TextKind: TypeAlias = bool | Literal["either"] | None
+"""How ``TrainedModel.encode_pairs`` reads lines."""
 
 FREQUENT = 0.05
 """Share of training lines from which on a model has learnt to translate a kind of line. In corpora with one sentence
@@ -136,21 +139,23 @@ class TrainedModel:
         return translated
 
     def encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | None = None
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: TextKind = None
     ) -> list[tuple[EncodedWords, EncodedWords]]:
         """Encodes sentence pairs as subwords and words. If ``text`` is True, lines are ordinary text; if it is False,
-        tokenised text (``nmt.translator.aligner.Aligner.align``); if it is None, they are encoded unchanged, with
-        white-space words. A pair with more subwords on a side than ``search.max_source_tokens``, whose memory would
-        grow with the square of the length, is ``TOO_LONG``, with a warning; ``first_line`` is the number of the first
-        pair. Raises InputError for different numbers of sources and targets."""
+        tokenised text (``nmt.translator.aligner.Aligner.align``); "either" encodes them as tokenised text, with the
+        words of ordinary text; if it is None, they are encoded unchanged, with white-space words. A pair with more
+        subwords on a side than ``search.max_source_tokens``, whose memory would grow with the square of the length, is
+        ``TOO_LONG``, with a warning; ``first_line`` is the number of the first pair. Raises InputError for different
+        numbers of sources and targets."""
         if len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources but {len(targets)} targets: give one target for each source")
         from nmt.data.words import text_words
 
         def encode(tokenizer: Tokenizer, line: str) -> EncodedWords:
-            if text is False:
-                return tokenizer.encode_tokens(line)
-            return tokenizer.encode_words(line, text_words(line) if text else None)
+            spans = text_words(line) if text else None
+            if text in (False, "either"):
+                return tokenizer.encode_tokens(line, spans)
+            return tokenizer.encode_words(line, spans)
 
         source, target = self.tokenizers.source, self.tokenizers.target
         pairs = [(encode(source, one), encode(target, other)) for one, other in zip(sources, targets, strict=True)]

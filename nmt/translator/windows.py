@@ -119,9 +119,8 @@ def json_results(
         for of_source in candidates
     ]
     if translator.estimator is not None:
-        from nmt.translator.confidence import add_trees
-
-        add_trees(objects, candidates)
+        for tree, one in zip(chain(*objects), chain(*candidates), strict=True):
+            tree["confidence"] = None if one.confidence is None else one.confidence.tree()
     if alignment:
         from nmt.alignment.formats import json_tree, side_by_side
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TextIO, TypeAlias
@@ -74,6 +74,10 @@ file."""
 Nlls: TypeAlias = Callable[[Sequence[str], Sequence[str], int], list[float]]
 """Function that returns the negative log-probability per token of sentence pairs, the first of which has the given
 number."""
+
+
+Confidences: TypeAlias = Callable[[Sequence[str], Sequence[str], int], Sequence[object]]
+"""Function that returns the confidence of the targets of sentence pairs, or None, with the same arguments."""
 
 
 class AlignmentReport(Protocol):
@@ -165,11 +169,12 @@ def write_alignments(
     facts: Sequence[str] = (),
     explanations: Mapping[str, str] | None = None,
     nlls: Nlls | None = None,
+    confidences: Confidences | None = None,
 ) -> Mapping[str, AlignmentScore]:
     """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page shows those of
     all ``requests``, ``facts`` about them, and ``explanations`` of the links by the names of requests; everything else
-    uses the first request. The pairs are those of the input files, or those of ``pairs_in_windows``, whose aligner does
-    not need a ``target``.
+    uses the first request, to whose alignments ``confidences`` are added. The pairs are those of the input files, or
+    those of ``pairs_in_windows``, whose aligner does not need a ``target``.
 
     With gold links it prints AER, precision and recall for each request on stderr, and returns the scores by the names
     of requests. Raises InputError for files that cannot be read or written, do not have the same lines, or hold links
@@ -190,6 +195,9 @@ def write_alignments(
             first_line = window.first + 1
             by_request = align(requests, window.sources, window.targets, first_line=first_line)
             found = [by_request[request] for request in requests]
+            if confidences is not None:
+                judged = zip(found[0], confidences(window.sources, window.targets, first_line), strict=True)
+                found[0] = [replace(alignment, confidence=confidence) for alignment, confidence in judged]
             for number, alignments in enumerate(zip(*found, strict=True), window.first):
                 if write is not None:
                     write(alignments)

@@ -26,7 +26,6 @@ from nmt.alignment.erasure import Erasure, probability_drops
 from nmt.alignment.error_rate import AlignmentScore, Gold, score_pair
 from nmt.alignment.formats import Level
 from nmt.alignment.request import BY_ATTENTION, AlignmentRequest, Direction, align_both
-from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.context import with_context_of
@@ -59,28 +58,17 @@ ENTROPY_PAIRS = 200
 class Reverse:
     """A model that translates the target to the source, and the rule that joins its alignment with the forward one."""
 
-    model: str
+    load: Loader
     join: Join
-    to: str | None = None
-    """The model's target language, if it has several."""
-
-    def changes(self, overrides: Sequence[str]) -> list[str]:
-        """Returns the changes of its configuration, derived from those of the forward model's."""
-        shared = [change for change in overrides if not change.startswith("search.to=")]
-        return shared if self.to is None else [*shared, Override.text("search.to", "--to", self.to)]
 
 
 @dataclass(frozen=True)
 class AlignmentModels:
-    """One or two models, and the settings with which they run."""
+    """One or two models, and the settings with which they align."""
 
     model: str | None
     """The model; None means the run that was trained last."""
-    overrides: Sequence[str] = ()
-    """Changes of the configurations of both models."""
     reverse: Reverse | None = None
-    device: str = "auto"
-    precision: str = "auto"
     choose_heads: Criterion | None = None
     """The criterion by which heads are chosen for views without heads of their own; None means the configured heads."""
     level: Level = "word"
@@ -94,7 +82,8 @@ def align(
     load: Loader,
 ) -> Mapping[str, AlignmentScore]:
     """Writes alignments of the input pairs, or of source lines and their translations by the model, for each of
-    ``requests``; two models are joined only between words.
+    ``requests``; two models are joined only between words. ``load`` loads the first of ``models``. With its estimator,
+    alignments have the confidence of the target.
 
     Raises InputError for what ``write_alignments`` raises it for, and for methods and heads that a model does not have.
     """
@@ -105,6 +94,7 @@ def align(
     if models.choose_heads is not None:
         translators = _choosing(translators, models.choose_heads, inputs)
     forward, backward = translators["forward"], translators.get("backward")
+    estimator, forward = forward.estimator, replace(forward, estimator=None)  # not of its own translations, too
     aligners = [partial(each.aligner.align, level=models.level, text=inputs.text) for each in translators.values()]
     totals = write_alignments(
         aligners[0] if backward is None else partial(align_both, aligners[0], aligners[1]),
@@ -115,6 +105,7 @@ def align(
         facts=[str(translator.trained.checkpoint) for translator in translators.values()],
         explanations={request.name: _explanation(request, translators) for request in requests},
         nlls=partial(pair_nlls, forward, backward),
+        confidences=None if estimator is None else partial(estimator.of_pairs, forward.trained),
     )
     if outputs.path is not None and not totals:  # otherwise the scores are the last output
         checkpoint = forward.trained.checkpoint
@@ -160,12 +151,10 @@ def pair_nlls(
 def _loaded(models: AlignmentModels, load: Loader) -> dict[Direction, Translator]:
     from nmt.translator.both_directions import BothDirections  # imported late, because torch takes a second
 
-    forward = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    forward = load()
     if models.reverse is None:
         return {"forward": forward}
-    changes = models.reverse.changes(models.overrides)
-    backward = load(models.reverse.model, device=models.device, precision=models.precision, overrides=changes)
-    both = BothDirections(forward, backward, models.reverse.join)  # raises for two models of one run
+    both = BothDirections(forward, models.reverse.load(), models.reverse.join)  # raises for two models of one run
     return {"forward": both.forward, "backward": both.backward}
 
 
@@ -340,7 +329,7 @@ class Comparison:
         }
 
 
-def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
+def compare(inputs: AlignmentInputs, *, json: bool, load: Loader) -> Comparison:
     """Aligns the pairs of lines, or the source lines and their translations by the model, by every method that the
     model supports. Prints the agreement of the methods' soft alignments, the effect of leaving out the source words
     with the highest weights, the effect of permuted attention, the effective part of it and, with gold links, the error
@@ -353,7 +342,7 @@ def compare(models: AlignmentModels, inputs: AlignmentInputs, *, json: bool, loa
     from nmt.alignment.permuted import permuted_distances
 
     check_readable(inputs.source, inputs.target, inputs.gold)
-    translator = load(models.model, device=models.device, precision=models.precision, overrides=models.overrides)
+    translator = load()
     gold, trained = gold_of(inputs), translator.trained
     batch_tokens = trained.experiment.search.batch_tokens
     methods = translator.aligner.methods

@@ -38,7 +38,7 @@ MISTAKES = {
     "translate --beam_size=5": "--beam_size: no such option; use --beam 5",
     "translate --gpu 0": "--gpu: no such option; use --device cuda",
     "translate --precision fp16": "--precision fp16: use float16 (see nmt translate --help)",
-    "align --confidence 0.5": "--confidence: no such option; use --min-probability 0.5",
+    "align --min-confidence 0.5": "--min-confidence: no such option; use --min-probability 0.5",
     "align --format pdf": "--format pdf: use one of pharaoh, gold, tsv, jsonl, npz, heatmap, png, svg, html",
     "fast_align -i x": "fast_align: no such command; use nmt align",
     # too much

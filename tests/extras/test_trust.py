@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import nmt
 from nmt.core.errors import InputError
 from nmt.data.number_words import NEGATION
 from nmt.data.words import text_words
@@ -262,6 +263,75 @@ def test_the_report_has_the_confidence_of_its_translations(calibrated: Path, tmp
     assert [each["confidence"] for each in shown(tmp_path)] == [None] * 6
 
 
+def test_the_page_of_alignments_has_the_confidence_of_its_pairs(calibrated: Path) -> None:
+    sources, targets = lines_of(calibrated / "test.de"), lines_of(calibrated / "test.en")
+    sources[1], targets[2] = "42", ""
+    (calibrated / "p.de").write_text("".join(f"{x}\n" for x in sources), encoding="utf-8")
+    (calibrated / "p.en").write_text("".join(f"{x}\n" for x in targets), encoding="utf-8")
+    pairs = ("-s", "p.de", "-t", "p.en", "--confidence", *EXACT)
+
+    def shown(*options: str) -> list[list[Any]]:
+        call(calibrated, "align", "run", *options, "--format", "html", "-o", "page.html")
+        (found,) = Page((calibrated / "page.html").read_text(encoding="utf-8")).data("pairs")
+        return list(found)
+
+    found = shown(*pairs)
+    scored = [json.loads(x) for x in call(calibrated, "score", "run", *pairs, "--format", "jsonl").output.splitlines()]
+    assert [pair[4]["confidence"] for pair in found if len(pair) > 4] == [
+        tree["confidence"] for tree in scored if "confidence" in tree
+    ]
+    assert [len(pair) for pair in found[:3]] == [5, 4, 5]
+    assert [pair[:4] for pair in shown(*pairs[:4], *EXACT)] == [pair[:4] for pair in found]
+    shutil.copytree(calibrated / "run", calibrated / "other", ignore=lambda *_: ["confidence.json"], symlinks=True)
+    assert [pair[4:] for pair in shown(*pairs, "--reverse", "other")] == [pair[4:] for pair in found]
+    own = [json.loads(x) for x in translated(calibrated, "--confidence", "--format", "jsonl").splitlines()]
+    (calibrated / "p.de").write_bytes(TEXT)
+    for pair, line in zip(shown("-s", "p.de", "--free-running", "--confidence", *EXACT), own, strict=True):
+        expected = line["translations"][0]["confidence"]
+        assert len(pair) == (4 if expected is None else 5)
+        if expected is not None:
+            assert pair[4]["confidence"]["right"] == pytest.approx(expected["right"], abs=2e-3)
+
+
+def test_tokenised_pairs_are_judged_as_ordinary_ones(calibrated: Path) -> None:
+    translator = nmt.load_translator(calibrated / "run", precision="float32", confidence=True)
+    assert translator.estimator is not None
+    ordinary, tokenised = (
+        translator.estimator.of_pairs(translator.trained, [f"zwei Hunde{mark}"], [f"two dogs{mark}"])
+        for mark in (".", " .")
+    )
+    assert ordinary == tokenised
+
+
+def test_augmentation_leaves_doubtful_translations_out(calibrated: Path) -> None:
+    lines = lines_of(calibrated / "train.en")[:30]
+    text = "".join(f"{line}\n" for line in dict.fromkeys(lines)).encode()
+    (calibrated / "mono.en").write_bytes(text)
+    trees = [json.loads(x) for x in translated(calibrated, "--confidence", "--format", "jsonl", text=text).splitlines()]
+    found = [(tree["source"], tree["translations"][0]["confidence"]["right"]) for tree in trees]
+    p = sorted({p for _, p in found})
+    gap = max(range(1, len(p)), key=lambda place: p[place] - p[place - 1])
+    least = (p[gap] + p[gap - 1]) / 2
+    options = (
+        "--target-text",
+        "mono.en",
+        "--reverse",
+        "run",
+        "--precision",
+        "float32",
+        "-o",
+        "made",
+        "--device",
+        "cpu",
+    )
+    done = call(calibrated, "augment", "config.yaml", *options, "--min-confidence", least)
+    expected = [line for line, p in found if p >= least]
+    assert lines_of(calibrated / "made" / "pairs" / "back-translation.en") == expected
+    assert (
+        f"{len(expected)} pairs, {len(found) - len(expected)} with less than --min-confidence left out" in done.stderr
+    )
+
+
 def test_rejected_lines(calibrated: Path) -> None:
     plain, sources = translated(calibrated).decode().splitlines(), TEXT.decode().splitlines()
     p = [float(x.split("\t")[0] or 2) for x in translated(calibrated, "--confidence").decode().splitlines()]
@@ -334,6 +404,12 @@ def test_refusals(calibrated: Path, trained: Path) -> None:
     assert refused("--rejected", "source").startswith("--rejected: needs a probability")
     for value in ("-0.1", "1.1", "x", "nan"):
         assert "--reject-below" in refused("--reject-below", value)
+    align = ("align", "run", "-s", "test.de", "-t", "test.en", "--confidence", "-o", "x")
+    marks = "--confidence: marks words of a page; add --format html"
+    assert call(calibrated, *align).error == call(calibrated, *align, "--format", "jsonl").error == marks
+    learnt = ("align", *align[2:], "--format", "html", "--learn")
+    assert "calibrated for a model, and --learn needs none" in call(calibrated, *learnt).error
+    assert "run: is not calibrated; make it with: nmt calibrate" in call(trained, *align, "--format", "html").error
     hypothesis = ("evaluate", "--hypothesis", "test.en", "--reference", "test.en", "--risk-coverage")
     assert "leave out --hypothesis" in call(calibrated, *hypothesis).error
 

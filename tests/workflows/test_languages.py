@@ -18,6 +18,7 @@ import nmt as library
 from nmt import InputError
 from nmt import experiment as experiments
 from nmt.alignment.directions import join
+from nmt.alignment.formats import pharaoh_line
 from nmt.alignment.words import word_indices
 from nmt.data.prepared import opened
 from nmt.data.tokenizer import TokenizerPair
@@ -33,7 +34,6 @@ from nmt.extras.service.engine import TranslatorEngine
 from nmt.extras.trust import calibrate
 from nmt.translator.both_directions import BothDirections
 from nmt.translator.translator import Translator
-from nmt.workflows.align_models import Reverse
 from nmt.workflows.train import train
 from tests.workflows.runs import CONFIG, Command, lines_of, train_in
 
@@ -180,11 +180,15 @@ def test_python_chooses_a_language_by_name(translator: Translator) -> None:
     assert translator.translate("der Hund", target_language="en") == english.translate("der Hund")
 
 
-def test_one_run_aligns_both_directions(translator: Translator) -> None:
+def test_one_run_aligns_both_directions(translator: Translator, nmt: Command) -> None:
     both = BothDirections(translator.to(target_language="en"), translator.to(target_language="de"), join("union"))
     (pair,) = both.align(["Hund und Katze."], ["dog and cat."])
     assert pair.weights_TS.shape == (3, 3)
-    assert Reverse("run", both.join, "de").changes(["search.to=en", "seed=2"]) == ["seed=2", "search.to=de"]
+    models = [library.load("run", precision="float32", target_language=language) for language in ("en", "de")]
+    expected = BothDirections(*models, join("union")).align(lines_of("test.de"), lines_of("test.en"))
+    directions = ("--to", "en", "--reverse", "run", "--reverse-to", "de", "--symmetrize", "union")
+    found = nmt("align", "run", *PAIRS, *directions, "--precision", "float32").output.splitlines()
+    assert found == [pharaoh_line(each.links, 0) for each in expected]
 
 
 def test_the_token_is_read_before_the_first_word(translator: Translator) -> None:

@@ -46,8 +46,7 @@ class EvaluateWaiting(EvaluateOptions):
     """Also score the simultaneous translations of nmt translate --wait."""
     after: ClassVar[str] = "length_edges"
     conflicts: ClassVar = (
-        Excludes("alignment", "wait", "--alignment scores links against --gold alone; leave out {others}"),
-        Excludes("glossary", "wait", "--wait: cannot be had together with --glossary; leave one of them out"),
+        Excludes("wait", "alignment glossary", "--wait: cannot be had together with {others}; leave one of them out"),
         Excludes("hypothesis", "wait",
             "--hypothesis needs no model; leave out --set, --device, --precision and search options"),
     )  # fmt: skip

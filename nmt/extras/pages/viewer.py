@@ -58,8 +58,9 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
     def write(alignments: Sequence[Alignment]) -> None:
         if len(alignments) != len(header.views):
             raise ValueError(f"{len(alignments)} alignments for {len(header.views)} views")
-        gold = next(golds)
-        block.append(record(alignments, gold if gold is not None and gold.is_judged else None))
+        gold, confidence = next(golds), alignments[0].confidence
+        heading = None if confidence is None else PageRecord(confidence=confidence.tree())
+        block.append(record(alignments, gold if gold is not None and gold.is_judged else None, heading))
         if len(block) == _BLOCK_PAIRS:
             stream.write(data_block('class="pairs"', block))
             block.clear()
@@ -83,12 +84,13 @@ def open_page(path: Path | None, header: Header) -> Iterator[WritePair]:
 class PageRecord:
     """The text above a pair."""
 
-    title: str
+    title: str | None = None
     """Title that is shown instead of the pair's number."""
-    texts: tuple[tuple[str, ...], ...]
+    texts: tuple[tuple[str, ...], ...] = ()
     """Lines: a name, then text in parts of which the second, the fourth and so on are marked."""
     confidence: Mapping[str, Any] | None = None
-    """Confidence of the translation, as in JSON, whose words are marked in the lines "Source" and "Translation"."""
+    """Confidence of the translation, as in JSON, whose words are marked among the aligned words, and in the lines
+    "Source" and "Translation"."""
 
 
 def record(alignments: Sequence[Alignment], gold: Gold | None = None, heading: PageRecord | None = None) -> list[Any]:

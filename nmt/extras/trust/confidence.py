@@ -155,14 +155,9 @@ def _right(translation: Translation) -> float:
 
 
 def _joint(parts: Sequence[Confidence]) -> Confidence:
-    return Confidence(
-        min(part.right for part in parts),
-        min(part.complete for part in parts),
-        min(part.supported for part in parts),
-        tuple(chain.from_iterable(part.words for part in parts)),
-        tuple(chain.from_iterable(part.source_words for part in parts)),
-        tuple(chain.from_iterable(part.reasons for part in parts)),
-    )
+    least = (min(getattr(part, name) for part in parts) for name in ("right", "complete", "supported"))
+    lists = ([getattr(part, name) for part in parts] for name in ("words", "source_words", "reasons"))
+    return Confidence(*least, *(tuple(chain.from_iterable(of_parts)) for of_parts in lists))
 
 
 def _reasons(

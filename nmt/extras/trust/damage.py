@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -33,17 +34,8 @@ class Damage:
     """The words of the whole translation that the damaged text lacks."""
 
 
-def drop(text: str, other: str, random: np.random.Generator) -> Damage | None:
-    """Leaves out a third of the words, a run of at least two."""
-    return _without(text, random, 1 / 3)
-
-
-def omit(text: str, other: str, random: np.random.Generator) -> Damage | None:
-    """Leaves out one word."""
-    return _without(text, random, 0)
-
-
-def _without(text: str, random: np.random.Generator, share: float) -> Damage | None:
+def drop(text: str, other: str, random: np.random.Generator, *, share: float) -> Damage | None:
+    """Leaves out a share of the words, a run of at least two, or one word if ``share`` is 0."""
     spans = _body(text)
     if len(spans) < MIN_WORDS:
         return None
@@ -128,8 +120,8 @@ def _body(text: str) -> list[Span]:
 Kind = Callable[[str, str, np.random.Generator], Damage | None]
 
 KINDS: Mapping[str, Kind] = {
-    "dropped": drop,
-    "omitted": omit,
+    "dropped": partial(drop, share=1 / 3),
+    "omitted": partial(drop, share=0),
     "inserted": insert,
     "repeated": repeat,
     "substituted": substitute,

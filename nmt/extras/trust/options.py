@@ -13,14 +13,13 @@ from nmt.config.yaml_source import Override
 
 if TYPE_CHECKING:
     from nmt.cli.evaluate import EvaluateOptions
-    from nmt.cli.score import ScoreOptions
     from nmt.cli.translate import TranslateOptions
     from nmt.extras.service.command import ServeOptions
     from nmt.translator.translator import Loader
     from nmt.translator.windows import OutputOptions
     from nmt.workflows.evaluate import Scoring
 else:
-    EvaluateOptions = ScoreOptions = ServeOptions = TranslateOptions = object
+    EvaluateOptions = ServeOptions = TranslateOptions = object
 
 _trust = partial(typer.Option, rich_help_panel="Confidence")
 
@@ -70,25 +69,29 @@ class TranslateConfidence(TranslateOptions):
 
 
 @dataclass(frozen=True)
-class ScoreConfidence(ScoreOptions):
-    """Has `nmt score` tell how sure given translations are."""
+class ShowConfidence(ServeOptions):
+    """Has `nmt score` and `nmt serve` tell how sure each translation is."""
 
     confidence: Annotated[bool, _trust("--confidence")] = False
-    """After nmt calibrate: also the probability that each is right, after a TAB; in jsonl with words and reasons."""
+    """After nmt calibrate: also the probability that each translation is right; in JSON with words and reasons, in text
+    and tsv after a TAB."""
 
     def load(self) -> Loader:
         return partial(super().load(), confidence=self.confidence)
 
 
 @dataclass(frozen=True)
-class ServeConfidence(ServeOptions):
-    """Has `nmt serve` tell how sure each translation is."""
+class AlignConfidence(ShowConfidence):
+    """Has `nmt align` mark doubtful words."""
 
     confidence: Annotated[bool, _trust("--confidence")] = False
-    """After nmt calibrate: answers have the probability that each translation is right, its words and reasons."""
-
-    def load(self) -> Loader:
-        return partial(super().load(), confidence=self.confidence)
+    """After nmt calibrate: in html mark doubtful words, give reasons, and show the least confident pairs first."""
+    after: ClassVar[str] = "views"
+    conflicts: ClassVar = (
+        Excludes("confidence", "learn aligner",
+            "--confidence: is calibrated for a model, and {others} needs none; leave one out"),
+        Needs("confidence", "format_=html", "--confidence: marks words of a page; add --format html"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,8 @@ class EvaluateRisk(EvaluateOptions):
     """Also score the most confident shares of the translations, after nmt calibrate."""
     after: ClassVar[str] = "length_edges"
     conflicts: ClassVar = (
-        Excludes("alignment", "risk_coverage", "--alignment scores links against --gold alone; leave out {others}"),
-        Excludes("hypothesis", "risk_coverage",
-            "--risk-coverage: is of the model's own translations; leave out --hypothesis"),
+        Excludes("risk_coverage", "alignment hypothesis",
+            "--risk-coverage: is of the model's own translations; leave out {others}"),
     )  # fmt: skip
 
     def load(self) -> Loader:

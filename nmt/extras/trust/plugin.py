@@ -7,9 +7,10 @@ from nmt.plugins import Command, Plugin
 PLUGIN = Plugin(
     commands={"calibrate": Command("nmt.extras.trust.command:calibrate", "Train", 40)},
     options={
+        "align": ["nmt.extras.trust.options:AlignConfidence"],
         "evaluate": ["nmt.extras.trust.options:EvaluateRisk"],
-        "score": ["nmt.extras.trust.options:ScoreConfidence"],
-        "serve": ["nmt.extras.trust.options:ServeConfidence"],
+        "score": ["nmt.extras.trust.options:ShowConfidence"],
+        "serve": ["nmt.extras.trust.options:ShowConfidence"],
         "translate": ["nmt.extras.trust.options:TranslateConfidence"],
     },
     parts={

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.core.memory import malloc_trim
 from nmt.data.batching import length_batches, pad
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
@@ -50,13 +51,14 @@ def pair_signals(
     trained: TrainedModel, lexicon: Lexicon, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
 ) -> list[PairSignals | None]:
     """Computes the signals of each pair; None for a pair that is too long (``TrainedModel.encode_pairs``) or blank on a
-    side. ``first_line`` is the number of the first pair."""
-    pairs = trained.encode_pairs(sources, targets, first_line, text=True)
+    side. Lines are ordinary or tokenised text. ``first_line`` is the number of the first pair."""
+    pairs = trained.encode_pairs(sources, targets, first_line, text="either")
     rows = [row for row, (source, target) in enumerate(pairs) if source.ids and target.ids]
     read = trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows))
     lengths = [max(len(ids), len(pairs[row][1].ids)) + 1 for ids, row in zip(read, rows, strict=True)]
     found: list[PairSignals | None] = [None] * len(pairs)
     for batch in length_batches(lengths, BATCH_TOKENS):
+        malloc_trim()
         of_batch = [pairs[rows[index]] for index in batch]
         for index, signals in zip(
             batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True

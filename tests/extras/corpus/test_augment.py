@@ -126,7 +126,7 @@ def test_interrupted_it_goes_on_to_the_same_files(
         assert parts[path].replace(b"parts", b"whole") == content, path
 
     # what is there is not made again
-    monkeypatch.setattr(augment, "_translate", None)
+    monkeypatch.setattr(augment.Augmentation, "_translate", None)
     monkeypatch.setattr(train, "train", None)
     done = command(*arguments, "parts")
     assert (done.code, contents(folder / "parts")) == (0, parts)
@@ -174,11 +174,11 @@ def test_after_a_fault_another_text_may_be_given(folder: Path, command: Command)
 def test_translations_of_two_searches_are_not_mixed(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(text: Path, folder: Path, *others: Any) -> None:
+    def fails(self: object, text: Path, folder: Path, *others: Any) -> None:
         (folder / "00000.txt").write_text("{}\n")  # the first of several files is translated
         raise InputError("a file is damaged")
 
-    monkeypatch.setattr(augment, "_translate", fails)
+    monkeypatch.setattr(augment.Augmentation, "_translate", fails)
     arguments = ("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
     assert command(*arguments).error == "a file is damaged"
     assert "translations of back-translation was begun with search" in command(*arguments, "--beam", "2").error
@@ -234,7 +234,12 @@ def test_translations_that_are_all_blank_are_no_corpus(
     blank = [text.ScoredTranslation("three cats", "", -1.0)]
     monkeypatch.setattr(augment, "read_translations", lambda folder: iter(blank))
     done = command("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--output", "made")
-    assert done.error == "back-translation: no pair is left, as all translations are blank; train the model longer"
+    assert done.error.startswith("back-translation: no pair is left: all are blank or doubtful; ")
+
+
+def test_models_without_a_calibration_have_no_confidence(command: Command) -> None:
+    done = command("config.yaml", "--target-text", "mono.en.gz", "--reverse", "run", "--min-confidence", "0.5")
+    assert "run: is not calibrated; make it with: nmt calibrate" in done.error
 
 
 MISTAKES = {
@@ -248,6 +253,8 @@ MISTAKES = {
     "--dictionary no.tsv --keep 0.5": "--keep: is for translations; add --target-text, --source-text or --diversify",
     "--dictionary no.tsv --reverse run": "--reverse: is for translations; add --target-text, --source-text or --dive",
     "--dictionary mono.de": "mono.de: is of an unknown format; give TSV (source TAB target), ",
+    "--dictionary no.tsv --min-confidence 0.5": "--min-confidence: is for translations; add --target-text, --sou",
+    "--diversify --ray x --min-confidence 0.5": "--min-confidence: is estimated in this process; leave out --ray",
     "--source-text .": ".: is a folder; name a file",
     "--target-text mono.en.gz --back-translation sampling --beam 3": "--beam: --back-translation sampling draws",
     "--diversify --reverse nowhere": "nowhere: no such run directory, checkpoint or config",

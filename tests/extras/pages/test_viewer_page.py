@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from nmt.alignment.error_rate import Gold, score, score_pair
 from nmt.alignment.formats import Alignment
 from nmt.extras.pages.viewer import open_page
+from nmt.extras.trust.confidence import Confidence, SourceWord, TargetWord
 from nmt.workflows.align import Header
 from tests.extras.pages.samples import aligned, nameless, values
 from tests.extras.service.accessibility import faults
@@ -229,6 +231,7 @@ def test_gold_tells_right_wrong_and_missed_links_apart(browser: Browser, tmp_pat
 def test_filter_pages_and_order(browser: Browser, tmp_path: Path) -> None:
     show(browser, tmp_path, pairs(more=30))
     assert numbers(browser) == list(range(1, 11))
+    assert values(browser, "#order option:not([hidden])", "e.value") == ["file", "longest"]
     assert browser.texts("script.pairs") == []  # taken out of the document
     for where, expected in (("next", range(11, 21)), ("last", range(31, 35))):
         browser.click(f"[data-go={where}]")
@@ -246,6 +249,40 @@ def test_filter_pages_and_order(browser: Browser, tmp_path: Path) -> None:
         browser.until(f"{STATUS} === '{status}'")
     choose(browser, "order", "longest")
     assert numbers(browser)[:3] == [1, 4, 2]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_least_confident_pairs_come_first_with_their_doubtful_words(
+    browser: Browser, tmp_path: Path, dark: bool
+) -> None:
+    doubtful = Confidence(
+        0.2, 1, 1, tuple(TargetWord(word, 0.9, 0.4 if word == "two" else 0.8) for word in ("ONE", "two", "three")),
+        tuple(SourceWord(word, 0.1 if word != "eins" else 0.9) for word in ("eins", "zwei", "drei")), ("<b>",),
+    )  # fmt: skip
+    joined = Confidence(0.7, 1, 1, (TargetWord("word0", 0.9, 0.1), TargetWord("and", 0.9, 0.9)), (), ())
+    shown = pairs(more=1)
+    shown[3] = [replace(shown[3][0], confidence=doubtful)]
+    shown[4] = [replace(shown[4][0], confidence=joined)]
+    browser.darken(dark)
+    show(browser, tmp_path, shown)
+    assert numbers(browser) == [4, 5, 1, 2, 3]
+    assert browser.texts(".pair:nth-of-type(1) .confidence > *") == [
+        "Check: 20\u00a0% likely right",
+        "– <b>",
+        "– doubtful words: two 40\u00a0%",
+    ]
+    for name in ("lines", "columns", "matrix"):
+        layout(browser, name)
+        assert browser.texts(".word .doubtful") == ["zwei", "drei", "two", "word0"]
+        assert browser.texts(".pair:nth-of-type(1) .word") == [*SOURCES[3].split(), *TARGETS[3].split()]
+        assert set(values(browser, ".doubtful", "getComputedStyle(e).textDecorationStyle")) == {"wavy"}
+        assert faults(browser) == []
+    background = "getComputedStyle(e).backgroundColor"
+    tinted = values(browser, ".word .doubtful", background)
+    browser.point(word(1, 1, 0))
+    assert values(browser, ".word .doubtful", background) == ["rgba(0, 0, 0, 0)"] * 2 + tinted[2:]  # weights are seen
+    choose(browser, "order", "file")
+    assert numbers(browser) == [1, 2, 3, 4, 5]
 
 
 def test_it_works_without_a_mouse(browser: Browser, shown: list[list[Alignment]]) -> None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 import nmt
 from nmt import experiment as experiments
+from nmt.cli.options import loader
 from nmt.config.yaml_source import Override
 from nmt.core import log
 from nmt.core.errors import InputError
@@ -155,8 +156,8 @@ class Augmentation:
         run_step(self.folder, kind.text, inputs, (folder,), make)
         return folder
 
-    def _translated(self, name: str, text: Path, side: str, changes: Sequence[str]) -> Path:
-        """Returns the folder of the translations of a folder of text of one side."""
+    def _translated(self, name: str, text: Path, side: str, changes: Sequence[str], judges: bool = False) -> Path:
+        """Returns the folder of the translations of a folder of text of one side, with ``judges`` with confidence."""
         folder, options = self.folder / "translated" / name, self.options
         model, to = (self.forward, 1) if side == "source" else (self.reverse, 0)
         languages = self.experiment.data.train_corpora[0].languages
@@ -167,6 +168,7 @@ class Augmentation:
             "model": hash_of([model / MODEL]),
             "search": " ".join(changes),
             "--precision": options.precision,
+            "--min-confidence": "given" if judges else None,
         }
 
         def make() -> None:
@@ -174,10 +176,27 @@ class Augmentation:
             for unfinished in folder.glob(".*.partial-*"):
                 unfinished.unlink()
             log.info(f"{name}: translating with {model}")
-            _translate(text, folder, model, changes, options)
+            self._translate(text, folder, model, changes, judges)
 
         run_step(self.folder, f"translations of {name}", inputs, (folder,), make, resumes=True)
         return folder
+
+    def _translate(self, text: Path, folder: Path, model: Path, changes: Sequence[str], judges: bool) -> None:
+        """Translates each file of a folder to one of the same name in another, unless it is there."""
+        device, precision = self.options.device, self.options.precision
+        if self.options.ray is not None:
+            from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
+
+            job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
+            translate_shards(job, [str(model)], text, self.options.ray)
+            return
+        load = partial(loader(str(model), changes, device=device, precision=precision), confidence=judges)
+        for shard in sorted(text.iterdir()):
+            if not (folder / shard.name).exists():
+                translate.translate(
+                    str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
+                    options=OutputOptions("jsonl"), workers=None,
+                )  # fmt: skip
 
     # -------------------------------------------------------------------------------------------------------- pairs
 
@@ -187,12 +206,13 @@ class Augmentation:
         keep, order = 1.0 if kind.copies else options.keep, options.keep_by or "score"
         again: Path | None = None
         inputs: dict[str, object] = {"method": kind.method, "--keep": keep, "seed": seed}
+        inputs["--min-confidence"] = least = options.min_confidence
         if kind.copies:
             rows = partial(read_copies, text)
             inputs["text"] = hash_of([text])
         else:
             search = _search(options.beam, seed if kind.method == "sampling" else None)
-            folder = self._translated(kind.name, text, kind.side, search)
+            folder = self._translated(kind.name, text, kind.side, search, judges=least is not None)
             rows = partial(read_translations, folder)
             inputs["translations"] = hash_of([folder])
             if keep < 1:
@@ -204,12 +224,13 @@ class Augmentation:
 
         def make() -> None:
             scored = rows if again is None else lambda: with_round_trip(rows(), read_translations(again))
-            counts = write_pairs(kind, rows, scored, files, keep=keep, seed=seed, end=end)
+            counts = write_pairs(kind, rows, scored, files, keep=keep, min_confidence=least or 0.0, seed=seed, end=end)
             if not counts.written:
-                raise InputError(f"{kind.name}: no pair is left, as all translations are blank; train the model longer")
+                raise InputError(f"{kind.name}: no pair is left: all are blank or doubtful; train the model longer")
             blank = f", {counts.blank:,} without a translation left out" if counts.blank else ""
+            doubtful = f", {counts.doubtful:,} with less than --min-confidence left out" if counts.doubtful else ""
             worst = f", {counts.worst:,} of the worst {order} left out" if counts.worst else ""
-            log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{worst}")
+            log.info(f"{kind.name:<20}{counts.written:,} pairs{blank}{doubtful}{worst}")
 
         run_step(self.folder, f"pairs of {kind.name}", inputs, files, make)
         return _counted(kind.name, files)
@@ -310,24 +331,6 @@ def _search(beam: int | None, sampling_seed: int | None = None) -> list[str]:
     sampling = "null" if sampling_seed is None else f"{{seed: {sampling_seed}}}"
     changes = ["search.n_best=1", "search.consensus=null", "search.document=false", f"search.sampling={sampling}"]
     return [*changes, *([] if beam is None else [f"search.beam={beam}"])]
-
-
-def _translate(text: Path, folder: Path, model: Path, changes: Sequence[str], options: AugmentOptions) -> None:
-    """Translates each file of a folder to one of the same name in another, unless it is there."""
-    device, precision = options.device, options.precision
-    if options.ray is not None:
-        from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
-
-        job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
-        translate_shards(job, [str(model)], text, options.ray)
-        return
-    load = partial(nmt.load_translator, model=model, overrides=changes, device=device, precision=precision)
-    for shard in sorted(text.iterdir()):
-        if not (folder / shard.name).exists():
-            translate.translate(
-                str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                options=OutputOptions("jsonl"), workers=None,
-            )  # fmt: skip
 
 
 def augment(experiment: Experiment, options: AugmentOptions) -> None:

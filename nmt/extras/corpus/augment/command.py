@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.conflicts import Needs
+from nmt.cli.conflicts import Excludes, Needs
 from nmt.cli.options import Config, Device, Overrides, Precision, with_options
 from nmt.core.memory import gc_paused
 from nmt.extras.cluster.options import Ray
@@ -36,6 +36,8 @@ class AugmentOptions:
     """Share of the translations to keep; the worst are dropped."""
     keep_by: Annotated[Literal["score", "round-trip"] | None, typer.Option()] = None
     """Order of --keep. score (default): log-probability per token. round-trip: chrF after translating back."""
+    min_confidence: Annotated[float | None, typer.Option(metavar="P", min=0, max=1)] = None
+    """Leave out translations that are right with a lower probability, by models that nmt calibrate has calibrated."""
     real_share: Annotated[float, typer.Option(metavar="X", min=0, max=0.99)] = 0.5
     """Repeat the real pairs until they are this share of an epoch; 0: never."""
     reverse: Annotated[str | None, typer.Option(metavar="MODEL")] = None
@@ -57,12 +59,13 @@ class AugmentOptions:
 CONFLICTS = (
     Needs("", "target_text source_text dictionary diversify",
         "there is nothing to make pairs of; give --target-text, --source-text, --dictionary or --diversify"),
-    Needs("keep reverse beam", "target_text source_text diversify",
+    Needs("keep min_confidence reverse beam", "target_text source_text diversify",
         "{option}: is for translations; add --target-text, --source-text or --diversify, or leave it out"),
     Needs("beam", "source_text diversify",
         "--beam: --back-translation sampling draws and has no beam; leave one out", where="back_translation=sampling"),
     Needs("back_translation copies", "target_text", "{option}: needs --target-text"),
     Needs("keep_by", "keep", "--keep-by: needs --keep, the share to keep"),
+    Excludes("min_confidence", "ray", "--min-confidence: is estimated in this process; leave out {others}"),
     Needs("back_translation=none", "copies source_text diversify dictionary",
         "--back-translation none: leaves nothing to make; add --copies, --source-text, --diversify or --dictionary"),
 )  # fmt: skip

@@ -49,10 +49,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Numbers of pairs that were written, that had no translation, and that were among the worst."""
+    """Numbers of pairs that were written, that had no translation, a doubtful one, and one that was among the worst."""
 
     written: int
     blank: int
+    doubtful: int
     worst: int
 
 
@@ -84,13 +85,16 @@ def write_pairs(
     files: tuple[Path, Path],
     *,
     keep: float,
+    min_confidence: float = 0.0,
     seed: int,
     end: str,
 ) -> PairCounts:
     """Writes the pairs of the best translations, in order, to a file of sources and one of targets, with ``end`` after
-    each line. ``rows`` and ``scored`` yield the same translations, which each call reads anew. The noise of a pair
-    depends only on the seed and its place."""
-    score_N = np.fromiter((row.score if row.text else -np.inf for row in scored()), np.float64)
+    each line; doubtful ones, whose confidence is below ``min_confidence``, are left out first. ``rows`` and ``scored``
+    yield the same translations, which each call reads anew. The noise of a pair depends only on the seed and its place.
+    """
+    known = ((row.score if row.confidence >= min_confidence else -np.inf) if row.text else np.nan for row in scored())
+    score_N = np.fromiter(known, np.float64)
     is_kept_N = best(score_N, keep)
 
     def kept() -> Iterator[tuple[str, str]]:
@@ -99,8 +103,8 @@ def write_pairs(
                 source, target = (row.text, row.line) if kind.side == "target" else (row.line, row.text)
                 yield EDITS[kind.method](source, np.random.default_rng([seed, number])), target
 
-    written, blank = write_parallel(kept(), files, end), int(np.isneginf(score_N).sum())
-    return PairCounts(written, blank, len(score_N) - written - blank)
+    written, finite = write_parallel(kept(), files, end), int(np.isfinite(score_N).sum())
+    return PairCounts(written, int(np.isnan(score_N).sum()), int(np.isneginf(score_N).sum()), finite - written)
 
 
 def write_parallel(pairs: Iterable[Sequence[str]], files: tuple[Path, Path], end: str) -> int:

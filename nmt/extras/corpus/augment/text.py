@@ -76,6 +76,8 @@ class ScoredTranslation:
     line: str
     text: str
     score: float
+    confidence: float = 1.0
+    """Probability that it is right; 1 if it was not estimated."""
 
 
 def read_translations(folder: Path) -> Iterator[ScoredTranslation]:
@@ -86,7 +88,9 @@ def read_translations(folder: Path) -> Iterator[ScoredTranslation]:
             row = json.loads(line)
             best = row["translations"][0]
             text = " ".join(str.split(best["text"]))  # a line end in it would give two lines of a corpus
-            yield ScoredTranslation(str.strip(row["source"]), text, best["log_prob"] / (len(best["tokens"]) + 1))
+            score, confidence = best["log_prob"] / (len(best["tokens"]) + 1), best.get("confidence")
+            right = 1.0 if confidence is None else float(confidence["right"])
+            yield ScoredTranslation(str.strip(row["source"]), text, score, right)
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{folder}: is damaged; delete it to have it made again") from None
 

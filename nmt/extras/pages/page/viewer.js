@@ -94,15 +94,20 @@ const number = (count, noun) => `${count.toLocaleString("en")} ${noun}${count ==
 const fold = (text) => text.normalize("NFKC").toLowerCase();
 const folded = (pair) => (pair.folded ??= fold(pair.words.map((side) => side.join(" ")).join("\n")));
 
+// What pairs are sorted by, from low to high, in each order but that of the file.
+const sortKeys = {
+  longest: ({ words }) => -words[SOURCE].length - words[TARGET].length,
+  doubtful: ({ confidence }) => confidence?.right ?? 1,
+  worst: (pair) => -errorRate(count(kinds(pair).values())),
+  best: (pair) => errorRate(count(kinds(pair).values())),
+};
+
 function list() {
   listed = pairs.filter((pair) => state.terms.every((term) => folded(pair).includes(term)));
-  if (state.order === "longest") {
-    const length = ({ words }) => words[SOURCE].length + words[TARGET].length;
-    listed.sort((one, other) => length(other) - length(one));
-  } else if (state.order !== "file") {
-    const rates = new Map(listed.map((pair) => [pair, errorRate(count(kinds(pair).values()))]));
-    const sign = state.order === "worst" ? -1 : 1;
-    listed.sort((one, other) => sign * (rates.get(one) - rates.get(other)));
+  const sortKey = sortKeys[state.order];
+  if (sortKey) {
+    const keys = new Map(listed.map((pair) => [pair, sortKey(pair)]));
+    listed.sort((one, other) => keys.get(one) - keys.get(other));
   }
   summarize();
 }
@@ -151,7 +156,10 @@ function focusedWord() {
 // ---- one pair
 
 function card(pair) {
-  const sides = pair.words.map((words, side) => words.map((text, place) => word(text, side, place)));
+  const sides = pair.words.map((words, side) => {
+    const doubts = [...([pair.confidence?.source_words, pair.confidence?.words][side] ?? [])];
+    return words.map((text, place) => word(withDoubts(text, doubts), side, place));
+  });
   for (const words of sides) if (words.length) words[0].tabIndex = 0;
   const facts = element("span");
   const told = element("p", { class: "told", "aria-live": "polite", dir: "auto" });
@@ -181,12 +189,12 @@ function line([name, ...parts], confidence) {
   return element("p", { class: "text" }, element("span", { class: "name" }, name), element("span", { dir: "auto" }, ...written));
 }
 
-function word(text, side, place) {
-  const made = element("span", { class: "word", role: "button", tabindex: "-1", "aria-pressed": "false" }, text);
+function word(parts, side, place) {
+  const made = element("span", { class: "word", role: "button", tabindex: "-1", "aria-pressed": "false" }, ...parts);
   made.dataset.side = side;
   made.dataset.place = place;
   if (state.terms.length) {
-    const own = fold(text);
+    const own = fold(made.textContent);
     made.classList.toggle("found", state.terms.some((term) => own.includes(term)));
   }
   return made;
@@ -490,15 +498,18 @@ function follow(pager, top) {
 
 // ---- the beginning
 
+const isJudged = pairs.some(({ confidence }) => confidence);
 if (at("facts")) {
   document.title = `${meta.facts[0] ?? "Word alignments"} – word alignments`;
   at("facts").textContent = meta.facts.join(" · ");
+  if (isJudged) at("order").value = state.order = "doubtful";
 }
 document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
 at("view").replaceChildren(...meta.views.map((name, place) => element("option", { value: place }, name)));
 at("views").hidden = meta.views.length < 2;
 at("threshold").parentElement.hidden = pairs.some(({ views }) => views[0].length > 2); // shares make no links
-for (const option of at("order").options) if (["worst", "best"].includes(option.value)) option.hidden = option.disabled = !meta.gold;
+const offered = { worst: meta.gold, best: meta.gold, doubtful: isJudged };
+for (const option of at("order").options) option.hidden = option.disabled = !(offered[option.value] ?? true);
 const above = document.querySelector(".pager");
 const below = above.cloneNode(true);
 below.setAttribute("aria-label", "Pages, again");

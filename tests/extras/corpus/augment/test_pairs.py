@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.extras.corpus.augment.noise import noised
-from nmt.extras.corpus.augment.pairs import Kind, best, with_round_trip, write_pairs
+from nmt.extras.corpus.augment.pairs import Kind, PairCounts, best, with_round_trip, write_pairs
 from nmt.extras.corpus.augment.text import ScoredTranslation
 
 ROWS = [
@@ -34,6 +35,18 @@ def test_a_round_trip_is_scored_by_sentence_chrf() -> None:
     pairs = zip(again, ROWS, strict=True)
     assert [row.score for row in scored] == [CHRF().sentence_score(back.text, [row.line]).score for back, row in pairs]
     assert [(row.line, row.text) for row in scored] == [(row.line, row.text) for row in ROWS]
+
+
+def test_doubtful_translations_are_left_out_before_the_worst(tmp_path: Path) -> None:
+    rows = [replace(row, confidence=n / 40) for n, row in enumerate(ROWS)]
+    files, kind = (tmp_path / "pairs" / "a.de", tmp_path / "pairs" / "a.en"), Kind("a", "source")
+    counts = write_pairs(
+        kind, lambda: iter(rows), lambda: iter(rows), files, keep=0.5, min_confidence=0.25, seed=3, end="\n"
+    )
+    sure = [n for n, row in enumerate(ROWS) if row.text and n >= 10]
+    kept = sorted(sorted(sure, key=lambda n: -ROWS[n].score)[: round(len(sure) / 2)])
+    assert files[0].read_text(encoding="utf-8").splitlines() == [ROWS[n].line for n in kept]
+    assert counts == PairCounts(len(kept), 6, 40 - 6 - len(sure), len(sure) - len(kept))
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
