@@ -124,8 +124,7 @@ def write_parts(
             texts = (f"{source}\t{target}\n",) if len(files[part]) == 1 else (f"{source}\n", f"{target}\n")
             for file, text in zip(files[part], texts, strict=True):
                 file.write(text)
-    train = counts.pop("train")
-    return Held(train, counts, repeats)
+    return Held(counts.pop("train"), counts, repeats)
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:

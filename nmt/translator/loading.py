@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from nmt.core.device import Compute
     from nmt.models.seq2seq import Seq2Seq
     from nmt.translator.source_language import SourceLanguageCheck
-
-TextKind: TypeAlias = bool | Literal["either"] | None
-"""How ``TrainedModel.encode_pairs`` reads lines."""
 
 FREQUENT = 0.05
 """Share of training lines from which on a model has learnt to translate a kind of line. In corpora with one sentence
@@ -139,7 +136,7 @@ class TrainedModel:
         return translated
 
     def encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: TextKind = None
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int, *, text: bool | str | None = None
     ) -> list[tuple[EncodedWords, EncodedWords]]:
         """Encodes sentence pairs as subwords and words. If ``text`` is True, lines are ordinary text; if it is False,
         tokenised text (``nmt.translator.aligner.Aligner.align``); "either" encodes them as tokenised text, with the

@@ -23,8 +23,7 @@ class RNNEncoder(Encoder):
 
     def __init__(self, config: RNNEncoderConfig, embedding: Embedding, *, width: int, dropout: DropoutConfig) -> None:
         super().__init__()
-        directions = 2 if config.bidirectional else 1
-        self.size = config.size * directions
+        self.size = config.size * (2 if config.bidirectional else 1)
         self.residual = config.residual
         self.embedding = embedding
         self.embedding_dropout = Dropout(dropout.embedding, variational=dropout.variational)
