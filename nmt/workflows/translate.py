@@ -190,7 +190,7 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
         return
     from nmt.data.corpus import open_text, unpacking
 
-    if path.suffix in (".jsonl", ".ndjson"):
+    if not {".jsonl", ".ndjson"}.isdisjoint(path.suffixes):  # file.jsonl.gz, too
         raise InputError(
             f"{option} {path}: holds records, not lines of text; translate it with --shard 1/1 and --output"
         )

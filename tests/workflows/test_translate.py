@@ -306,11 +306,10 @@ def test_prefixes_and_constraints_that_cannot_be_met_are_refused(
     assert refused(HERE, option, "file", *arguments).startswith(message)
 
 
-def test_records_are_not_translated_as_lines_of_text() -> None:
-    Path("file.jsonl").write_text('{"text": "hund"}\n', encoding="utf-8")
-    assert refused(HERE, "-i", "file.jsonl").startswith(
-        "--input file.jsonl: holds records, not lines of text; translate"
-    )
+@pytest.mark.parametrize("name", ["file.jsonl", "file.ndjson.gz"])
+def test_records_are_not_translated_as_lines_of_text(name: str) -> None:
+    Path(name).write_text('{"text": "hund"}\n', encoding="utf-8")
+    assert refused(HERE, "-i", name).startswith(f"--input {name}: holds records, not lines of text; translate")
 
 
 def test_python_names_the_prefix_that_cannot_be_spelt(trained: Path) -> None:
