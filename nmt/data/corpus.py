@@ -164,12 +164,20 @@ def read_linked_blocks(
 def read_lines(path: Path, *, longest: int | None = LONGEST) -> Iterator[str]:
     """Streams the lines of a plain or compressed file, without their ends.
 
-    Raises InputError as `read_blocks` does, and for a line of more than `longest` characters.
+    Raises InputError as `read_blocks` does, for JSON lines, and for a line of more than `longest` characters.
     """
+    refuse_records(path)
     for number, line in enumerate(chain.from_iterable(_line_groups(path)), 1):
         if longest is not None and len(line) > longest:
             raise InputError(f"{path}:{number}: {len(line):,} characters are more than {longest:,}; split the line")
         yield line
+
+
+def refuse_records(path: AnyPath) -> None:
+    """Raises InputError for a file whose name says that it holds JSON lines, where lines of text are read."""
+    if not {".jsonl", ".ndjson"}.isdisjoint(PurePath(path.name).suffixes):  # file.jsonl.gz, too
+        remedy = "name it where pairs are read (--tsv, data.train.pairs), or translate it with --shard 1/1 and --output"
+        raise InputError(f"{path}: holds JSON lines, not lines of text; {remedy}")
 
 
 def open_bytes(path: AnyPath) -> BinaryIO:
@@ -348,6 +356,8 @@ def _archive(
 
 
 def _two_files(source: AnyPath, target: AnyPath) -> Iterator[Sequence[Row]]:
+    refuse_records(source)
+    refuse_records(target)
     source_groups = _regrouped(_line_groups(source, lenient=True), BLOCK_PAIRS)
     target_groups = _regrouped(_line_groups(target, lenient=True), BLOCK_PAIRS)
     lines = 0

@@ -188,12 +188,9 @@ def _reading(path: Path | None, option: str) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdin.buffer
         return
-    from nmt.data.corpus import open_text, unpacking
+    from nmt.data.corpus import open_text, refuse_records, unpacking
 
-    if not {".jsonl", ".ndjson"}.isdisjoint(path.suffixes):  # file.jsonl.gz, too
-        raise InputError(
-            f"{option} {path}: holds records, not lines of text; translate it with --shard 1/1 and --output"
-        )
+    refuse_records(path)
     try:
         file = open_text(path) if path.is_file() else path.open("rb")  # a pipe is read only once, not unpacked
     except OSError as error:

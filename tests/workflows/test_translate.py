@@ -307,9 +307,13 @@ def test_prefixes_and_constraints_that_cannot_be_met_are_refused(
 
 
 @pytest.mark.parametrize("name", ["file.jsonl", "file.ndjson.gz"])
-def test_records_are_not_translated_as_lines_of_text(name: str) -> None:
+def test_records_are_not_read_as_lines_of_text(nmt: Command, name: str) -> None:
     Path(name).write_text('{"text": "hund"}\n', encoding="utf-8")
-    assert refused(HERE, "-i", name).startswith(f"--input {name}: holds records, not lines of text; translate")
+    for command in (
+        ("translate", "run", "-i", name), ("score", "run", "-s", name, "-t", name),
+        ("align", "run", "-s", "test.de", "-t", name), ("evaluate", "--hypothesis", name, "--reference", "test.en"),
+    ):  # fmt: skip
+        assert f"{name}: holds JSON lines, not lines of text; name it" in nmt(*command).error
 
 
 def test_python_names_the_prefix_that_cannot_be_spelt(trained: Path) -> None:
