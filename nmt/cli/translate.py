@@ -45,7 +45,7 @@ class TranslateOptions(common.ModelOptions):
     """Draw from the fewest subwords whose total probability reaches X. Implies --sample."""
     seed: Annotated[int | None, _drawn(metavar="N", min=0)] = None
     """Seed of the draws. Implies --sample."""
-    consensus: Annotated[Literal["chrf", "bleu"] | None, _drawn()] = None
+    consensus: Annotated[bool, _drawn("--consensus")] = False
     """Draw many translations and choose the one most similar to all (minimum Bayes risk)."""
     samples: Annotated[int | None, _drawn(metavar="N", min=2)] = None
     """Number of draws of --consensus. Default: 32."""
@@ -77,7 +77,7 @@ class TranslateOptions(common.ModelOptions):
         """Returns the changes of the configuration."""
         values: dict[str, object] = {"n_best": self.n_best, "sampling": {} if self.sample else None}
         values |= {f"sampling.{name}": getattr(self, name) for name in ("temperature", "top_k", "top_p", "seed")}
-        values |= {"consensus.utility": self.consensus, "consensus.samples": self.samples}
+        values |= {"consensus": {} if self.consensus else None, "consensus.samples": self.samples}
         values |= {name: getattr(self, name) or None for name in ("replace_unknown", "markup", "document")}
         return common.with_search(super().changes, values)
 

@@ -32,8 +32,6 @@ class ConsensusConfig(Structure):
 
     samples: Annotated[int, Field(ge=2, le=10_000)] = 32
     """Number of draws, made with the settings of sampling."""
-    utility: Literal["chrf", "bleu"] = "chrf"
-    """Measure of similarity: sentence chrF2 or sentence BLEU."""
 
 
 class SearchConfig(Structure):

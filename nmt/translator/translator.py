@@ -462,7 +462,7 @@ class Translator:
         if self.search.consensus is not None:
             from nmt.evaluation.consensus import consensus
 
-            utilities = consensus([one.text for one in candidates], self.search.consensus.utility)
+            utilities = consensus([one.text for one in candidates])
             best_of = {one.text: one for one in sorted(candidates, key=lambda one: one.log_prob)}  # best of equal texts
             best = utilities[: self.search.n_best]
             candidates = [replace(best_of[candidates[rank].text], score=utility) for rank, utility in best]

@@ -16,11 +16,11 @@ from tests.workflows.runs import Command
 
 OPTIONS = """runs/x --input i --output o --length-penalty 0.6 --max-length-ratio 2 --batch-tokens 99
 --device cuda:1 --precision bfloat16 --set a.b=1 --set c=[2] --n-best 3 --sample --temperature 0.5 --top-k 4 --top-p 0.9
---seed 5 --consensus bleu --samples 6 --prefix p --format jsonl --alignment --constraints c --replace-unknown --markup
+--seed 5 --consensus --samples 6 --prefix p --format jsonl --alignment --constraints c --replace-unknown --markup
 --document --context --workers 2"""
 CHANGES = """a.b=1 c=[2] search.length_penalty=0.6 search.max_length_ratio=2 search.batch_tokens=99
 search.n_best=3 search.sampling={} search.sampling.temperature=0.5 search.sampling.top_k=4 search.sampling.top_p=0.9
-search.sampling.seed=5 search.consensus.utility=bleu search.consensus.samples=6 search.replace_unknown=true
+search.sampling.seed=5 search.consensus={} search.consensus.samples=6 search.replace_unknown=true
 search.markup=true search.document=true"""
 
 
