@@ -13,7 +13,6 @@ from torch import Tensor
 
 from nmt.core import log, memory
 from nmt.core.errors import InputError
-from nmt.core.memory import limit_cache_for_training
 
 SYNC_INTERVAL = {"cpu": 1}
 """Steps of a search after which the host reads its results, by type of device; 8 for others: it waits for a GPU."""
@@ -71,7 +70,7 @@ def copy_to_host(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
 
 
 def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.detail) -> Compute:
-    """Parse the values of ``--device`` and ``--precision`` and set up the allocator and caches of the CPU.
+    """Parse the values of ``--device`` and ``--precision`` and set up the allocator of the CPU.
 
     ``device``: auto, cpu, cuda or cuda:N; auto prefers CUDA. ``precision``: auto, float32, tf32, bfloat16, float16 or
     int8; auto takes bfloat16 if a GPU can multiply it (float16 on other GPUs) and, with a ``notice``, the fastest
@@ -79,7 +78,6 @@ def compute(device: str, precision: str, *, notice: Callable[[str], None] = log.
     """
     chosen = _device(device)
     memory.keep_freed_memory()
-    limit_cache_for_training()
     found = Compute(chosen, _precision(precision, chosen, notice))
     if chosen.type == "cuda":
         # by default PyTorch runs cuDNN's recurrent layers in TF32; it is not set by fp32_precision, after which

@@ -72,12 +72,6 @@ def _glibc() -> ctypes.CDLL | None:
 # Batches have ever new shapes, so the caches fill up. Variables that the user has set are respected.
 
 
-def limit_cache_for_training() -> None:
-    """Keep 512 primitives of oneDNN. A thousand take several GiB in a long training; with far fewer than 512 the time
-    to compile them again is noticeable."""
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
-
-
 def limit_caches_for_translation() -> None:
     """Keep 128 primitives in each cache of this process and its children. Call it before PyTorch is imported.
 
