@@ -97,13 +97,14 @@ def translate(
         else:
             count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
         shared = stack.enter_context(Workers(translator, options, in_processes, count=count, full=size, after=after))
+        opened = interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size)
         read = (
             Window(
                 window,
                 None if prefixes is None else prefixes.next_lines(window),
                 None if phrases is None else [line.split("\t") for line in phrases.next_lines(window)],
             )
-            for window in _windows(stream, size, document, interactive=interactive)
+            for window in (in_document(each, document) for each in opened)
         )
         started, lines, tokens, characters = time.monotonic(), 0, 0, 0
         for window, result in shared.translate(read):
@@ -129,14 +130,6 @@ def translate(
     is_text = options.format == "text" and lines
     if input and output and not is_written_directly(output) and is_text and options.hint:
         log.info(f"next: {_next_step(translator, model, input, output)}")
-
-
-def _windows(
-    stream: BinaryIO, size: int, document: DocumentContext | None, *, interactive: bool
-) -> Iterator[list[Line]]:
-    """Reads lines together; those of a document know the lines before them."""
-    for window in interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size):
-        yield in_document(window, document)
 
 
 def in_document(lines: Sequence[Line], document: DocumentContext | None) -> list[Line]:
