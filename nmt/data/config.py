@@ -237,8 +237,13 @@ class DataConfig(Structure):
 
     @property
     def train_corpora(self) -> tuple[TrainingCorpusConfig, ...]:
-        """The training corpora, one or more."""
+        """The training corpora, one or more; none in the run of an imported model."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
+
+    @property
+    def language_names(self) -> tuple[str, str] | None:
+        """Source and target language of the first training corpus; None if they are unknown, as in an imported run."""
+        return self.train_corpora[0].language_names if self.train_corpora else None
 
     @property
     def source_language(self) -> str | None:

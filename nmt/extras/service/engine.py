@@ -36,7 +36,6 @@ class TranslatorEngine:
 
     def __init__(self, translator: Translator) -> None:
         checkpoint, data = translator.trained.checkpoint, translator.trained.experiment.data
-        first = next(iter(data.train_corpora), None)  # an imported model has no corpus
         self._translator = translator
         self._with_glossary = lru_cache(8)(lambda terms: with_glossary(self._searching, terms) if terms else translator)
         self._trained: dict[str | None, TrainedModel] = {}
@@ -47,7 +46,7 @@ class TranslatorEngine:
         self.targets = tuple(sorted(data.target_languages, key=lambda language: language != translator.search.to))
         """Target languages that a request may choose from, the server's own first; empty for a model without
         languages."""
-        self.languages = None if first is None or len(self.targets) > 1 else first.language_names
+        self.languages = None if len(self.targets) > 1 else data.language_names
         """Languages of the first training corpus; None if they are unknown, and for a model of several target
         languages."""
         self.sources = tuple(dict.fromkeys(pair[0] for each in data.train_corpora if (pair := each.language_names)))

@@ -238,7 +238,7 @@ class Augmentation:
     def _files(self, name: str) -> tuple[tuple[Path, Path], str]:
         """Returns the files of a corpus, and the end of its lines: each was made separately, so with context a blank
         line separates it from the preceding one."""
-        source, target = self.experiment.data.train_corpora[0].language_names or ("source", "target")
+        source, target = self.experiment.data.language_names or ("source", "target")
         end = "\n\n" if self.experiment.data.context else "\n"
         return (self.folder / "pairs" / f"{name}.{source}", self.folder / "pairs" / f"{name}.{target}"), end
 

@@ -181,8 +181,7 @@ def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: in
 
 
 def _languages(experiment: Experiment) -> tuple[str, str] | None:
-    corpora = experiment.data.train_corpora
-    return corpora[0].language_names if corpora and len(experiment.data.target_languages) < 2 else None
+    return experiment.data.language_names if len(experiment.data.target_languages) < 2 else None
 
 
 def card(trained: TrainedModel, library: str, use: str) -> str:

@@ -33,11 +33,10 @@ def facts_of(
 ) -> dict[str, str]:
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
-    facts = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
-    if data.imported is not None:
-        facts = {"imported": data.imported.name}
+    corpora = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
+    facts = corpora if data.imported is None else {"imported": data.imported.name}
     directions = dict.fromkeys(corpus.languages for corpus in data.train_corpora)
-    directions = {data.train_corpora[0].language_names: None} if None in directions else directions
+    directions = {data.language_names: None} if None in directions else directions
     if languages := ", ".join(" → ".join(each) for each in directions if each is not None):
         facts["languages"] = languages
     facts["model"] = model_in_words(experiment.model)
