@@ -23,6 +23,9 @@ _LATIN = "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ"
 _CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_NUMBER}")
 """A word, which is a code if it has a digit, or a number."""
 
+_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?=(?:1[5-9]|20)\d\d(?!\d))")
+"""Day and month, which are numbers of their own: 21.11.2026 may be November 21, 2026."""
+
 _ADDRESSES = ("url", "mail")
 """Groups of ``ITEM``."""
 
@@ -36,12 +39,12 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
     source, or in the digits 0 to 9, and then also with commas in place of points and the other way around."""
     known = WORDS.get((language or "").split("-")[0], {})
-    words = _CODE_OR_NUMBER.findall(translation)
+    words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", translation))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
     addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
     rest = ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], source)
-    for match in _CODE_OR_NUMBER.finditer(rest):
+    for match in _CODE_OR_NUMBER.finditer(_DATE.sub(r"\1 \2 ", rest)):
         if match[0][-1] in _UNITS or not any(map(str.isdecimal, match[0])):
             continue
         if free[key := _key(match[0])]:
@@ -50,9 +53,9 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             usual = usual_digits(match[0])
             variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
-    numbers = [each for each in lost if _key(each.term.source).isdecimal()]
-    numbers.sort(key=lambda number: -len(_key(number.term.source)))
-    for each in numbers[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
+    numbers = (each for each in lost if _key(each.term.source).isdecimal())
+    longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))
+    for each in longest_first[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
         lost.remove(each)
     if any(count and key.isdecimal() for key, count in free.items()):
         return lost

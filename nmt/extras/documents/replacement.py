@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
             over = [number for number, word in enumerate(spans) if _overlap(word, span)]
             same = [number for number in sorted(missing) if terms[number] == term]
             missing.remove(max(same, key=lambda number: float(weights_KJ[number, over].sum())))
-    replacements: list[tuple[Span, str]] = []
+    replacements: dict[Span, str] = {}
     for number in sorted(missing):
         weights_J = weights_KJ[number].copy()
         for index, word in enumerate(spans):
@@ -47,10 +47,16 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
         text = terms[number].targets[0]
         if span[0] == spans[0][0] and translation[span[0]].isupper():
             text = next(each for each in reversed(terms[number].spellings) if each.lower() == text.lower())
-        replacements.append((span, text))
-    for (begin, end), text in sorted(replacements, reverse=True):
-        translation = translation[:begin] + text + translation[end:]
+        replacements[span] = text
+    translation = spliced(translation, replacements.keys(), replacements.values())
     return translation if all(span is not None for span in find_variants(translation, terms)) else None
+
+
+def spliced(text: str, spans: Iterable[Span], others: Iterable[str]) -> str:
+    """Puts other texts in place of the spans of a text."""
+    for (begin, end), other in sorted(zip(spans, others, strict=True), reverse=True):
+        text = text[:begin] + other + text[end:]
+    return text
 
 
 def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:

@@ -36,10 +36,11 @@ from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
-from nmt.extras.documents.glossary import Glossary, Occurrence, Term, Words, find_variants, read_glossary
+from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.numbers import is_address, lost_items
 from nmt.extras.documents.replacement import with_terms
-from nmt.search.config import constrains
+from nmt.extras.documents.stand_ins import with_stand_ins
+from nmt.search.config import SearchConfig, constrains
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.search.scoring import ranking_of
@@ -70,8 +71,7 @@ def keep_numbers(
 def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
     """Returns the translator with the terms of a glossary, or of a file with a glossary; ``max_loss`` is in nats per
     token. Raises InputError for an engine or a search that does not support constraints."""
-    engine = translator.engine
-    if not isinstance(engine, TorchEngine):
+    if not isinstance(translator.engine, TorchEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
     if (key := constrains(translator.search)) is not None:
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
@@ -104,12 +104,13 @@ class GlossaryTerminology:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
         with replaced words, best first. If only numbers were lost, translations that have them come before the free
         ones. Other engines and searches without constraints leave numbers as they are."""
-        found = list(found)
         trained, engine = translator.trained, translator.engine
         if not isinstance(engine, TorchEngine) or constrains(translator.search) is not None:
-            return found
+            return list(found)
         terms = [self.glossary.find(text) for text in sentences.texts]
-        numbers = [_lost(translator, *row) for row in zip(sentences.texts, found, terms, strict=True)]
+        source_language, language = trained.experiment.data.language_names or (None, None)
+        languages = source_language, translator.search.to or language
+        numbers = [_lost(translator.search, languages, *row) for row in zip(sentences.texts, found, terms, strict=True)]
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
@@ -117,7 +118,7 @@ class GlossaryTerminology:
             if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
         if not lacking:
-            return found
+            return list(found)
         last = "a" if any(terms[row] for row in lacking) else "1"
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
@@ -125,24 +126,25 @@ class GlossaryTerminology:
         constrained = self._constrained(translator, sentences, lacking)
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
-        rejected = [
-            (row, candidate)
-            for row, of_row in lacking.items()
-            for candidate in found[row]
-            if not _has_all(candidate[0], of_row) and not any(len(words[row]) for words in given)
-        ]
+        rows = [row for row in lacking if not any(len(words[row]) for words in given)]
+        rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
         replaced = _replaced(translator, sentences, rejected, occurrences)
+        stood_for = {row: [each for each in numbers[row] if not is_address(each.term.source)] for row in rows}
+        through_digits = with_stand_ins(translator, sentences, stood_for, languages[1])
+        standing = _rescored(translator, sentences, through_digits)
         for row, of_row in lacking.items():
             free = found[row]
             if all(_has_all(text, terms[row]) for text, _ in free):
-                found[row] = _with_numbers(free, constrained[row], replaced[row], terms[row], numbers[row])
+                # there is no other way to write an address, so it may replace words at any cost
+                addresses = [each.term.source for each in numbers[row] if is_address(each.term.source)]
+                sure = [each for each in replaced[row] if any(address in each.text for address in addresses)]
+                others, sure = [*constrained[row], *replaced[row]], [*sure, *standing[row]]
+                found[row] = _with_numbers(sentences.texts[row], languages, terms[row], free, others, sure)
             else:
                 found[row] = self._best(free, constrained[row], replaced[row], of_row)
             found[row] = found[row][: translator.search.n_best]
-            if found[row][0] in replaced[row]:
-                log.detail(f"words aligned with a term or number are replaced: {found[row][0][0]}")
-            elif not _has_all(found[row][0][0], of_row):
-                log.detail(f"glossary: a term has no place: {found[row][0][0]}")
+            if not _has_all(found[row][0].text, of_row):
+                log.detail(f"a term or number has no place: {found[row][0].text}")
         return found
 
     def _constrained(
@@ -175,24 +177,23 @@ class GlossaryTerminology:
         with the most terms."""
         least = _per_token(free[0][1]) - self.max_loss
         affordable = [candidate for candidate in constrained if _per_token(candidate[1]) >= least]
-        best: dict[str, Candidate] = {}
-        for candidate in sorted([*free, *affordable, *replaced], key=lambda candidate: -candidate[1].score):
-            if _has_all(candidate[0], occurrences):
-                best.setdefault(candidate[0], candidate)
+        ranked = sorted([*free, *affordable, *replaced], key=lambda each: -each.hypothesis.score)
+        best = distinct(each for each in ranked if _has_all(each.text, occurrences))
         # max gives the first of equals
-        return list(best.values()) or [max([free[0], *constrained], key=lambda one: _count(one[0], occurrences))]
+        return best or [max([free[0], *constrained], key=lambda each: _count(each.text, occurrences))]
 
 
 def _lost(
-    translator: Translator, source: str, ranked: Sequence[Candidate], terms: Sequence[Occurrence]
+    search: SearchConfig,
+    languages: Sequence[str | None],
+    source: str,
+    ranked: Sequence[Candidate],
+    terms: Sequence[Occurrence],
 ) -> list[Occurrence]:
     """Finds what the best translation of a source has lost, outside of terms. Markup has its own way of keeping it."""
-    search = translator.search
     if not search.numbers or search.markup or not ranked:
         return []
-    languages = translator.trained.experiment.data.train_corpora[0].language_names
-    lost = lost_items(source, ranked[0].text, search.to or (languages and languages[1]))
-    spans = [span for _, span in terms]
+    lost, spans = lost_items(source, ranked[0].text, languages[1]), [span for _, span in terms]
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
 
@@ -212,31 +213,23 @@ def _scored(
 
 
 def _with_numbers(
-    free: Sequence[Candidate],
-    constrained: Sequence[Candidate],
-    replaced: Sequence[Candidate],
-    terms: Sequence[Occurrence],
-    lost: Sequence[Occurrence],
-) -> list[Candidate]:
-    """Puts those of the other translations first that have the terms and something of what was lost, sorted by how much
-    of it and by their scores; those that are too improbable beside the best free one are left out."""
-    items = [occurrence.term for occurrence in lost]
+    source: str, languages: Sequence[str | None], terms: Sequence[Occurrence],
+    free: Sequence[Candidate], others: Sequence[Candidate], sure: Sequence[Candidate],
+) -> list[Candidate]:  # fmt: skip
+    """Puts those other translations first that have the terms and fewer wrong numbers than the best free one, sorted by
+    how many and by their scores. They may not be too improbable beside the free one, except for those that are
+    ``sure``."""
 
-    def regained(each: Candidate) -> list[Term]:
-        found = zip(items, find_variants(each.text, items), strict=True)
-        return [item for item, span in found if span is not None]
+    def wrong(each: Candidate) -> int:
+        # what was lost, and what the source does not have
+        return len(lost_items(source, each.text, languages[1])) + len(lost_items(each.text, source, languages[0]))
 
-    def is_probable(each: Candidate) -> bool:
-        # there is no other way to write an address, so it may replace words at any cost
-        is_replaced = each in replaced
-        margin = sum(math.inf if is_replaced and is_address(item.source) else MARGIN for item in regained(each))
-        least = free[0].hypothesis.log_prob - margin
-        return margin > 0 and _has_all(each.text, terms) and each.hypothesis.log_prob >= least
+    def least(each: Candidate) -> float:
+        return free[0].hypothesis.log_prob - MARGIN * (wrong(free[0]) - wrong(each))
 
-    kept = sorted(
-        filter(is_probable, [*constrained, *replaced]), key=lambda each: (-len(regained(each)), -each.hypothesis.score)
-    )
-    return distinct([*kept, *free])
+    probable = [*sure, *(each for each in others if each.hypothesis.log_prob >= least(each))]
+    kept = [each for each in probable if wrong(each) < wrong(free[0]) and _has_all(each.text, terms)]
+    return distinct([*sorted(kept, key=lambda each: (wrong(each), -each.hypothesis.score)), *free])
 
 
 def _constraints(
@@ -293,9 +286,6 @@ def _replaced(
         for row, (text, hypothesis) in rejected
         if max(len(sentences.ids[row]), len(hypothesis.tokens), len(encode(text))) < limit  # not cut
     ]
-    replaced = defaultdict[int, list[Candidate]](list)
-    if not aligned:
-        return replaced
     request = AlignmentRequest(translator.aligner.methods[0])
     sources, targets = [sentences.texts[row] for row, _ in aligned], [text for _, text in aligned]
     alignments = translator.aligner.align([request], sources, targets, text=True)[request]
@@ -304,6 +294,16 @@ def _replaced(
         for (row, text), alignment in zip(aligned, alignments, strict=True)
         if (changed := with_terms(text, occurrences[row], alignment)) is not None
     ]
+    return _rescored(translator, sentences, texts)
+
+
+def _rescored(
+    translator: Translator, sentences: EncodedSentences, texts: Sequence[tuple[int, str]]
+) -> dict[int, list[Candidate]]:
+    """Gives translations of sentences, which have the indices of these, their scores under the model, or the first
+    model of an ensemble."""
+    trained, rescored = translator.trained, defaultdict[int, list[Candidate]](list)
+    encode = trained.tokenizers.target.encode
     source_ids, ids = [sentences.ids[row] for row, _ in texts], [encode(text) for _, text in texts]
     batch_tokens = translator.search.batch_tokens
     log_probs = token_log_probs(trained.model, source_ids, ids, trained.compute, batch_tokens=batch_tokens)
@@ -312,5 +312,5 @@ def _replaced(
         log_prob = float(log_p_T.sum(dtype=np.float64))
         assert math.isfinite(log_prob)
         hypothesis = Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
-        replaced[row].append(Candidate(text, hypothesis))
-    return replaced
+        rescored[row].append(Candidate(text, hypothesis))
+    return rescored

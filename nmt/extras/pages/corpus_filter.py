@@ -19,8 +19,8 @@ is suspicious by any of these kinds:
     unlikely  the score is at least a threshold
     length    |z| is above 3
     unlinked  of one side, more than 40 % of the words that hold a letter or digit have no link
-    numbers   a digit string of one side is missing in the other; one of a single digit, which is often written out,
-              counts only where the other side has one that is missing too
+    numbers   a number, a code, a URL or an e-mail address of one side is missing in the other; one up to 12, which is
+              often written out, counts only where the other side has a number that is missing too
     copied    both sides have the same words, two at least, regardless of case
     blank     one side is blank
 """
@@ -28,22 +28,19 @@ is suspicious by any of these kinds:
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from nmt.alignment.formats import Alignment
+from nmt.extras.documents.numbers import lost_items
 
 Kind: TypeAlias = Literal["unlikely", "length", "unlinked", "numbers", "copied", "blank"]
 
 MIN_SCORE = 4.0
 MAX_Z = 3.0
 MAX_UNLINKED = 0.4
-
-_NUMBER = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)|\d+")
-"""Digits and the marks between groups of thousands, which differ between languages."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +108,17 @@ def suspect(
     z = lengths.z(source, target)
     score = nll + z * z / 2
     source_loose, target_loose = unlinked(alignment)
-    source_numbers, target_numbers = missing_numbers(source, target)
+    numbers = [tuple(each.term.source for each in lost_items(*pair)) for pair in ((source, target), (target, source))]
     found: dict[Kind, bool] = {
         "unlikely": score >= min_score,
         "length": abs(z) > MAX_Z,
         "unlinked": unlinked_share(alignment) > MAX_UNLINKED,
-        "numbers": bool(source_numbers or target_numbers),
+        "numbers": any(numbers),
         "copied": " " in source and source.casefold() == target.casefold(),
         "blank": not (source and target),
     }
     kinds = tuple(kind for kind, is_so in found.items() if is_so)
-    words = source_loose + source_numbers, target_loose + target_numbers
+    words = source_loose + numbers[0], target_loose + numbers[1]
     return Suspect(line, score, kinds, nll, z, *words, source, target) if kinds else None
 
 
@@ -138,20 +135,6 @@ def unlinked_share(alignment: Alignment) -> float:
     """Computes the share of unlinked words among those with a letter or digit, on the side where it is larger."""
     sides = zip(unlinked(alignment), (alignment.source_words, alignment.target_words), strict=True)
     return max(len(loose) / max(sum(map(_counts, words)), 1) for loose, words in sides)
-
-
-def missing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lists the digit strings of each side that are missing on the other; none if all are single digits of one side."""
-    of_source, of_target = _numbers(source), _numbers(target)
-    missing = tuple((of_source - of_target).elements()), tuple((of_target - of_source).elements())
-    is_counted = all(missing) or any(len(number) > 1 for side in missing for number in side)
-    return missing if is_counted else ((), ())
-
-
-def _numbers(text: str) -> Counter[str]:
-    # a digit has a value in every script: ٣ is 3
-    found = ("".join(each for each in number if each.isdecimal()) for number in _NUMBER.findall(text))
-    return Counter("".join(str(int(each)) for each in number) for number in found)
 
 
 def _counts(word: str) -> bool:

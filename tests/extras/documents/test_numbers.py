@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from nmt.extras.documents import terminology
+from nmt.extras.documents.glossary import Glossary
 from nmt.extras.documents.numbers import lost_items
+from nmt.extras.documents.terminology import GlossaryTerminology
+from nmt.search.hypothesis import Hypothesis
+from nmt.translator.translator import Candidate
 from tests.workflows.runs import EXACT, loaded, nmt, place
 
 
@@ -39,6 +44,12 @@ from tests.workflows.runs import EXACT, loaded, nmt, place
         ("3월 15일 12시 30분, 15 만 명", "150,000 people, March 15, 12:30", []),
         ("12:30", "12時30分", []),
         ("كان ١٬٢٣٤٫٥ دولار", "It was 1,234.5 dollars", []),
+        ("10\u202f000 Mann am 21.11.2026", "10,000 men on November 21, 2026", []),
+        ("on 11/21/2026", "am 21.11.2026", []),
+        ("am 23.12.2026", "on 12.22.2026", ["23"]),
+        ("Version 2.13.0", "version 2.14.0", ["2.13.0"]),
+        ("two dogs and 1 cat", "2 Hunde und eine Katze", ["1"]),
+        ("1.000.000 m²", "1,000", ["1.000.000"]),
     ],
 )
 def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
@@ -61,6 +72,18 @@ def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
             stream.writelines(f"{word} {number}, {number + 1}.\n" for number in range(0, 1000, 37))
     assert nmt("train", "config.yaml", *EXACT, "--set", "data.subwords.size=80", folder=folder).returncode == 0
     return folder
+
+
+def test_other_numbers_count_against_a_translation(numbered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"dog 5, 42": -1.0, "dog 42 42": -2.0, "dog 42": -3.0, "dog 4": -0.1}
+    candidates = [Candidate(text, Hypothesis((5,), log_prob, log_prob)) for text, log_prob in texts.items()]
+    monkeypatch.setattr(GlossaryTerminology, "_constrained", Mock(return_value={0: candidates}))
+    translator = replace(loaded(numbered), terminology=GlossaryTerminology(Glossary(())))
+    assert translator.translate("Hund 42").text == "dog 42"
+    monkeypatch.setattr(terminology, "MARGIN", -1e9)
+    assert lost_items("Hund 42", translator.translate("Hund 42").text)
+    monkeypatch.setattr(terminology, "with_stand_ins", Mock(return_value=[(0, "dog 42 dog")]))
+    assert translator.translate("Hund 42").text == "dog 42 dog"
 
 
 @pytest.mark.parametrize("beam", [1, 3])

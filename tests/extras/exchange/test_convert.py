@@ -167,7 +167,7 @@ def test_beams_score_as_high_as_those_of_transformers(renormalized: bool, folder
 
 @pytest.mark.usefixtures("opus")
 def test_commands_work_on_an_imported_run_as_on_ours(command: Command) -> None:
-    sources, targets = lines("de", 12, "valid"), lines("en", 12, "valid")
+    sources, targets = [*lines("de", 11, "valid"), "Hund 42"], lines("en", 12, "valid")
     write_lines("de", sources)
     write_lines("en", targets)
 

@@ -1,0 +1,67 @@
+"""Translations in which digits stood for the numbers that were lost.
+
+A model that has seldom read a number may write another one, but hardly ever for a single digit. So "Er kam 1492." is
+translated as "Er kam 2.", and the number put into "He came in 2.", as for placeholders of markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nmt.data.context import with_context_of
+from nmt.data.number_words import WORDS
+from nmt.data.words import Span
+from nmt.extras.documents.glossary import Occurrence
+from nmt.extras.documents.replacement import spliced
+from nmt.search.engine import TorchEngine
+from nmt.translator.translator import EncodedSentences, Translator
+
+DIGITS = "23456789"
+"""The digits that may stand for a number; 1 is often an article in the translation."""
+
+TRIES = 3
+"""Maximum number of choices of digits for a sentence, which are translated together."""
+
+
+_DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d_]++")
+
+
+def with_stand_ins(
+    translator: Translator, sentences: EncodedSentences, lost: Mapping[int, Sequence[Occurrence]], language: str | None
+) -> list[tuple[int, str]]:
+    """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
+    by the indices of the sentences. Returns the translations in which all digits appear once, with the numbers in their
+    place, in each way of writing them, and the index of each."""
+    assert isinstance(translator.engine, TorchEngine)
+    choices = [(row, digits) for row in lost if lost[row] for digits in _choices(sentences.texts[row], len(lost[row]))]
+    sources = [(sentences.texts[row], [each.span for each in lost[row]], digits) for row, digits in choices]
+    texts = [with_context_of(text, spliced(text, spans, digits)) for text, spans, digits in sources]
+    trained, search = translator.trained, translator.search.model_copy(update={"n_best": 1})
+    subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
+    encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
+    hypotheses = replace(translator.engine, on_batch=None).translate_ids(encoded.ids, search)
+    found = list[tuple[int, str]]()
+    for (row, digits), (best, *_) in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
+        spans = [span for digit in digits if (span := _span(best.text, digit, language)) is not None]
+        if len(spans) == len(digits):
+            targets = [each.term.targets for each in lost[row]]
+            variants = dict.fromkeys(tuple(each[index % len(each)] for each in targets) for index in range(2))
+            found += [(row, spliced(best.text, spans, variant)) for variant in variants]
+    return found
+
+
+def _choices(text: str, count: int) -> list[str]:
+    """Chooses digits that a text does not have, several times."""
+    free = "".join(digit for digit in DIGITS if digit not in text)
+    return [(free[first:] + free[:first])[:count] for first in range(TRIES) if first < len(free) >= count]
+
+
+def _span(text: str, digit: str, language: str | None) -> Span | None:
+    """Finds the only place of a digit, or of a word for it, in a translation; None for English ordinals such as 2nd,
+    which would be wrong with most numbers."""
+    known = WORDS.get((language or "").split("-")[0], {})
+    matches = _DIGIT_OR_WORD.finditer(text)
+    spans = [match.span() for match in matches if known.get(match[0].lower(), match[0]) == digit]
+    return spans[0] if len(spans) == 1 else None

@@ -1,0 +1,91 @@
+"""Digits in place of numbers, with a search whose translations are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt.data.context import Sentence
+from nmt.extras.documents.numbers import lost_items
+from nmt.extras.documents.stand_ins import TRIES, with_stand_ins
+from nmt.search.hypothesis import Hypothesis
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
+from tests.workflows.runs import loaded
+
+Found = list[tuple[int, str]]
+
+
+@pytest.fixture
+def through(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Found]:
+    """Translates sources, all of whose numbers are lost, with a function in place of the model."""
+
+    def found(translate: Callable[[str], str], *sources: str, language: str | None = "en") -> Found:
+        def texts(
+            translator: Translator, sentences: EncodedSentences, hypotheses: Sequence[tuple[Hypothesis, ...]]
+        ) -> list[list[Candidate]]:
+            return [
+                [Candidate(translate(text), each[0])] for text, each in zip(sentences.texts, hypotheses, strict=True)
+            ]
+
+        monkeypatch.setattr(Translator, "with_texts", texts)
+        sentences = EncodedSentences(sources, [[5]] * len(sources), None, None)
+        lost = {row: lost_items(source, "-") for row, source in enumerate(sources)}
+        return with_stand_ins(loaded(trained), sentences, lost, language)
+
+    return found
+
+
+def test_numbers_come_back_in_each_way_of_writing_them(through: Callable[..., Found]) -> None:
+    read = list[str]()
+
+    def translate(text: str) -> str:
+        read.append(text)
+        return text.replace("Er kam", "He came")
+
+    found = through(translate, "Hund", "Er kam 1492 um 13,5.")
+    assert {*found} == {(1, "He came 1492 um 13,5."), (1, "He came 1492 um 13.5.")}
+    assert len({*read}) == TRIES
+    for text in read:
+        digits = [each for each in text if each.isdecimal()]
+        assert len({*digits} - {*"149235"}) == 2
+
+
+WORDS = dict(zip("23456789", ["two", "three", "four", "five", "six", "seven", "eight", "nine"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("translation", "language", "expected"),
+    [
+        ("{word} dogs", "en-GB", {"42 dogs"}),
+        ("{word} dogs", None, set()),
+        ("{digit}, dogs", None, {"42, dogs"}),
+        ("May {digit}th", "en", {"May 42th"}),
+        ("May {digit}rd", "en", set()),
+        ("{digit} of {digit} dogs", "en", set()),
+        ("{digit} of {word} dogs", "en", set()),
+        ("at {digit}:30, 1{digit}, {digit}.1", "en", set()),
+        ("dogs", "en", set()),
+    ],
+)
+def test_a_digit_must_appear_once(
+    through: Callable[..., Found], translation: str, language: str | None, expected: set[str]
+) -> None:
+    def translate(text: str) -> str:
+        return translation.format(digit=text[-1], word=WORDS[text[-1]].title())
+
+    assert {text for _, text in through(translate, "Hunde 42", language=language)} == expected
+
+
+def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..., Found]) -> None:
+    previous = list[tuple[str, ...]]()
+
+    def translate(text: str) -> str:
+        assert isinstance(text, Sentence)
+        previous.append(text.previous)
+        return text
+
+    assert through(translate, Sentence("Hund 42", ["Katze"])) == [(0, "Hund 42")] * TRIES
+    assert previous == [("Katze",)] * TRIES
+    assert through(translate, "Hund 23456789") == []
