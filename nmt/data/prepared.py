@@ -62,7 +62,7 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
     try:
         return open_folder(folder, read_json(folder / "state.json")["key"], reused=True)
     except FileNotFoundError:
-        raise InputError(f"{folder}: no prepared corpus; make it with: nmt prepare {run / 'config.yaml'}") from None
+        raise InputError(f"{folder}: not prepared; name pairs, or run nmt prepare {run / 'config.yaml'}") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{folder}: damaged; make it again with: nmt prepare {run / 'config.yaml'} --force") from None
 

@@ -369,7 +369,7 @@ def _command_lines(info: Info) -> list[str]:
         ("explain", f"nmt config {run} --explain KEY"),
     ]
     if not is_taught:
-        rows.insert(3, ("align better", f"nmt aligner {model}"))
+        rows.insert(3, ("align better", f"nmt aligner {model}" + " SOURCE TARGET" * info.is_imported))
     return ["go on with", *_table(rows)]
 
 
