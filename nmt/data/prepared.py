@@ -62,7 +62,8 @@ def opened(config: DataConfig, *, run: Path) -> PreparedData:
     try:
         return open_folder(folder, read_json(folder / "state.json")["key"], reused=True)
     except FileNotFoundError:
-        raise InputError(f"{folder}: not prepared; name pairs, or run nmt prepare {run / 'config.yaml'}") from None
+        remedy = f"run nmt prepare {run / 'config.yaml'}, or, with a model from elsewhere, name pairs or fine-tune it"
+        raise InputError(f"{folder}: no prepared corpus; {remedy}") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{folder}: damaged; make it again with: nmt prepare {run / 'config.yaml'} --force") from None
 

@@ -78,4 +78,4 @@ def test_another_corpus_is_cut_by_the_vocabulary_that_is_given(joint: bool, tmp_
     assert opened(given, run=tmp_path / "second").key == made.key
     (made.folder / "report.json").write_text("{")
     assert "damaged; make it again with: nmt prepare" in refusal(opened, given, run=tmp_path / "second")
-    assert "name pairs, or run nmt prepare" in refusal(opened, given, run=tmp_path)
+    assert "no prepared corpus; run nmt prepare" in refusal(opened, given, run=tmp_path)

@@ -7,7 +7,7 @@ translated as "Er kam 2.", and the number put into "He came in 2.", as for place
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nmt.data.context import with_context_of
@@ -30,9 +30,9 @@ _DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d
 
 def with_stand_ins(
     translator: Translator, sentences: EncodedSentences, lost: Mapping[int, Sequence[Occurrence]], language: str | None
-) -> list[tuple[int, str]]:
+) -> Iterator[tuple[int, str]]:
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
-    by the indices of the sentences. Returns the translations in which all digits appear once, with the numbers in their
+    by the indices of the sentences. Yields the translations in which all digits appear once, with the numbers in their
     place, in each way of writing them, and the index of each."""
     assert isinstance(translator.engine, TorchEngine)
     choices = [(row, digits) for row in lost if lost[row] for digits in _choices(sentences.texts[row], len(lost[row]))]
@@ -42,14 +42,12 @@ def with_stand_ins(
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
     hypotheses = replace(translator.engine, on_batch=None).translate_ids(encoded.ids, search)
-    found = list[tuple[int, str]]()
     for (row, digits), (best, *_) in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
         spans = [span for digit in digits if (span := _span(best.text, digit, language)) is not None]
         if len(spans) == len(digits):
             targets = [each.term.targets for each in lost[row]]
             variants = dict.fromkeys(tuple(each[index % len(each)] for each in targets) for index in range(2))
-            found += [(row, spliced(best.text, spans, variant)) for variant in variants]
-    return found
+            yield from ((row, spliced(best.text, spans, variant)) for variant in variants)
 
 
 def _choices(text: str, count: int) -> list[str]:

@@ -130,7 +130,7 @@ class GlossaryTerminology:
         rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
         replaced = _replaced(translator, sentences, rejected, occurrences)
         stood_for = {row: [each for each in numbers[row] if not is_address(each.term.source)] for row in rows}
-        through_digits = with_stand_ins(translator, sentences, stood_for, languages[1])
+        through_digits = list(with_stand_ins(translator, sentences, stood_for, languages[1]))
         standing = _rescored(translator, sentences, through_digits)
         for row, of_row in lacking.items():
             free = found[row]

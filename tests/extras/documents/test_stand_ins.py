@@ -32,7 +32,7 @@ def through(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fou
         monkeypatch.setattr(Translator, "with_texts", texts)
         sentences = EncodedSentences(sources, [[5]] * len(sources), None, None)
         lost = {row: lost_items(source, "-") for row, source in enumerate(sources)}
-        return with_stand_ins(loaded(trained), sentences, lost, language)
+        return list(with_stand_ins(loaded(trained), sentences, lost, language))
 
     return found
 

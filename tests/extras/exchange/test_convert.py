@@ -198,7 +198,7 @@ def test_commands_work_on_an_imported_run_as_on_ours(command: Command) -> None:
     assert "imported" in said
     assert "nmt init NAME --from run" in said
     assert "nmt aligner run SOURCE TARGET" in said
-    assert "not prepared; name pairs" in command("aligner", "run", *on_cpu).stderr
+    assert "name pairs or fine-tune it" in command("aligner", "run", *on_cpu).stderr
     results("report", "run", *on_cpu)
     assert "imported" in Path("run/report.html").read_text(encoding="utf-8")
     refused = command("train", "run/config.yaml")
