@@ -42,12 +42,13 @@ def with_stand_ins(
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
     hypotheses = replace(translator.engine, on_batch=None).translate_ids(encoded.ids, search)
-    for (row, digits), (best, *_) in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
-        spans = [span for digit in digits if (span := _span(best.text, digit, language)) is not None]
+    for (row, digits), ranked in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
+        best = "".join(each.text for each in ranked)  # at most one
+        spans = [span for digit in digits if (span := _span(best, digit, language)) is not None]
         if len(spans) == len(digits):
             targets = [each.term.targets for each in lost[row]]
             variants = dict.fromkeys(tuple(each[index % len(each)] for each in targets) for index in range(2))
-            yield from ((row, spliced(best.text, spans, variant)) for variant in variants)
+            yield from ((row, spliced(best, spans, variant)) for variant in variants)
 
 
 def _choices(text: str, count: int) -> list[str]:
