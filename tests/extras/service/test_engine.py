@@ -96,6 +96,7 @@ def test_a_translation_within_another_changes_neither(translator: Translator) ->
     def on_step() -> None:
         within.append(engine.answer(others, options, lambda: None))
 
+    engine.answer(texts, options, lambda: None)  # warns of the language, once
     assert engine.answer(texts, options, on_step) == engine.answer(texts, options, lambda: None)
     assert len(within) > 1
     assert within == [engine.answer(others, options, lambda: None)] * len(within)
@@ -150,7 +151,7 @@ def test_what_a_model_cannot_do_is_refused(options: RequestOptions, message: str
         trained=SimpleNamespace(
             checkpoint=Path("runs/x/best"),
             experiment=Experiment.model_construct(
-                data=SimpleNamespace(target_languages=(), train_corpora=(), context=0),
+                data=SimpleNamespace(target_languages=(), train_corpora=(), language_names=None, context=0),
                 search=SearchConfig(),  # type: ignore[arg-type]
             ),
         ),
