@@ -35,26 +35,26 @@ def with_stand_ins(
     by the indices of the sentences. Yields the translations in which all digits appear once, with the numbers in their
     place, in each way of writing them, and the index of each."""
     assert isinstance(translator.engine, TorchEngine)
-    choices = [(row, digits) for row in lost if lost[row] for digits in _choices(sentences.texts[row], len(lost[row]))]
-    sources = [(sentences.texts[row], [each.span for each in lost[row]], digits) for row, digits in choices]
-    texts = [with_context_of(text, spliced(text, spans, digits)) for text, spans, digits in sources]
+    choices = [(row, pairs) for row in lost for pairs in _choices(sentences.texts[row], lost[row])]
+    sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
+    texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
     trained, search = translator.trained, translator.search.model_copy(update={"n_best": 1})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
     hypotheses = replace(translator.engine, on_batch=None).translate_ids(encoded.ids, search)
-    for (row, digits), ranked in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
+    for (row, pairs), ranked in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
         best = "".join(each.text for each in ranked)  # at most one
-        spans = [span for digit in digits if (span := _span(best, digit, language)) is not None]
-        if len(spans) == len(digits):
-            targets = [each.term.targets for each in lost[row]]
-            variants = dict.fromkeys(tuple(each[index % len(each)] for each in targets) for index in range(2))
-            yield from ((row, spliced(best, spans, variant)) for variant in variants)
+        found = {span: each.term.targets for each, digit in pairs if (span := _span(best, digit, language))}
+        variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(2))
+        yield from ((row, spliced(best, found, variant)) for variant in variants if len(found) == len(pairs))
 
 
-def _choices(text: str, count: int) -> list[str]:
-    """Chooses digits that a text does not have, several times."""
-    free = "".join(digit for digit in DIGITS if digit not in text)
-    return [(free[first:] + free[:first])[:count] for first in range(TRIES) if first < len(free) >= count]
+def _choices(text: str, lost: Sequence[Occurrence]) -> Iterator[list[tuple[Occurrence, str]]]:
+    """Chooses a digit for each number that was lost, of those that are not beside them in the text, several times."""
+    others = re.findall(r"\d+", spliced(text, [each.span for each in lost], [" "] * len(lost)))
+    free = sorted((digit for digit in DIGITS if digit not in others), key=text.count)
+    for first in range(min(TRIES, len(free)) if lost else 0):
+        yield list(zip(lost, free[first:] + free[:first], strict=False))
 
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:
