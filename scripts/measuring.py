@@ -165,6 +165,6 @@ def report_memory(name: str, kib: float, chosen: Compute | str) -> None:
 
 def print_table() -> None:
     """Prints everything that was reported, for people, on stderr."""
-    width = max(len(name) for name, _, _ in _ROWS)
+    width = max((len(name) for name, _, _ in _ROWS), default=0)
     for name, value, unit in _ROWS:
         print(f"{name:<{width}}  {value:>12,g}  {unit}", file=sys.stderr)
