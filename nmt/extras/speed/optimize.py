@@ -13,12 +13,13 @@ from nmt import ops
 from nmt.attention.attention import Attention
 from nmt.attention.multihead import MultiHead
 from nmt.attention.scores.additive import additive_energy
+from nmt.core import log
 from nmt.core.device import FASTEST, Compute
 from nmt.extras.speed import native
 from nmt.extras.speed.attention import fused_attend
 from nmt.extras.speed.cross_entropy import fused_cross_entropy
 from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
-from nmt.extras.speed.int8 import Int8Weight
+from nmt.extras.speed.int8 import IN_FLOAT32, Int8Weight
 from nmt.extras.speed.output import kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.speed.precision import fastest_on_cpu
 from nmt.extras.speed.product import pack
@@ -61,6 +62,8 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     The model cannot be trained afterwards.
     """
     if compute.precision == "int8":
+        if IN_FLOAT32:
+            log.warning("--precision float32 will be faster on this CPU than int8")
         quantize(model, compute.dtype)
     pack(model.frozen().to(compute.dtype))
     decoder = model.decoder

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from nmt.extras.speed import int8
 from nmt.extras.speed.int8 import Int8Weight
 from nmt.extras.speed.optimize import quantize
 from nmt.models.build import build
@@ -20,8 +21,12 @@ def integers(row: list[float]) -> tuple[list[int], float]:
     return [round(each / scale) for each in row], scale
 
 
+@pytest.mark.parametrize("in_float32", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_product_is_that_of_rounded_rows(dtype: torch.dtype) -> None:
+def test_the_product_is_that_of_rounded_rows(
+    dtype: torch.dtype, in_float32: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(int8, "IN_FLOAT32", in_float32)
     generator = torch.Generator().manual_seed(1)
     weight_OI = torch.randn(5, 7, generator=generator)
     weight_OI[2] *= 100.0  # a row's scale is its own
@@ -38,6 +43,14 @@ def test_the_product_is_that_of_rounded_rows(dtype: torch.dtype) -> None:
                 bias_O[o]
             )
             assert float(product_NO[n, o]) == pytest.approx(expected, rel=1e-5 if dtype == torch.float32 else 1e-2)
+
+
+def test_integers_are_multiplied_exactly_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8, "IN_FLOAT32", True)
+    largest_NI = torch.full((3, 1040), -127, dtype=torch.int8)
+    largest_NI[1, ::2] = 127
+    expected_NO = largest_NI.long() @ largest_NI.long().T
+    assert torch.equal(int8._product(largest_NI, largest_NI).long(), expected_NO)
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:

@@ -151,6 +151,16 @@ def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], p
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
+@pytest.mark.parametrize("is_slower", [False, True])
+def test_int8_warns_where_it_is_slower(is_slower: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings = list[str]()
+    monkeypatch.setattr("nmt.extras.speed.optimize.IN_FLOAT32", is_slower)
+    monkeypatch.setattr("nmt.core.log.warning", warnings.append)
+    for precision in ("float32", "int8"):
+        fast(transformer(), precision)
+    assert warnings == ["--precision float32 will be faster on this CPU than int8"] * is_slower
+
+
 @needs_kernels
 def test_loading_gives_a_fast_model_where_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     compute = Compute(CPU, "float32")
