@@ -135,11 +135,7 @@ def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages
     width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
     # columns of numbers number the sentences (Tatoeba) or are scores; columns after the pair are its origin or licence
     columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
-    texts = [
-        column
-        for column, cells in enumerate(columns)
-        if sum(bool(_NUMBER.fullmatch(cell.strip())) for cell in cells) < 0.9 * len(cells)
-    ]
+    texts = [column for column, cells in enumerate(columns) if sum(map(_is_number, cells)) < 0.9 * len(cells)]
     source, target, *_ = texts if len(texts) > 1 else range(width)
     names = [cell.strip().casefold() for cell in sample[0]] if sample else []
     header: list[Row] = []
@@ -156,6 +152,10 @@ def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages
         return NO_UTF8 if NOT_UTF8 in cells else fault if cells else "with a quotation mark amiss"
 
     return _batches(chain(header, map(row, chain(sample[len(header) :], rows))))
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell.strip()) is not None
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

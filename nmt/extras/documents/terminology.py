@@ -5,7 +5,8 @@ constraints of a second search: one variant of each, once for each time that it 
 ``nmt.extras.decoding``). Another candidate is the free translation, in which the words that are aligned with a
 missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
 left out. A number that was lost is treated in the same way, but the free translation stays if it is much more probable:
-then the model is sure of writing the number in another way.
+then the model is sure of writing the number in another way. A third kind of candidate is for numbers alone: see
+``nmt.extras.documents.stand_ins``.
 
 >>> import nmt
 >>> from nmt.extras.documents.glossary import Glossary, Term

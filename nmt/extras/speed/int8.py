@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.core import cpu
 from nmt.extras.speed import native
 
 LARGEST = 127
 
-IN_FLOAT32 = torch.backends.cpu.get_cpu_capability() == "AVX2"
+IN_FLOAT32 = torch.backends.cpu.get_cpu_capability() == "AVX2" and "avx_vnni" not in cpu.features()
 """True where PyTorch takes up to twenty times as long for products of bytes as of float32, as with AVX2 alone. Then the
 integers are multiplied in float32, where the sums of up to 1,040 products are exact."""
 
