@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
 from nmt.data.words import is_punctuation, is_unspaced
@@ -27,15 +28,22 @@ def one_sided(source: Sequence[str], target: Sequence[str], languages: Sequence[
 
 
 def _facts(words: Sequence[str], language: str) -> tuple[Counter[str], Counter[str]]:
-    """Counts the numbers, without zeros at their beginning, and the negations of a side, and those that further words
-    may stand for."""
-    known, beginnings = WORDS.get(language, {}), {**WORDS.get(language, {}), **BEGINNINGS.get(language, {})}
-    words = ["not" if word.endswith(("n't", "n’t")) else word.lower() for word in words]
-    facts = [number.lstrip("0") for word in words for number in _DIGITS.findall(_THOUSANDS.sub("", usual_digits(word)))]
-    facts += [known[word] for word in words if word in known]
-    others = [word for word in words if word not in known]
-    possible = [fact for word in others for beginning, fact in beginnings.items() if word.startswith(beginning)]
-    return Counter(filter(None, facts)), Counter(possible)
+    """Counts the numbers and negations of a side, and those that further words may stand for."""
+    of_words = [_of_word(word, language) for word in words]
+    return Counter(x for known, _ in of_words for x in known), Counter(x for _, maybe in of_words for x in maybe)
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_word(word: str, language: str) -> tuple[list[str], list[str]]:
+    """Finds the numbers, without zeros at their beginning, or the negation of a word, and what it may stand for."""
+    known = WORDS.get(language, {})
+    name = "not" if word.endswith(("n't", "n’t")) else word.lower()
+    if name in known:
+        return [known[name]], []
+    numbers = [number.lstrip("0") for number in _DIGITS.findall(_THOUSANDS.sub("", usual_digits(word)))]
+    beginnings = {**known, **BEGINNINGS.get(language, {})}
+    maybe = [fact for beginning, fact in beginnings.items() if name.startswith(beginning)]
+    return [*filter(None, numbers)], maybe
 
 
 def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] | None:
