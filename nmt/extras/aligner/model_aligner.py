@@ -16,13 +16,14 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash
 from nmt.data.prepared import opened
+from nmt.data.store import Store
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import text_words, words_and_runs
 from nmt.extras.aligner.align import learn_word_aligner, lines_of
 from nmt.extras.aligner.aligner import WordAligner, between_words, learnt_alignments, load_aligner, save_aligner
 from nmt.extras.aligner.layer import AlignmentLayer, LinkedPair, load_layer, save_layer, train_layer, weights
 from nmt.training import run_directory
-from nmt.translator.find_run import ALIGNER, LAYER, run_of
+from nmt.translator.find_run import ALIGNER, LAYER
 from nmt.translator.loading import TrainedModel, load_trained
 
 UPDATES = 600
@@ -95,7 +96,7 @@ class ModelAligner:
 
 def load_model_aligner(trained: TrainedModel) -> ModelAligner:
     """Reads both from the run of a model. Raises InputError if one is missing, damaged or belongs to another model."""
-    run = run_of(trained.checkpoint)
+    run = trained.run
     remedy = f"make it with: nmt aligner {trained.checkpoint}"
     for path in (run / ALIGNER, run / LAYER):
         if not path.exists():
@@ -126,9 +127,9 @@ def learn_for_model(
     """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
     the model with its links. Writes both into the run, and returns the run."""
     trained = load_trained(model, overrides, device=device, precision=precision)
-    run = run_of(trained.checkpoint)
+    run = trained.run
     if source is None or target is None:
-        sources, targets, prefixes = _training_text(trained, run)
+        sources, targets, prefixes = _training_text(trained)
     else:
         sources, targets = lines_of(source, target)
         prefixes = [trained.source_prefix] * len(sources)
@@ -203,11 +204,16 @@ def _linked_pairs(
     return linked_pairs
 
 
-def _training_text(trained: TrainedModel, run: Path) -> tuple[list[str], list[str], list[tuple[int, ...]]]:
-    data = opened(trained.experiment.data, run=run)
+def training_corpus(trained: TrainedModel) -> Store:
+    """Opens the prepared training pairs of a model. Raises InputError if they are missing or of another vocabulary."""
+    data = opened(trained.experiment.data, run=trained.run)
     if data.tokenizers.fingerprint != trained.tokenizers.fingerprint:
         raise InputError(f"{data.folder}: was prepared with another vocabulary than the model's; prepare it again")
-    rows, tokenizers = range(len(data.train)), trained.tokenizers
-    sources = [tokenizers.source.detokenize(data.train.source(row)) for row in rows]
-    targets = [tokenizers.target.detokenize(data.train.target(row)) for row in rows]
-    return sources, targets, [data.train.prefix(row) for row in rows]
+    return data.train
+
+
+def _training_text(trained: TrainedModel) -> tuple[list[str], list[str], list[tuple[int, ...]]]:
+    train, tokenizers = training_corpus(trained), trained.tokenizers
+    sources = [tokenizers.source.detokenize(train.source(row)) for row in range(len(train))]
+    targets = [tokenizers.target.detokenize(train.target(row)) for row in range(len(train))]
+    return sources, targets, [train.prefix(row) for row in range(len(train))]

@@ -1,4 +1,4 @@
-"""Learns the calibration of a run from its validation corpus.
+"""Learns the calibration of a run from its validation corpus, or from other pairs.
 
 The model translates the sources: a translation is right if its chrF reaches ``RIGHT``, and a word if TER's alignment
 to the reference, without shifts, leaves it unchanged. What is missing or unsupported is learnt from references that are
@@ -24,12 +24,13 @@ import nmt
 from nmt.core import log
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
+from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.data.prepared import opened
 from nmt.data.words import text_words
 from nmt.evaluation.translation import sacrebleu_metric
 from nmt.experiment import Experiment
 from nmt.extras.aligner.align import align_pairs
+from nmt.extras.aligner.model_aligner import training_corpus
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
 from nmt.extras.trust.calibration import Calibration, load, pruned, save
 from nmt.extras.trust.damage import KINDS, Damage, damaged
@@ -39,6 +40,7 @@ from nmt.training.out_of_memory import lacks_memory
 from nmt.translator.find_run import target_language
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Loader, Translator
+from nmt.workflows.align import corpus_of
 from nmt.workflows.choose_search import SHARE_OF_TRAINING
 
 Links: TypeAlias = Sequence[tuple[int, int]]
@@ -64,6 +66,18 @@ LEAST_LINK = 0.003
 """Least probability of a pair of tokens in the lexicon."""
 
 
+class Examples(NamedTuple):
+    """Pairs to calibrate on."""
+
+    name: str
+    sources: list[str]
+    references: list[str]
+    further: list[tuple[str, str]]
+    """The pairs from which the lexicon is learnt where a run has no training corpus."""
+    languages: tuple[str, ...]
+    """Source and target language, if they are known."""
+
+
 class Labelled(NamedTuple):
     """A pair with the labels of its words: 1, 0, or NaN if it is unknown."""
 
@@ -72,10 +86,11 @@ class Labelled(NamedTuple):
     source_J: Floats
 
 
-def calibrate(open_model: Loader) -> None:
-    """Learns the calibration of a model, and writes it into its run."""
+def calibrate(open_model: Loader, source: Path | None, target: Path | None) -> None:
+    """Learns the calibration of a model from two files or its validation corpus, and writes it into its run."""
     translator = open_model()
-    path = save(learn_calibration(translator, *_valid_pairs(translator)), translator.trained)
+    given = () if source is None or target is None else (corpus_of(source, target),)
+    path = save(learn_calibration(translator, _examples(translator.trained, given)), translator.trained)
     log.info(f"wrote {path}; use it with nmt translate {translator.trained.run} --confidence")
 
 
@@ -105,28 +120,30 @@ def _calibrate_within(limit_s: float, translator: Translator) -> bool:
     with suppress(InputError):
         load(translator.trained)
         return False
-    sources, references = _valid_pairs(translator)
+    examples = _examples(translator.trained)
+    sources = examples.sources
     sample = sources[:: -(-len(sources) // SAMPLE) or 1]
     started = time.monotonic()
     translator.translate(sample)
     translating_s = (time.monotonic() - started) * len(sources) / max(len(sample), 1)
     if LEARNING_S + READINGS * translating_s > limit_s:
         return False
-    save(learn_calibration(translator, sources, references), translator.trained)
+    save(learn_calibration(translator, examples), translator.trained)
     return True
 
 
-def learn_calibration(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Calibration:
-    """Learns from a corpus. Raises InputError if it has too few pairs."""
+def learn_calibration(translator: Translator, pairs: Examples) -> Calibration:
+    """Learns from pairs. Raises InputError if they are too few."""
     trained = translator.trained
-    lexicon, links = _learn_lexicon(trained, sources, references)
+    sources, references = pairs.sources, pairs.references
+    lexicon, links = _learn_lexicon(trained, pairs)
     own = [each.text for each in translator.translate(sources)]
     chrf = np.array(sentence_chrf(own, references))
     is_right = chrf >= RIGHT
     if min(is_right.sum(), (~is_right).sum()) < MIN_PAIRS:
         raise InputError(
-            f"{trained.run}: of {len(own):,} translations of data.valid {is_right.sum():,} are right (chrF {RIGHT:g}); "
-            f"calibrate needs {MIN_PAIRS} that are, and as many that are not"
+            f"{trained.run}: of {len(own):,} translations of {pairs.name} {is_right.sum():,} are right, with a chrF of "
+            f"at least {RIGHT:g}; calibrate needs {MIN_PAIRS} that are, and as many that are not"
         )
     signals = pair_signals(trained, lexicon, sources, own)
     known = [(row, each) for row, each in enumerate(signals) if each is not None]
@@ -137,9 +154,7 @@ def learn_calibration(translator: Translator, sources: Sequence[str], references
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
         examples[name] = _damaged(trained, lexicon, sources, damages, links)
-    data, to = trained.experiment.data, target_language(trained.experiment, trained.checkpoint)
-    names = (corpus.language_names or () for corpus in data.train_corpora if corpus.target_language == to)
-    start = Calibration({}, lexicon, next(names, ()))
+    start = Calibration({}, lexicon, pairs.languages)
     return _learn_heads(start, {name: each for name, each in examples.items() if each}, chrf[[row for row, _ in known]])
 
 
@@ -228,36 +243,45 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
     return [metric.sentence_score(*pair).score for pair in zip(translations, ([x] for x in references), strict=True)]
 
 
-def _valid_pairs(translator: Translator) -> tuple[list[str], list[str]]:
-    """Reads data.valid into the target language of the translator. Raises InputError without such a corpus."""
-    trained = translator.trained
-    to = target_language(trained.experiment, trained.checkpoint)
-    corpora = [corpus for corpus in trained.experiment.data.valid_corpora if corpus.target_language in (None, to)]
+def _examples(trained: TrainedModel, given: Sequence[CorpusConfig] = ()) -> Examples:
+    """Reads the given corpora, or data.valid into the target language of the model, and spreads the examples over them.
+    Raises InputError without a corpus."""
+    data, to = trained.experiment.data, target_language(trained.experiment, trained.checkpoint)
+    corpora = given or [corpus for corpus in data.valid_corpora if corpus.target_language in (None, to)]
     if not corpora:
-        raise InputError(f"{trained.run}: has no data.valid to calibrate on; name one with --set data.valid=...")
+        raise InputError(
+            f"{trained.run}: has no data.valid to calibrate on; name two files: nmt calibrate RUN FILE FILE"
+        )
     blocks = chain.from_iterable(map(read_blocks, corpora))
     pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     pairs = [pair for pair in pairs if all(map(str.strip, pair))]
-    pairs = pairs[:: -(-len(pairs) // MAX_PAIRS) or 1]
-    return [source for source, _ in pairs], [target for _, target in pairs]
+    step = max(2 - bool(data.train_corpora), -(-len(pairs) // MAX_PAIRS))
+    sources, references = ([pair[side] for pair in pairs[::step]] for side in (0, 1))
+    further = [pair for index, pair in enumerate(pairs) if index % step]
+    of_training = (corpus for corpus in data.train_corpora if corpus.target_language == to)
+    names = next((corpus.language_names for corpus in (*of_training, *corpora) if corpus.language_names), ())
+    name = " and ".join(corpus.name for corpus in given) or "data.valid"
+    return Examples(name, sources, references, further, names if to is None else (*(names or ("",))[:1], to))
 
 
-def _learn_lexicon(
-    trained: TrainedModel, sources: Sequence[str], references: Sequence[str]
-) -> tuple[Lexicon, list[Links]]:
-    """Learns a lexicon and an aligner from pairs that are spread over the prepared corpus, and aligns the words of
-    these pairs of texts."""
-    train = opened(trained.experiment.data, run=trained.run).train
-    tokenizers = trained.tokenizers
-    tokens = max(tokenizers.source.size, tokenizers.target.size)
-    rows = range(0, len(train), -(-len(train) // LEXICON_PAIRS))
-    pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]
-    lexicon = pruned(learn_lexicon(pairs, tokens), LEAST_LINK)
+def _learn_lexicon(trained: TrainedModel, examples: Examples) -> tuple[Lexicon, list[Links]]:
+    """Learns a lexicon and an aligner from pairs that are spread over the prepared corpus or, for a run without one,
+    from the further pairs, and aligns the words of the examples."""
+    tokenizers, sides = trained.tokenizers, (trained.tokenizers.source, trained.tokenizers.target)
+    if trained.experiment.data.train_corpora:
+        train = training_corpus(trained)
+        rows = range(0, len(train), -(-len(train) // LEXICON_PAIRS))
+        pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]
+    else:
+        spread = examples.further[:: -(-len(examples.further) // LEXICON_PAIRS) or 1]
+        ids = [side.encode_batch([pair[index] for pair in spread]) for index, side in enumerate(sides)]
+        pairs = [(np.array(source), np.array(target)) for source, target in zip(*ids, strict=True)]
+    lexicon = pruned(learn_lexicon(pairs, max(side.size for side in sides)), LEAST_LINK)
     to_align = pairs[:: -(-len(pairs) // ALIGNER_PAIRS)]
-    texts = [*sources, *tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])]
-    translations = [*references, *tokenizers.target.detokenize_batch([target.tolist() for _, target in to_align])]
+    texts = [*examples.sources, *tokenizers.source.detokenize_batch([source.tolist() for source, _ in to_align])]
+    translations = [*examples.references, *tokenizers.target.detokenize_batch([x.tolist() for _, x in to_align])]
     alignments = align_pairs([*map(spaced, texts)], [*map(spaced, translations)], False, None)
-    return lexicon, [each.links for each in alignments[: len(sources)]]
+    return lexicon, [each.links for each in alignments[: len(examples.sources)]]
 
 
 def spaced(text: str) -> str:
