@@ -12,7 +12,6 @@ Shapes: B sentences, T target and S source tokens with end-of-sentence, H heads,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,16 +21,12 @@ from nmt.alignment.forced import in_batches
 from nmt.attention.attention import Attention
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
+from nmt.data.batching import TokenIds
 from nmt.models.seq2seq import Seq2Seq
 
 
 def effective_shares(
-    model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    compute: Compute,
-    *,
-    batch_tokens: int,
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *, batch_tokens: int
 ) -> list[float]:
     """Computes |a_eff|² / |a|², the mean over the heads, for each target token, without end-of-sentence, of pairs of
     token ids. It is 1 where the output determines the weights. The model must have attention, and be in eval mode."""

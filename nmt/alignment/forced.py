@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.data.batching import length_batches, pad
+from nmt.data.batching import TokenIds, length_batches, pad
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 
@@ -23,8 +23,8 @@ from nmt.models.seq2seq import Seq2Seq
 @torch.inference_mode()
 def forced_weights(
     model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: TokenIds,
+    targets: TokenIds,
     compute: Compute,
     *,
     batch_tokens: int,
@@ -65,8 +65,8 @@ def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
 
 def in_batches(
     weigh: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: TokenIds,
+    targets: TokenIds,
     device: torch.device,
     *,
     batch_tokens: int,

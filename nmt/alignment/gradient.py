@@ -36,13 +36,14 @@ from torch import Tensor, nn
 from nmt.alignment.forced import in_batches
 from nmt.alignment.request import AlignmentRequest
 from nmt.core.device import Compute
+from nmt.data.batching import TokenIds
 from nmt.models.seq2seq import Seq2Seq
 
 
 def gradient_weights(
     model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: TokenIds,
+    targets: TokenIds,
     compute: Compute,
     *,
     requests: Sequence[AlignmentRequest],

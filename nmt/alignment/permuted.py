@@ -14,7 +14,6 @@ Shapes: B sentences, K permutations, N = B x K rows, T target and S source token
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,6 +22,7 @@ from torch import Tensor
 from nmt.alignment.forced import in_batches
 from nmt.core.device import Compute
 from nmt.core.record import BatchRecord
+from nmt.data.batching import TokenIds
 from nmt.models.seq2seq import Seq2Seq
 
 PERMUTATIONS = 20
@@ -31,8 +31,8 @@ PERMUTATIONS = 20
 
 def permuted_distances(
     model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: TokenIds,
+    targets: TokenIds,
     compute: Compute,
     *,
     batch_tokens: int,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nmt.data.token_links import TokenLinks
 
 Indices = npt.NDArray[np.int64]
+TokenIds: TypeAlias = Sequence[Sequence[int]]
+"""The tokens of several sentences."""
 
 
 class BatchingConfig(Structure):

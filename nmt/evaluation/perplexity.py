@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.core.device import Compute
-from nmt.data.batching import length_batches, pad
+from nmt.data.batching import TokenIds, length_batches, pad
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -40,13 +40,7 @@ class Prediction:
 
 @torch.inference_mode()
 def predict(
-    model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    feed: Feed,
-    compute: Compute,
-    *,
-    batch_tokens: int,
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, feed: Feed, compute: Compute, *, batch_tokens: int
 ) -> Prediction:
     """Scores reference targets (token ids without end-of-sentence). The model must be in eval mode.
 
@@ -68,12 +62,7 @@ def predict(
 
 @torch.inference_mode()
 def token_log_probs(
-    model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    compute: Compute,
-    *,
-    batch_tokens: int,
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *, batch_tokens: int
 ) -> list[NDArray[np.float32]]:
     """Computes log p of each target token given the preceding ones, under teacher forcing, for each pair of token ids
     (without end-of-sentence), in the order of the pairs: (T,) for each pair, as natural logarithms; the last one is
@@ -89,7 +78,7 @@ def token_log_probs(
 
 
 def _batches(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], compute: Compute, batch_tokens: int
+    sources: TokenIds, targets: TokenIds, compute: Compute, batch_tokens: int
 ) -> Iterator[tuple[Sequence[int], Tensor, Tensor, NDArray[np.int64]]]:
     """Yields pairs of similar length: their indices, source_BS, target_BT and the lengths of the targets."""
     lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]

@@ -10,7 +10,7 @@ import torch
 
 from nmt import plugins
 from nmt.core.device import Compute, uploaded
-from nmt.data.batching import length_batches, pad
+from nmt.data.batching import TokenIds, length_batches, pad
 from nmt.data.vocabulary import EOS, PAD
 from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
@@ -53,10 +53,10 @@ class TorchEngine:
     @torch.inference_mode()
     def translate_ids(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: TokenIds,
         config: SearchConfig,
         *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        prefixes: TokenIds | None = None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
@@ -72,7 +72,7 @@ class TorchEngine:
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(length_B, config.max_length_ratio, config.max_length)
-            batch_prefixes: Sequence[Sequence[int]] | None = None
+            batch_prefixes: TokenIds | None = None
             if prefixes is not None:
                 # the limit counts the tokens that the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
@@ -113,9 +113,9 @@ class TorchEngine:
     def _search_repetitions_again(
         self,
         found: list[tuple[Hypothesis, ...]],
-        sources: Sequence[Sequence[int]],
+        sources: TokenIds,
         config: SearchConfig,
-        prefixes: Sequence[Sequence[int]] | None,
+        prefixes: TokenIds | None,
         scored: bool,
     ) -> None:
         """Replaces the hypotheses of the sentences that say something twice in a row."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.core.device import uploaded
-from nmt.data.batching import pad
+from nmt.data.batching import TokenIds, pad
 
 
 class LogitsProcessor(Protocol):
@@ -74,7 +74,7 @@ class LogitsProcessors:
         max_length_B: Tensor,
         *,
         eos: int,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        prefixes: TokenIds | None = None,
         processors: Sequence[LogitsProcessor] = (),
         device: torch.device | None = None,
     ) -> None:

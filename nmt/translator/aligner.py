@@ -15,6 +15,7 @@ from nmt.alignment.extract import Extraction
 from nmt.alignment.request import BY_ATTENTION, AlignmentRequest
 from nmt.alignment.words import NO_WORD, normalize_rows, parts, to_words, to_words_of_parts, word_indices
 from nmt.core.errors import InputError
+from nmt.data.batching import TokenIds
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.vocabulary import EOS
 from nmt.data.words import Span
@@ -150,11 +151,7 @@ class Aligner:
         ]
 
     def matrices(
-        self,
-        requests: Collection[AlignmentRequest],
-        source_ids: Sequence[Sequence[int]],
-        targets: Sequence[Sequence[int]],
-        texts: Sequence[str],
+        self, requests: Collection[AlignmentRequest], source_ids: TokenIds, targets: TokenIds, texts: Sequence[str]
     ) -> dict[AlignmentRequest, list[NDArray[np.float32]]]:
         """Computes the matrices weights_TS of pairs of token ids for each request but to a learnt aligner; the sources
         have their texts. The weights of what the model reads before a source are left out, and relative rows are

@@ -29,6 +29,7 @@ from nmt.alignment import Method
 from nmt.config.structure import dump, validate
 from nmt.config.yaml_source import Override, parse_document
 from nmt.core.errors import InputError
+from nmt.data.batching import TokenIds
 from nmt.data.vocabulary import UNK
 from nmt.search.config import SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis
@@ -77,9 +78,9 @@ class EncodedSentences:
     """Sentences for a search, with the prefixes and constraints of their translations."""
 
     texts: Sequence[str]
-    ids: Sequence[Sequence[int]]
+    ids: TokenIds
     """The tokens that the model reads, including the token for a language."""
-    prefixes: Sequence[Sequence[int]] | None
+    prefixes: TokenIds | None
     constraints: Sequence[Sequence[Constraint]] | None
 
     def only(self, rows: Sequence[int]) -> EncodedSentences:
@@ -93,10 +94,10 @@ class Engine(Protocol):
 
     def translate_ids(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: TokenIds,
         config: SearchConfig,
         *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        prefixes: TokenIds | None = None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:

@@ -398,7 +398,7 @@ def test_refusals(calibrated: Path, trained: Path) -> None:
         return call(folder, "translate", "run", *EXACT, *options, stdin=TEXT)._replace(stdout="").error
 
     assert "is not calibrated; make it with: nmt calibrate" in refused("--confidence", folder=trained)
-    assert "of 10 translations of data.valid" in call(trained, "calibrate", "run", *EXACT).error
+    assert "of 10 translations 0" in call(trained, "calibrate", "run", *EXACT).error
     assert "leave out --ensemble" in refused("--confidence", "--ensemble", "run")
     assert "--engine ctranslate2 has no signals" in refused("--reject-below", "0.5", "--engine", "ctranslate2")
     assert refused("--rejected", "source").startswith("--rejected: needs a probability")

@@ -285,7 +285,7 @@ def test_a_model_of_one_target_language_needs_no_choice(here: Path, tmp_path: Pa
     for to in ([], ["--to", "en"]):
         assert nmt("translate", tmp_path / "run", *to, "--input", "test.de").code == 0
     valid = "data.valid={source: valid.de, target: valid.en, languages: [de, en]}"
-    assert "translations of data.valid 0 are right" in nmt("calibrate", tmp_path / "run", "--set", valid).error
+    assert "translations 0 are right" in nmt("calibrate", tmp_path / "run", "--set", valid).error
     tuned = nmt("init", "tuned", *PAIRS, "--from", tmp_path / "run", "--no-time")  # would read no language
     assert tuned.error.startswith(f"--from {tmp_path}/run: reads languages or previous sentences; copy its config")
 

@@ -37,7 +37,7 @@ from nmt.core.device import Compute
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.core.meta_init import on_meta_device
-from nmt.data.batching import length_batches, pad
+from nmt.data.batching import TokenIds, length_batches, pad
 from nmt.extras.aligner.aligner import read_safetensors
 from nmt.models.seq2seq import Seq2Seq
 
@@ -128,8 +128,8 @@ def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compu
 def weights(
     layer: AlignmentLayer,
     model: Seq2Seq[Any, Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: TokenIds,
+    targets: TokenIds,
     compute: Compute,
     *,
     batch_tokens: int,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile, zip_longest
 from typing import TypeVar
 
+from nmt.data.batching import TokenIds
 from nmt.data.vocabulary import EOS
 from nmt.data.words import is_unspaced
 from nmt.search.config import SearchConfig
@@ -31,10 +32,10 @@ class SentenceBySentence:
 
     def translate_ids(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: TokenIds,
         config: SearchConfig,
         *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        prefixes: TokenIds | None = None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
@@ -58,11 +59,9 @@ class SentenceBySentence:
 class _Known:
     """An engine that knows the translations of the first sentences, and has none of the others."""
 
-    tokens: Sequence[Sequence[int]]
+    tokens: TokenIds
 
-    def translate_ids(
-        self, sources: Sequence[Sequence[int]], config: SearchConfig, **options: object
-    ) -> list[tuple[Hypothesis, ...]]:
+    def translate_ids(self, sources: TokenIds, config: SearchConfig, **options: object) -> list[tuple[Hypothesis, ...]]:
         pairs = zip_longest(sources, self.tokens, fillvalue=())
         return [(Hypothesis(tuple(tokens), 0.0, 0.0),) for _, tokens in pairs]
 

@@ -69,7 +69,6 @@ LEAST_LINK = 0.003
 class Examples(NamedTuple):
     """Pairs to calibrate on."""
 
-    name: str
     sources: list[str]
     references: list[str]
     further: list[tuple[str, str]]
@@ -142,8 +141,8 @@ def learn_calibration(translator: Translator, pairs: Examples) -> Calibration:
     is_right = chrf >= RIGHT
     if min(is_right.sum(), (~is_right).sum()) < MIN_PAIRS:
         raise InputError(
-            f"{trained.run}: of {len(own):,} translations of {pairs.name} {is_right.sum():,} are right, with a chrF of "
-            f"at least {RIGHT:g}; calibrate needs {MIN_PAIRS} that are, and as many that are not"
+            f"{trained.run}: of {len(own):,} translations {is_right.sum():,} are right (chrF {RIGHT:g}); "
+            f"calibrate needs {MIN_PAIRS} that are, and as many that are not"
         )
     signals = pair_signals(trained, lexicon, sources, own)
     known = [(row, each) for row, each in enumerate(signals) if each is not None]
@@ -260,8 +259,7 @@ def _examples(trained: TrainedModel, given: Sequence[CorpusConfig] = ()) -> Exam
     further = [pair for index, pair in enumerate(pairs) if index % step]
     of_training = (corpus for corpus in data.train_corpora if corpus.target_language == to)
     names = next((corpus.language_names for corpus in (*of_training, *corpora) if corpus.language_names), ())
-    name = " and ".join(corpus.name for corpus in given) or "data.valid"
-    return Examples(name, sources, references, further, names if to is None else (*(names or ("",))[:1], to))
+    return Examples(sources, references, further, names if to is None else (*(names or ("",))[:1], to))
 
 
 def _learn_lexicon(trained: TrainedModel, examples: Examples) -> tuple[Lexicon, list[Links]]:

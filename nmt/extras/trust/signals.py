@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.core.memory import malloc_trim
-from nmt.data.batching import length_batches, pad
+from nmt.data.batching import TokenIds, length_batches, pad
 from nmt.data.tokenizer import EncodedWords
 from nmt.data.words import is_punctuation
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon
@@ -69,10 +69,7 @@ def pair_signals(
 
 @torch.inference_mode()
 def _batch_signals(
-    trained: TrainedModel,
-    lexicon: Lexicon,
-    pairs: Sequence[tuple[EncodedWords, EncodedWords]],
-    read: Sequence[Sequence[int]],
+    trained: TrainedModel, lexicon: Lexicon, pairs: Sequence[tuple[EncodedWords, EncodedWords]], read: TokenIds
 ) -> list[PairSignals]:
     """``read`` are the tokens of the sources with what the model reads before them."""
     model, device = trained.model, trained.compute.device

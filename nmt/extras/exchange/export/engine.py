@@ -18,7 +18,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import content_hash, read_json, refuse_special
 from nmt.core.installation import missing
 from nmt.core.memory import keep_freed_memory
-from nmt.data.batching import length_batches
+from nmt.data.batching import TokenIds, length_batches
 from nmt.data.tokenizer import TokenizerPair
 from nmt.data.vocabulary import EOS, PAD
 from nmt.search.config import SearchConfig
@@ -71,10 +71,10 @@ class CTranslate2Engine:
 
     def translate_ids(
         self,
-        sources: Sequence[Sequence[int]],
+        sources: TokenIds,
         config: SearchConfig,
         *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        prefixes: TokenIds | None = None,
         constraints: Sequence[Sequence[Constraint]] | None = None,
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
@@ -119,12 +119,7 @@ class CTranslate2Engine:
         return [hypotheses[row] for row in range(len(sources))]
 
     def _start(
-        self,
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[list[str]],
-        limit: int,
-        config: SearchConfig,
-        scored: bool,
+        self, sources: TokenIds, prefixes: Sequence[list[str]], limit: int, config: SearchConfig, scored: bool
     ) -> list[Any]:
         """Starts the translations of a batch and returns them as pending."""
         started: list[Any] = self._translator.translate_batch(

@@ -18,7 +18,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, whole_file
 from nmt.data.atomic_folder import locked, replace_folder
-from nmt.data.batching import length_batches
+from nmt.data.batching import TokenIds, length_batches
 from nmt.data.corpus import read_blocks
 from nmt.data.vocabulary import EOS, PAD, UNK
 from nmt.experiment import Experiment
@@ -47,7 +47,7 @@ decides."""
 CARD = "README.md"
 
 
-Greedy: TypeAlias = Callable[[TrainedModel, Path, Sequence[Sequence[int]], SearchConfig], list[tuple[int, ...]]]
+Greedy: TypeAlias = Callable[[TrainedModel, Path, TokenIds, SearchConfig], list[tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _save_ctranslate2(trained: TrainedModel, folder: Path) -> Mapping[str, objec
 
 
 def _greedy_ctranslate2(
-    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
+    trained: TrainedModel, folder: Path, sources: TokenIds, search: SearchConfig
 ) -> list[tuple[int, ...]]:
     written = CTranslate2Engine(folder, trained.tokenizers, device="cpu", precision="float32", workers=1)
     return [best.tokens for (best,) in written.translate_ids(sources, search)]
@@ -101,9 +101,7 @@ def _suppressed(search: SearchConfig) -> list[int]:
     return [PAD] if search.suppress_padding else []
 
 
-def _greedy_onnx(
-    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-) -> list[tuple[int, ...]]:
+def _greedy_onnx(trained: TrainedModel, folder: Path, sources: TokenIds, search: SearchConfig) -> list[tuple[int, ...]]:
     begin = trained.tokenizers.target.begin
     written = OnnxSession(folder, threads=torch.get_num_threads(), begin=begin, suppressed=_suppressed(search))
     tokens: dict[int, tuple[int, ...]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.batching import TokenIds
 from nmt.data.imported import ImportedVocabulary, split
 from nmt.data.subword_model import ModelKind, read_model
 from nmt.data.tokenizer import Tokenizer
@@ -91,9 +92,7 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     return {}
 
 
-def greedy(
-    trained: TrainedModel, folder: Path, sources: Sequence[Sequence[int]], search: SearchConfig
-) -> list[tuple[int, ...]]:
+def greedy(trained: TrainedModel, folder: Path, sources: TokenIds, search: SearchConfig) -> list[tuple[int, ...]]:
     """Translates sources with the model that is read back from a folder."""
     _, model = load_folder(read_folder(folder), folder)
     for name, weight in checkpoints.named_weights(model).items():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmt.core.installation import missing
-from nmt.data.batching import pad
+from nmt.data.batching import TokenIds, pad
 from nmt.data.vocabulary import BOS, EOS
 
 ENCODER, STEP = "encoder.onnx", "step.onnx"
@@ -32,7 +32,7 @@ class OnnxSession:
         self._kept = [port.name for port in self._encoder.get_outputs()]
         self._state = [name for name in self._kept if name.startswith("state.")]
 
-    def greedy(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[tuple[int, ...]]:
+    def greedy(self, sources: TokenIds, limits: Sequence[int]) -> list[tuple[int, ...]]:
         """Translates a batch of sources (without end-of-sentence) with the most probable token at each step, each up to
         end-of-sentence or its limit of tokens."""
         source_BS, _ = pad(sources)
