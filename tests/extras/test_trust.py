@@ -184,8 +184,11 @@ def calibrated(request: pytest.FixtureRequest, trained: Path, tmp_path_factory: 
     with pytest.MonkeyPatch.context() as patch:
         is_right_if_better_than_half(folder, patch)
         done = call(folder, "calibrate", "run", *EXACT)
-    assert done.stderr.endswith("run --confidence\n")
-    assert done.output == ""
+        assert done.stderr.endswith("run --confidence\n")
+        assert done.output == ""
+        (file := folder / "run" / "confidence.json").rename(folder / "expected")
+        assert call(folder, "calibrate", "run", "valid.de", "valid.en", *EXACT).code == 0
+        assert file.read_bytes() == (folder / "expected").read_bytes()
     return folder
 
 
@@ -207,7 +210,7 @@ def test_training_ends_with_it_if_there_is_time(
     assert "--confidence" not in call(tmp_path, *train).stderr  # it is calibrated already
     path.unlink()
     for error in (InputError("valid.de: no such file"), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
-        monkeypatch.setattr(calibrate, "_valid_pairs", Mock(side_effect=error))
+        monkeypatch.setattr(calibrate, "_examples", Mock(side_effect=error))
         done = call(tmp_path, *train)
         assert (done.code, "--confidence" in done.stderr) == (0, False)
 

@@ -33,7 +33,7 @@ from nmt.extras.aligner.align import align_pairs
 from nmt.extras.aligner.model_aligner import training_corpus
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon, learn_lexicon
 from nmt.extras.trust.calibration import Calibration, load, pruned, save
-from nmt.extras.trust.damage import KINDS, Damage, damaged
+from nmt.extras.trust.damage import KINDS, Damage, Damages, damaged
 from nmt.extras.trust.logistic import Floats, Logistic, learn, sigmoid
 from nmt.extras.trust.signals import PAIR_FEATURES, PairSignals, pair_signals
 from nmt.training.out_of_memory import lacks_memory
@@ -103,15 +103,13 @@ def calibrate_after_training(
         return
     try:
         translator = nmt.load_translator(run, device=compute.device, precision=compute.precision)
-        is_calibrated = _calibrate_within(limit_s, translator)
+        if _calibrate_within(limit_s, translator):
+            yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
     except InputError:
         return
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError) as error:  # the model in training is still there
         if not lacks_memory(error):
             raise
-        return  # the model in training is still there
-    if is_calibrated:
-        yield "confidence", f"nmt translate {shlex.quote(experiment.run)} --confidence"
 
 
 def _calibrate_within(limit_s: float, translator: Translator) -> bool:
@@ -149,7 +147,7 @@ def learn_calibration(translator: Translator, pairs: Examples) -> Calibration:
     examples = {
         "own": [Labelled(each, unchanged_words(each.target.words, references[row]), np.empty(0)) for row, each in known]
     }
-    kinds: dict[str, Sequence[Damage | None]] = {"whole": [Damage(text) for text in references]}
+    kinds: dict[str, Damages] = {"whole": [Damage(text) for text in references]}
     kinds |= {name: damaged(kind, references) for name, kind in KINDS.items()}
     for name, damages in log.progress(kinds.items(), description="calibrate", unit="kind"):
         examples[name] = _damaged(trained, lexicon, sources, damages, links)
@@ -194,11 +192,7 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], chrf_N
 
 
 def _damaged(
-    trained: TrainedModel,
-    lexicon: Lexicon,
-    sources: Sequence[str],
-    damages: Sequence[Damage | None],
-    links: Sequence[Links],
+    trained: TrainedModel, lexicon: Lexicon, sources: Sequence[str], damages: Damages, links: Sequence[Links]
 ) -> list[Labelled]:
     """Computes the examples of damaged references, whose undamaged words have these links."""
     texts = ["" if damage is None else damage.text for damage in damages]

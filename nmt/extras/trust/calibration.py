@@ -33,6 +33,8 @@ from nmt.translator.loading import TrainedModel
 FILE = "confidence.json"
 """The file in a run directory."""
 FORMAT = "nmt confidence 1"
+ARRAYS = {"pair_E": "<i8", "link_2E": "<f2", "token_32V": "<f2"}
+"""The arrays of a lexicon with their types in the file."""
 
 SENTENCE_FEATURES = PAIR_FEATURES + 38
 HEADS: Mapping[str, int] = {
@@ -104,17 +106,13 @@ def _summary(odds_I: Floats) -> list[float]:
 
 def save(calibration: Calibration, trained: TrainedModel) -> Path:
     """Writes the file into the run of a model. Raises InputError if it cannot be written."""
-    path, lexicon = trained.run / FILE, calibration.lexicon
+    path = trained.run / FILE
     tree = {
         "format": FORMAT,
         "weights": weights_name(trained),
         "languages": calibration.languages,
         "heads": {name: head.tree() for name, head in calibration.heads.items()},
-        "lexicon": {
-            "pair_E": _packed(lexicon.pair_E.numpy(), "<i8"),
-            "link_2E": _packed(lexicon.link_2E.numpy(), "<f2"),
-            "token_32V": _packed(lexicon.token_32V.numpy(), "<f2"),
-        },
+        "lexicon": {name: _packed(getattr(calibration.lexicon, name).numpy(), type_) for name, type_ in ARRAYS.items()},
     }
     with writing(path):
         replace_file(path, json.dumps(tree, indent=1) + "\n")
@@ -154,8 +152,7 @@ def weights_name(trained: TrainedModel) -> str:
 
 def _lexicon(tree: Mapping[str, Any], tokens: int) -> Lexicon:
     pair_E, link_2E, token_32V = (
-        np.frombuffer(base64.b64decode(tree[name], validate=True), dtype)
-        for name, dtype in (("pair_E", "<i8"), ("link_2E", "<f2"), ("token_32V", "<f2"))
+        np.frombuffer(base64.b64decode(tree[name], validate=True), type_) for name, type_ in ARRAYS.items()
     )
     arrays = pair_E.copy(), link_2E.reshape(2, -1).astype(np.float32), token_32V.reshape(3, 2, -1).astype(np.float32)
     lexicon = Lexicon(*map(torch.from_numpy, arrays))

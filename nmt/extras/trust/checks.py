@@ -41,9 +41,8 @@ def _of_word(word: str, language: str) -> tuple[list[str], list[str]]:
     if name in known:
         return [known[name]], []
     numbers = [number.lstrip("0") for number in _DIGITS.findall(_THOUSANDS.sub("", usual_digits(word)))]
-    beginnings = {**known, **BEGINNINGS.get(language, {})}
-    maybe = [fact for beginning, fact in beginnings.items() if name.startswith(beginning)]
-    return [*filter(None, numbers)], maybe
+    beginnings = {**known, **BEGINNINGS.get(language, {})}.items()
+    return [*filter(None, numbers)], [fact for beginning, fact in beginnings if name.startswith(beginning)]
 
 
 def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] | None:

@@ -104,7 +104,11 @@ class ConfidenceEstimator:
             tuple(self._applied(source, one, found) for one in of_source)
             for source, of_source in zip(sources, ranked, strict=True)
         ]
-        return [(max(of_source, key=_right),) for of_source in judged] if self.selection.chooses else judged
+        if not self.selection.chooses:
+            return judged
+        return [
+            (max(each, key=lambda one: 0.0 if one.confidence is None else one.confidence.right),) for each in judged
+        ]
 
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
@@ -148,10 +152,6 @@ class ConfidenceEstimator:
         kept = source.translate(dict.fromkeys(map(ord, LINE_ENDS), " "))
         text = kept if self.selection.leaves_source else MARK + one.text
         return replace(one, text=text, confidence=replace(confidence, is_rejected=True))
-
-
-def _right(translation: Translation) -> float:
-    return 0.0 if translation.confidence is None else translation.confidence.right
 
 
 def _joint(parts: Sequence[Confidence]) -> Confidence:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,10 @@ class Damage:
     """The words of the damaged text that are wrong, by their indices."""
     dropped: frozenset[int] = frozenset()
     """The words of the whole translation that the damaged text lacks."""
+
+
+Damages: TypeAlias = Sequence[Damage | None]
+"""Damaged translations; None where a kind of damage does not apply."""
 
 
 def drop(text: str, other: str, random: np.random.Generator, *, share: float) -> Damage | None:

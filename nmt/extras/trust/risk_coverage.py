@@ -67,10 +67,9 @@ def risk_coverage(translations: Sequence[Translation], references: Sequence[str]
     if not known:
         raise InputError("--risk-coverage: no translation has a confidence, as no line of the source has letters")
     p, texts, references = zip(*known, strict=True)
-    p_N = np.array(p)
-    order = np.argsort(-p_N, kind="stable")
+    order = np.argsort(-np.array(p), kind="stable")
     chrf_N = np.array(sentence_chrf(texts, references))[order]
-    p_N, is_right_N = p_N[order], chrf_N >= RIGHT
+    p_N, is_right_N = np.array(p)[order], chrf_N >= RIGHT
     ends = sorted({-(-len(order) * group // GROUPS) for group in range(1, GROUPS + 1)})
     accepted = tuple(
         Accepted(end / len(order), float(p_N[end - 1]), float(chrf_N[:end].mean()), float(is_right_N[:end].mean()))

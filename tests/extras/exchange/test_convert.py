@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from nmt.data.vocabulary import EOS
 from nmt.extras.aligner import model_aligner
 from nmt.extras.exchange.convert.from_marian import import_hf
 from nmt.extras.exchange.export import marian
+from nmt.extras.trust import calibrate
 from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from tests.extras.exchange.convert.marian_folders import SHAPES, lines, write
@@ -224,6 +226,27 @@ def test_an_aligner_is_learnt_for_an_imported_run(command: Command, monkeypatch:
     assert command("aligner", "run", *pairs).code == 0
     done = command("align", "run", *pairs, "--method", "trained")
     assert (done.code, len(done.stdout.splitlines())) == (0, 100)
+
+
+@pytest.mark.usefixtures("opus")
+def test_an_imported_run_is_calibrated_on_given_pairs(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second pair is translated; the lexicon, which training pairs would give, is learnt from the others."""
+    learn = Mock(wraps=calibrate.learn_lexicon)
+    monkeypatch.setattr(calibrate, "learn_lexicon", learn)
+    monkeypatch.setattr(calibrate, "MIN_PAIRS", 0)
+    sides = lines("de", 40), lines("en", 40)
+    Path("x.tsv").write_text("".join(map("{}\t{}\n".format, *sides)), encoding="utf-8")
+    on_cpu = ("run", "--device", "cpu")
+    assert "name two files: nmt calibrate RUN FILE FILE" in command("calibrate", *on_cpu).stderr
+    done = command("calibrate", *on_cpu, "x.tsv")
+    assert done.code == 0, done.stderr
+    tokenizers = nmt.load("run").trained.tokenizers
+    source, target = tokenizers.source.encode_batch(sides[0][1::2]), tokenizers.target.encode_batch(sides[1][1::2])
+    learnt = [(of_source.tolist(), of_target.tolist()) for of_source, of_target in learn.call_args.args[0]]
+    assert learnt == [*zip(source, target, strict=True)]
+    write_lines("de", sides[0])
+    done = command("translate", *on_cpu, "--input", "de", "--confidence")
+    assert (done.code, len(done.stdout.splitlines())) == (0, 40)
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
