@@ -26,6 +26,9 @@ _CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_N
 _DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?=(?:1[5-9]|20)\d\d(?!\d))")
 """Day and month, which are numbers of their own: 21.11.2026 may be November 21, 2026."""
 
+_TIME = re.compile(r"^(\d{1,2})\.(\d\d)$")
+"""Hours and minutes in German and other languages, 6.52 Uhr, or another number, 6.52."""
+
 _ADDRESSES = ("url", "mail")
 """Groups of ``ITEM``."""
 
@@ -37,7 +40,8 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 def lost_items(source: str, translation: str, language: str | None = None) -> list[Occurrence]:
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
-    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around."""
+    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, or as a time:
+    6.52 as 6:52."""
     known = WORDS.get((language or "").split("-")[0], {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", translation))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
@@ -51,7 +55,7 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             free[key] -= 1
         else:
             usual = usual_digits(match[0])
-            variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), match[0]))
+            variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), _TIME.sub(r"\1:\2", usual), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
     numbers = (each for each in lost if _key(each.term.source).isdecimal())
     longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))

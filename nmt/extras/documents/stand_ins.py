@@ -45,7 +45,7 @@ def with_stand_ins(
     for (row, pairs), ranked in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
         best = "".join(each.text for each in ranked)  # at most one
         found = {span: each.term.targets for each, digit in pairs if (span := _span(best, digit, language))}
-        variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(2))
+        variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
         yield from ((row, spliced(best, found, variant)) for variant in variants if len(found) == len(pairs))
 
 

@@ -63,6 +63,15 @@ def test_words_are_numbers_in_a_known_language() -> None:
     assert lost_items("عام ١٤٩٢", "in the year")[0].term.targets == ("1492", "١٤٩٢")
 
 
+def test_a_number_may_be_written_as_a_time_or_with_other_separators() -> None:
+    def ways(source: str) -> list[tuple[str, ...]]:
+        return [each.term.targets for each in lost_items(source, "then")]
+
+    assert ways("um 6.52 Uhr") == [("6.52", "6,52", "6:52")]
+    assert ways("1.000,50 und 3,25 und 7:30") == [("1.000,50", "1,000.50"), ("3,25", "3.25"), ("7:30",)]
+    assert ways("Version 7.4.10 in 163.25") == [("7.4.10", "7,4,10"), ("163.25", "163,25")]
+
+
 @pytest.fixture(scope="module")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run whose vocabulary can spell numbers."""
