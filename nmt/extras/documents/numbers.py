@@ -40,8 +40,8 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 def lost_items(source: str, translation: str, language: str | None = None) -> list[Occurrence]:
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
-    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, or as a time:
-    6.52 as 6:52."""
+    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, or 6.52 as
+    6:52."""
     known = WORDS.get((language or "").split("-")[0], {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", translation))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
