@@ -23,6 +23,8 @@ RUNS = Path("runs")
 
 ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
 """Files of ``nmt aligner`` in a run directory."""
+CONFIDENCE = "confidence.json"
+"""The file of ``nmt calibrate``."""
 
 EXPORTED = "exported"
 """Folder of ``nmt export`` in a run directory, with a subfolder for each format."""

@@ -242,6 +242,22 @@ def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:
     assert [x.count("\t") for x in call(calibrated, *score).output.splitlines()] == [1] * len(plain)
 
 
+def test_a_model_is_handed_on_with_its_confidence(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its corpus, it can be calibrated on other pairs."""
+    given = calibrated / "given"
+    assert call(calibrated, "export", "run", "--to", "nmt", "--output", "given").code == 0
+    assert (given / "confidence.json").read_bytes() == (calibrated / "run" / "confidence.json").read_bytes()
+    expected = translated(calibrated, "--confidence").decode()
+    assert call(calibrated, "translate", "given", "--confidence", *EXACT, stdin=TEXT).stdout == expected
+    refused = call(calibrated, "calibrate", "given", *EXACT).error
+    assert "no prepared corpus" in refused
+    assert "name pairs" in refused
+    monkeypatch.setattr(calibrate, "MIN_PAIRS", 0)
+    (given / "confidence.json").unlink()
+    assert call(calibrated, "calibrate", "given", "valid.de", "valid.en", *EXACT).code == 0
+    assert (given / "confidence.json").exists()
+
+
 def test_the_report_has_the_confidence_of_its_translations(calibrated: Path, tmp_path: Path) -> None:
     def shown(folder: Path) -> list[Any]:
         (pairs,) = Page((folder / "run" / "report.html").read_text(encoding="utf-8")).data("pairs")

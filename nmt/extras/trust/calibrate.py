@@ -72,7 +72,7 @@ class Examples(NamedTuple):
     sources: list[str]
     references: list[str]
     further: list[tuple[str, str]]
-    """The pairs from which the lexicon is learnt where a run has no training corpus."""
+    """The other given pairs, from which the lexicon is learnt if the run has no training corpus; none if it has one."""
     languages: tuple[str, ...]
     """Source and target language, if they are known."""
 
@@ -248,9 +248,10 @@ def _examples(trained: TrainedModel, given: Sequence[CorpusConfig] = ()) -> Exam
     blocks = chain.from_iterable(map(read_blocks, corpora))
     pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     pairs = [pair for pair in pairs if all(map(str.strip, pair))]
-    step = max(2 - bool(data.train_corpora), -(-len(pairs) // MAX_PAIRS))
+    lacks_training = bool(given) and not (data.prepared or trained.run / "prepared").exists()
+    step = max(1 + lacks_training, -(-len(pairs) // MAX_PAIRS))
     sources, references = ([pair[side] for pair in pairs[::step]] for side in (0, 1))
-    further = [pair for index, pair in enumerate(pairs) if index % step]
+    further = [pair for index, pair in enumerate(pairs) if index % step and lacks_training]
     of_training = (corpus for corpus in data.train_corpora if corpus.target_language == to)
     names = next((corpus.language_names for corpus in (*of_training, *corpora) if corpus.language_names), ())
     return Examples(sources, references, further, names if to is None else (*(names or ("",))[:1], to))
@@ -260,7 +261,7 @@ def _learn_lexicon(trained: TrainedModel, examples: Examples) -> tuple[Lexicon, 
     """Learns a lexicon and an aligner from pairs that are spread over the prepared corpus or, for a run without one,
     from the further pairs, and aligns the words of the examples."""
     tokenizers, sides = trained.tokenizers, (trained.tokenizers.source, trained.tokenizers.target)
-    if trained.experiment.data.train_corpora:
+    if not examples.further:
         train = training_corpus(trained)
         rows = range(0, len(train), -(-len(train) // LEXICON_PAIRS))
         pairs = [(np.asarray(train.source(row)), np.asarray(train.target(row))) for row in rows]

@@ -28,10 +28,9 @@ from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import Floats, Logistic, from_tree
 from nmt.extras.trust.signals import PAIR_FEATURES, SOURCE_FEATURES, TARGET_FEATURES, PairSignals
 from nmt.training import run_directory
+from nmt.translator.find_run import CONFIDENCE
 from nmt.translator.loading import TrainedModel
 
-FILE = "confidence.json"
-"""The file in a run directory."""
 FORMAT = "nmt confidence 1"
 ARRAYS = {"pair_E": "<i8", "link_2E": "<f2", "token_32V": "<f2"}
 """The arrays of a lexicon with their types in the file."""
@@ -106,7 +105,7 @@ def _summary(odds_I: Floats) -> list[float]:
 
 def save(calibration: Calibration, trained: TrainedModel) -> Path:
     """Writes the file into the run of a model. Raises InputError if it cannot be written."""
-    path = trained.run / FILE
+    path = trained.run / CONFIDENCE
     tree = {
         "format": FORMAT,
         "weights": weights_name(trained),
@@ -122,7 +121,7 @@ def save(calibration: Calibration, trained: TrainedModel) -> Path:
 def load(trained: TrainedModel) -> Calibration:
     """Reads the file of a model's run. Raises InputError if it is missing or damaged, or of other weights or another
     target language."""
-    path = trained.run / FILE
+    path = trained.run / CONFIDENCE
     remedy = f"make it with: nmt calibrate {trained.run}"
     if not path.exists():
         raise InputError(f"{trained.run}: is not calibrated; {remedy}")

@@ -28,7 +28,7 @@ from nmt.extras.pages.report.charts import length_charts, look_charts, snapshot_
 from nmt.extras.pages.report.model_summary import facts_of, origin_of, parts_of
 from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus, ValidationTranslations
 from nmt.training import metrics, run_directory
-from nmt.translator.find_run import find, find_checkpoint, is_checkpoint, newest, run_of
+from nmt.translator.find_run import CONFIDENCE, find, find_checkpoint, is_checkpoint, newest, run_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,12 +193,12 @@ def _translated(
 ) -> ValidationTranslations:
     """Translates the validation set into one language."""
     import nmt
-    from nmt.extras.trust import calibration, confidence
+    from nmt.extras.trust import confidence
 
     translator = nmt.load_translator(
         str(read.checkpoint), device=options.device, precision=options.precision, overrides=overrides
     ).to(target_language=read.to)
-    if (translator.trained.run / calibration.FILE).exists():
+    if (translator.trained.run / CONFIDENCE).exists():
         try:
             translator = confidence.with_confidence(translator, True)
         except InputError as error:
