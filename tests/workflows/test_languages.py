@@ -209,7 +209,7 @@ def test_the_token_is_read_before_the_first_word(translator: Translator) -> None
 def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:
     trained = translator.trained
     data = opened(trained.experiment.data, run=Path("run"))
-    sources, targets, prefixes = _training_text(replace(trained, checkpoint=here / "run/best"), here / "run")
+    sources, targets, prefixes = _training_text(replace(trained, checkpoint=here / "run/best"))
     assert prefixes == [data.train.prefix(row) for row in range(len(data.train))]
     aligner = learn_word_aligner(sources, targets)
     pairs = _linked_pairs(trained, aligner, sources, targets, prefixes)
