@@ -101,6 +101,12 @@ class SourceLanguageCheck:
         """Cost of all texts so far, relative to the cost of the training corpus; 0 if there are no texts."""
         return self._cost / self._characters if self._characters else 0.0
 
+    def relative_cost_of(self, text: str) -> float:
+        """Computes the cost of one text, relative to the cost of the training corpus; 0 if there are no counts."""
+        tokens = self._tokenizer.encode(text)
+        cost = min((float(bits_V[tokens].sum()) for bits_V in self._relative_bits), default=0.0)
+        return cost / max(1, sum(map(len, self._tokenizer.pieces(tokens))))
+
     def warning(self, texts: Iterable[str]) -> str | None:
         """Returns a warning about all texts so far, once, or None."""
         if self.is_over:

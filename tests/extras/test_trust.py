@@ -16,7 +16,7 @@ import nmt
 from nmt.core.errors import InputError
 from nmt.data.number_words import NEGATION
 from nmt.data.words import text_words
-from nmt.extras.trust import calibrate, calibration
+from nmt.extras.trust import calibrate, calibration, confidence
 from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.damage import KINDS
 from nmt.extras.trust.logistic import RIDGE, learn, sigmoid
@@ -240,6 +240,17 @@ def test_every_format_tells_the_same_confidence(calibrated: Path) -> None:
         if other["text"]:  # the batches differ, and so does rounding
             assert one["confidence"]["right"] == pytest.approx(other["confidence"]["right"], abs=2e-3)
     assert [x.count("\t") for x in call(calibrated, *score).output.splitlines()] == [1] * len(plain)
+
+
+def test_a_source_in_another_language_is_a_reason(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"{lines_of(calibrated / 'train.de')[0]}\nthe quick brown fox jumps\n".encode()
+    reason = "the source may be in another language"
+    monkeypatch.setattr(confidence, "IMPROBABLE", 1.1)
+    own, other = translated(calibrated, "--confidence", "--format", "tsv", text=text).decode().splitlines()
+    assert reason not in own
+    assert other.split("\t")[5].startswith(reason)
+    monkeypatch.setattr(confidence, "IMPROBABLE", 0.0)
+    assert reason not in translated(calibrated, "--confidence", "--format", "tsv", text=text).decode()
 
 
 def test_a_model_is_handed_on_with_its_confidence(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> None:

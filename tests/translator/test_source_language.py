@@ -47,6 +47,9 @@ def test_another_language_gets_one_warning(trained: Path, tmp_path: Path) -> Non
 
     relative = bits(OTHER.splitlines()) / bits(train)
     assert relative > 1.5
+    check = package.load(trained / "run").trained.language_check
+    for line in ("one two three.", "Hund und Katze."):
+        assert check.relative_cost_of(line) == pytest.approx(bits([line]) / bits(train))
     assert warning.startswith(f"{WARNING} (its subwords take {relative:.1f} times as many bits per character)")
     assert warnings(trained / "run", "- 1 + 2 = 3\n" * 40) == []
     # a run keeps what is needed; one of an earlier version goes by its prepared corpus

@@ -18,11 +18,14 @@ from nmt.extras.trust.logistic import sigmoid
 from nmt.extras.trust.signals import PairSignals, pair_signals
 from nmt.search.engine import TorchEngine
 from nmt.translator.loading import TrainedModel
+from nmt.translator.source_language import SUSPICIOUS
 from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator
 
 DOUBTFUL = 0.5
 """Probability below which a word is doubtful, a source word untranslated, or a target word unsupported."""
+IMPROBABLE = 0.1
+"""Probability of being right below which a source with rare subwords may be in another language."""
 MIN_COPIED = 3
 """Least number of words of a translation that is suspicious if it equals its source."""
 MARK = "[?] "
@@ -117,13 +120,13 @@ class ConfidenceEstimator:
         blank, or a pair that is too long, has confidence 0."""
         sources = [source if any(map(str.isalpha, source)) else "" for source in sources]
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
-        known = iter(self._of_signals([signals for signals in found if signals is not None]))
+        known = iter(self._of_signals(trained, [signals for signals in found if signals is not None]))
         return [
             next(known) if signals is not None else _unjudged(target) if source else None
             for signals, source, target in zip(found, sources, targets, strict=True)
         ]
 
-    def _of_signals(self, pairs: Sequence[PairSignals]) -> Iterator[Confidence]:
+    def _of_signals(self, trained: TrainedModel, pairs: Sequence[PairSignals]) -> Iterator[Confidence]:
         if not pairs:
             return
         calibration, words = self.calibration, self.calibration.words(pairs)
@@ -132,13 +135,16 @@ class ConfidenceEstimator:
         for pair, of_words, right, complete, supported in zip(pairs, words, *of_sentences, strict=True):
             right_I, supported_I, translated_J = (sigmoid(odds).tolist() for odds in of_words)
             source, target = pair.source.words, pair.target.words
+            reasons = list(_reasons(source, target, translated_J, supported_I, calibration.languages))
+            if right < IMPROBABLE and trained.language_check.relative_cost_of(pair.source.text) >= SUSPICIOUS:
+                reasons.insert(0, "the source may be in another language")
             yield Confidence(
                 right,
                 complete,
                 supported,
                 tuple(map(TargetWord, target, right_I, supported_I)),
                 tuple(map(SourceWord, source, translated_J)),
-                tuple(_reasons(source, target, translated_J, supported_I, calibration.languages)),
+                tuple(reasons),
             )
 
     def _applied(self, source: str, one: Translation, found: Iterator[Confidence | None]) -> Translation:
