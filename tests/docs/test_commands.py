@@ -70,6 +70,12 @@ NOT_RUN = {
     "--metric exact": "the same",
     "nmt words": "the same",
     "srun ": "needs SLURM; torchrun is run by itself",
+    "nmt calibrate": "needs right translations; tests/extras/test_trust.py runs it",
+    "--confidence": "needs a calibrated model; the same",
+    "--reject-below": "the same",
+    "--risk-coverage": "the same",
+    "--choose-from": "the same",
+    "--min-confidence": "the same",
 }
 """Parts of commands that are not run here, and why. What they have of `make` is looked for, at least, see below."""
 
