@@ -28,6 +28,8 @@ def main(run: str, source: str, reference: str) -> None:
     chrf_N = np.array(sentence_chrf([one.text for one in own], references))
     show("Spearman with chrF", np.corrcoef(ranks(p_N), ranks(chrf_N))[0, 1])
     show("expected calibration error", calibration_error(p_N, chrf_N >= RIGHT))
+    draws = np.random.default_rng(1).random((100, len(p_N)))  # what such probabilities would give if they were perfect
+    show("the same of perfect probabilities", float(np.mean([calibration_error(p_N, x_N < p_N) for x_N in draws])))
     worst = p_N <= np.quantile(p_N, 0.1)
     show("chrF of the rest minus the worst tenth", chrf_N[~worst].mean() - chrf_N[worst].mean())
     words = [one.confidence.words for one in own]

@@ -103,9 +103,14 @@ class SourceLanguageCheck:
 
     def relative_cost_of(self, text: str) -> float:
         """Computes the cost of one text, relative to the cost of the training corpus; 0 if there are no counts."""
+        cost, characters, _ = self._measured(text)
+        return cost / max(1, characters)
+
+    def _measured(self, text: str) -> tuple[float, int, int]:
+        """Returns the cost of a text, and its numbers of characters and subwords."""
         tokens = self._tokenizer.encode(text)
         cost = min((float(bits_V[tokens].sum()) for bits_V in self._relative_bits), default=0.0)
-        return cost / max(1, sum(map(len, self._tokenizer.pieces(tokens))))
+        return cost, sum(map(len, self._tokenizer.pieces(tokens))), len(tokens)
 
     def warning(self, texts: Iterable[str]) -> str | None:
         """Returns a warning about all texts so far, once, or None."""
@@ -113,10 +118,9 @@ class SourceLanguageCheck:
             return None
         for text in texts:
             if self._subwords < MOST and any(map(str.isalpha, text)):  # numbers and signs belong to every language
-                tokens = self._tokenizer.encode(text)
-                self._subwords += len(tokens)
-                self._cost += min(float(bits_V[tokens].sum()) for bits_V in self._relative_bits)
-                self._characters += sum(map(len, self._tokenizer.pieces(tokens)))
+                cost, characters, subwords = self._measured(text)
+                self._cost, self._characters = self._cost + cost, self._characters + characters
+                self._subwords += subwords
         least = SUSPICIOUS if self._subwords >= ENOUGH else CERTAIN
         is_unlike = self._subwords >= LEAST and self.relative_cost >= least
         self.is_over = is_unlike or self._subwords >= MOST
