@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import plainly
 
 import nmt
 from nmt.data.corpus import read_blocks, read_lines
@@ -78,4 +79,6 @@ def auroc(values: list[float] | np.ndarray, is_right: list[bool] | np.ndarray) -
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    plainly(lambda: main(*sys.argv[1:]))
