@@ -23,8 +23,8 @@ RUNS = Path("runs")
 
 ALIGNER, LAYER = "aligner.safetensors", "alignment_layer.safetensors"
 """Files of ``nmt aligner`` in a run directory."""
-CONFIDENCE = "confidence.json"
-"""The file of ``nmt calibrate``."""
+CONFIDENCE, NUMBER_FORMATS = "confidence.json", "number-formats.json"
+"""The file of ``nmt calibrate``, and that of ``nmt train`` with the formats of numbers."""
 
 EXPORTED = "exported"
 """Folder of ``nmt export`` in a run directory, with a subfolder for each format."""

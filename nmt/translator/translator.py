@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
@@ -161,7 +161,11 @@ class Translator:
     @property
     def _markup(self) -> Markup | None:
         """Takes care of tags in lines, with ``search.markup``."""
-        return plugins.find("parts", "markup", "search.markup") if self.search.markup else None
+        if not self.search.markup:
+            return None
+        return partial(
+            plugins.find("parts", "markup", "search.markup"), run=self.trained.run if self.search.numbers else None
+        )
 
     @property
     def model(self) -> Seq2Seq[Any, Any]:
@@ -254,9 +258,7 @@ class Translator:
             "length_penalty": length_penalty,
             "max_length_ratio": max_length_ratio,
         }
-        changes = [
-            Override(f"{key}={value}", f"{key}={value!r}") for key, value in options.items() if value is not None
-        ]
+        changes = [Override(f"{key}={one}", f"{key}={one!r}") for key, one in options.items() if one is not None]
         translator = self.to(target_language=target_language)
         if changes:
             search = validate(SearchConfig, parse_document(dump(translator.search), "search", changes))

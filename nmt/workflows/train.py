@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,7 @@ def train(
         log.set_verbosity(log.Verbosity.SILENT)
     run, to, languages = experiment.folder, experiment.search.to, experiment.data.target_languages
     if to not in (None, *languages):
-        raise InputError(
-            f"search.to: {to}: data.train is into {', '.join(languages) or 'no named language'}; leave it out"
-        )
+        raise InputError(f"search.to: {to}: data.train is into {', '.join(languages) or 'no named one'}; leave it out")
     make_folder(run, option="run:")
     with _exclusive_run(run) if processes.is_first else nullcontext(lambda: run) as directory:
         if processes.is_first:
@@ -103,9 +100,7 @@ def train(
             trainer = _trainer(experiment, directory, chosen, processes, skip_damaged, callbacks)
             trainer.train()
             if processes.is_first:
-                _report(
-                    chain.from_iterable(rows(trainer, experiment) for rows in (_outcome, _chosen_search, _calibrated))
-                )
+                _report(row for rows in (_outcome, _chosen_search, _calibrated) for row in rows(trainer, experiment))
     return run
 
 
@@ -148,9 +143,7 @@ def _trainer(
         data = prepare(corpus, run=run, seed=experiment.seed)
     guided = config.guided_attention is not None
     if guided and data.train.linked_pairs == 0:
-        raise InputError(
-            "training.guided_attention: no pair that nmt prepare has kept has a link; see data.train.links"
-        )
+        raise InputError("training.guided_attention: no pair that nmt prepare kept has a link; see data.train.links")
     seed_everything(experiment.seed)
     model = build_model(experiment.model, data.tokenizers).to(chosen.device)
     _start(model, experiment, data, origin=origin, has_vectors=vectors is not None)
@@ -194,6 +187,8 @@ def _trainer(
         data.tokenizers.save(run)
         run_directory.write_lengths(run, lengths)
         write_counts(run, count_sources(data.train, experiment.data, data.tokenizers.source.size))
+        if plugins.has("parts", "number_formats"):
+            plugins.find("parts", "number_formats", "nmt train")(run, experiment.data, data)
         record_last_run(run)
         _report([("run", experiment.run), *_summary(experiment, data, model, chosen, processes)])
     if resumed:

@@ -49,6 +49,7 @@ from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
 from nmt.extras.documents.glossary import find_variants, read_glossary
+from nmt.extras.documents.number_formats import read_formats
 from nmt.extras.exchange.export.engine import exported_about
 from nmt.extras.finetuning.pretrained import read_vectors
 from nmt.extras.service.app import create_app
@@ -56,6 +57,7 @@ from nmt.extras.service.messages import Limits
 from nmt.extras.service.metrics import ServerMetrics
 from nmt.models.build import build
 from nmt.training import checkpoint, run_directory
+from nmt.translator.find_run import NUMBER_FORMATS
 from nmt.translator.loading import TrainedModel, load_trained
 from nmt.translator.source_language import COUNTS, SourceLanguageCheck
 from nmt.workflows.info import inspect
@@ -500,6 +502,11 @@ def _source_counts(folder: Path) -> Opened:
     return _written(folder / "run" / COUNTS, lambda path: SourceLanguageCheck.of(trained).warning(["Hund"] * 40))
 
 
+def _number_formats(folder: Path) -> Opened:
+    (folder / NUMBER_FORMATS).write_text('{".000": ",", ",0": "."}\n')
+    return _written(folder / NUMBER_FORMATS, lambda path: read_formats(path.parent))
+
+
 def _aligner(folder: Path) -> Opened:
     sources, targets = ([pair[side].split() for pair in SENTENCES] for side in (0, 1))
     file = folder / "aligner.safetensors"
@@ -669,6 +676,7 @@ READERS = (
     Reader("state.json", _given(run_directory.STATE, [STATE], lambda path: run_directory.read_state(path.parent))),
     Reader("lengths.json", _given(run_directory.LENGTHS, [b'{"usual": 5, "longest": 9}\n'], _read_lengths)),
     Reader("source-counts.json", _source_counts),
+    Reader("number-formats.json", _number_formats),
     Reader("run config", partial(_run_file, "config.yaml"), cost=10),
     Reader("run weights", partial(_run_file, "latest/model.safetensors"), cost=10),
     Reader("run subwords", partial(_run_file, "subwords.model"), cost=10),

@@ -226,7 +226,7 @@ def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
                 paired[beginning] = replace(items[beginning], partner=index)
                 paired[index] = replace(item, partner=beginning)
     return [
-        replace(item, kind="alone") if item.kind in ("open", "close") and item.partner < 0 else item for item in paired
+        replace(each, kind="alone") if each.kind in ("open", "close") and each.partner < 0 else each for each in paired
     ]
 
 

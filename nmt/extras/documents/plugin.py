@@ -11,6 +11,7 @@ PLUGIN = Plugin(
     },
     parts={
         "glossary": "nmt.extras.documents.terminology:with_glossary",
+        "number_formats": "nmt.extras.documents.number_formats:write_formats",
         "numbers": "nmt.extras.documents.terminology:keep_numbers",
         "markup": "nmt.extras.documents.transfer:transfer_markup",
     },

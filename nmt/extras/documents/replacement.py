@@ -63,9 +63,7 @@ def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:
     """Computes the weight of each target word on a term, which is 0 if it has no link to it."""
     columns = [column for column, word in enumerate(alignment.source_spans or ()) if _overlap(word, occurrence.span)]
     linked = {target for source, target in alignment.links if source in columns}
-    return [
-        float(row_I[columns].sum()) if target in linked else 0.0 for target, row_I in enumerate(alignment.weights_TS)
-    ]
+    return [float(row_I[columns].sum()) if index in linked else 0.0 for index, row_I in enumerate(alignment.weights_TS)]
 
 
 def _runs(weights_J: np.ndarray) -> Iterator[Span]:

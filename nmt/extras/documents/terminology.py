@@ -38,6 +38,7 @@ from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
+from nmt.extras.documents.number_formats import read_formats, rewritten
 from nmt.extras.documents.numbers import is_address, lost_items
 from nmt.extras.documents.replacement import with_terms
 from nmt.extras.documents.stand_ins import with_stand_ins
@@ -104,10 +105,28 @@ class GlossaryTerminology:
     ) -> list[list[Candidate]]:
         """See ``Terminology``. All translations of a sentence have the terms: free ones, constrained ones and free ones
         with replaced words, best first. If only numbers were lost, translations that have them come before the free
-        ones. Other engines and searches without constraints leave numbers as they are."""
-        trained, engine = translator.trained, translator.engine
-        if not isinstance(engine, TorchEngine) or constrains(translator.search) is not None:
+        ones. Numbers get the format of the training pairs. Other engines and searches without constraints leave numbers
+        as they are."""
+        if not isinstance(translator.engine, TorchEngine) or constrains(translator.search) is not None:
             return list(found)
+        found = self._with_terms(translator, sentences, found)
+        if not translator.search.numbers or sentences.prefixes is not None or sentences.constraints is not None:
+            return found
+        formats, changed = read_formats(translator.trained.run), list[tuple[int, str]]()
+        for row, source in enumerate(sentences.texts):
+            texts = [rewritten(source, each.text, formats) for each in found[row]]
+            if texts != [each.text for each in found[row]] and not self.glossary.find(source):
+                changed += [(row, text) for text in texts]
+        for row, candidates in _rescored(translator, sentences, changed).items():
+            found[row] = distinct(candidates)
+        return found
+
+    def _with_terms(
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
+    ) -> list[list[Candidate]]:
+        """Finds translations with the terms and numbers; see ``revised``."""
+        trained, engine = translator.trained, translator.engine
+        assert isinstance(engine, TorchEngine)
         terms = [self.glossary.find(text) for text in sentences.texts]
         source_language, language = trained.experiment.data.language_names or (None, None)
         languages = source_language, translator.search.to or language

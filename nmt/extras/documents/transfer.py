@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from nmt.alignment.extract import Extraction
 from nmt.data.words import Span
 from nmt.extras.documents.markup import Item, Marked, extract
+from nmt.extras.documents.number_formats import read_formats, written
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
 from nmt.translator.segmentation import MarkedLine, SegmentTranslation
 
@@ -98,9 +100,12 @@ class TransferredLine(MarkedLine):
         return restore(self.marked, source, translation, target)
 
 
-def transfer_markup(line: str, stand_in: str | None) -> TransferredLine:
-    """A line without its markup; see ``nmt.extras.documents.markup.extract``."""
-    marked = extract(line, stand_in)
+def transfer_markup(line: str, stand_in: str | None, run: Path | None) -> TransferredLine:
+    """Removes the markup of a line; see ``nmt.extras.documents.markup.extract``. Numbers will be written as in the
+    training pairs of a run."""
+    marked, formats = extract(line, stand_in), {} if run is None else read_formats(run)
+    items = tuple(replace(item, text=written(item.text, formats)) for item in marked.items)
+    marked = replace(marked, items=items)
     return TransferredLine(marked.text, marked.kept, marked.borders, bool(marked.items), marked=marked)
 
 

@@ -14,7 +14,7 @@ from nmt.extras.documents.numbers import lost_items
 from nmt.extras.documents.terminology import GlossaryTerminology
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translator import Candidate
-from tests.workflows.runs import EXACT, loaded, nmt, place
+from tests.workflows.runs import loaded
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,6 @@ def test_a_number_may_be_written_as_a_time_or_with_other_separators() -> None:
     assert ways("um 6.52 Uhr") == [("6.52", "6,52", "6:52")]
     assert ways("1.000,50 und 3,25 und 7:30") == [("1.000,50", "1,000.50"), ("3,25", "3.25"), ("7:30",)]
     assert ways("Version 7.4.10 in 163.25") == [("7.4.10", "7,4,10"), ("163.25", "163,25")]
-
-
-@pytest.fixture(scope="module")
-def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run whose vocabulary can spell numbers."""
-    folder = place(tmp_path_factory.mktemp("numbered"))
-    for side, word in (("de", "Hund"), ("en", "dog")):
-        with (folder / f"train.{side}").open("a", encoding="utf-8") as stream:
-            stream.writelines(f"{word} {number}, {number + 1}.\n" for number in range(0, 1000, 37))
-    assert nmt("train", "config.yaml", *EXACT, "--set", "data.subwords.size=80", folder=folder).returncode == 0
-    return folder
 
 
 def test_other_numbers_count_against_a_translation(numbered: Path, monkeypatch: pytest.MonkeyPatch) -> None:

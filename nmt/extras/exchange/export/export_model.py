@@ -31,7 +31,7 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.search.scoring import max_lengths
 from nmt.training import run_directory
-from nmt.translator.find_run import ALIGNER, CONFIDENCE, LAYER, run_of
+from nmt.translator.find_run import ALIGNER, CONFIDENCE, LAYER, NUMBER_FORMATS, run_of
 from nmt.translator.loading import TrainedModel, for_inference, load_trained
 from nmt.translator.source_language import COUNTS
 
@@ -122,7 +122,7 @@ def _save_nmt(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     copied.mkdir(parents=True)
     use = "It is loaded by `nmt translate` and `nmt.load`, which need this folder or its archive alone."
     (folder / CARD).write_text(marian.card(trained, "nmt", use), encoding="utf-8")
-    for name in (run_directory.LENGTHS, COUNTS, ALIGNER, LAYER, CONFIDENCE, CARD):
+    for name in (run_directory.LENGTHS, COUNTS, ALIGNER, LAYER, CONFIDENCE, NUMBER_FORMATS, CARD):
         if (run / name).exists():
             shutil.copy(run / name, folder)
     for name in (run_directory.MODEL, run_directory.STATE):
