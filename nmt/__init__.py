@@ -99,9 +99,7 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision=precision)
         others = [load_trained(name, device=device, precision=precision) for name in ensemble]
         if wait is not None and len({each.experiment.training.wait is None for each in [trained, *others]}) > 1:
-            raise InputError(
-                "--wait: of the ensemble some models were trained with training.wait; use those or the others"
-            )
+            raise InputError("--wait: some models of the ensemble were trained with training.wait; use those or others")
         searcher = torch_engine(trained, others)
     else:
         if ensemble:

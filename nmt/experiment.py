@@ -62,9 +62,7 @@ class Experiment(Structure):
     @model_validator(mode="after")
     def _sections_agree(self) -> Experiment:
         if self.model.embedding.tie == "all" and not self.data.subwords.joint:
-            raise ValueError(
-                "model.embedding.tie: all needs one vocabulary for both sides; set data.subwords.joint: true"
-            )
+            raise ValueError("model.embedding.tie: all needs one vocabulary for both: set data.subwords.joint: true")
         if self.model.copying is not None:
             self._check_copying()
         stopping, schedule = self.training.stopping, self.training.schedule
@@ -74,9 +72,7 @@ class Experiment(Structure):
             if schedule.kind == "plateau":
                 raise ValueError("without data.valid there is no metric for training.schedule: plateau to follow")
         if self.data.old_domain is not None and not (self.data.valid_corpora and self.training.validation.bleu):
-            raise ValueError(
-                "data.old_domain is translated by validations: set data.valid and training.validation.bleu"
-            )
+            raise ValueError("data.old_domain is for validations: set data.valid and training.validation.bleu")
         weights, feed = self.model.attention.weights, self.training.feed
         if weights.marginalizes and self.training.r_drop > 0.0:
             raise ValueError(
@@ -92,12 +88,8 @@ class Experiment(Structure):
         if self.training.wait is not None:
             self._check_wait()
         if self.training.snapshots and not (self.data.valid_corpora and self.model.head_names):
-            lacking = (
-                "there is no data.valid" if not self.data.valid_corpora else "model.attention.score: none has none"
-            )
-            raise ValueError(
-                f"training.snapshots notes attention to pairs of the valid corpus, and {lacking}; leave it out"
-            )
+            lacking = "there is none" if not self.data.valid_corpora else "model.attention.score: none has none"
+            raise ValueError(f"training.snapshots shows attention to data.valid, and {lacking}; leave it out")
         if self.training.risk is not None and (weights.marginalizes or self._draws is not None):
             drawn = self._draws or f"model.attention.weights: {weights.kind}"
             raise ValueError(
@@ -137,9 +129,7 @@ class Experiment(Structure):
         }
         for key, (sees_all, value) in needed.items():
             if sees_all:
-                raise ValueError(
-                    f"training.wait hides later source words, which model.{key} would show; set it to {value}"
-                )
+                raise ValueError(f"training.wait hides later words, which model.{key} would show; set it to {value}")
 
     @property
     def _draws(self) -> str | None:

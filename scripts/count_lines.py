@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BARS: Mapping[str, float] = {
     "lines of the core": 7009,
-    "lines of nmt": 35215,
+    "lines of nmt": 35200,
     "longest function": 80,
     "'is no'": 5,
     "oblique docstrings, %": 3,

@@ -42,11 +42,11 @@ TRANSFORMERS = ("model.encoder={kind: transformer}", "model.decoder={kind: trans
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["model.embedding.tie=all", "data.subwords.joint=false"], "tie: all needs one vocabulary for both sides"),
+        (["model.embedding.tie=all", "data.subwords.joint=false"], "tie: all needs one vocabulary for both"),
         ([ALONE, "training.stopping={patience: 3}"], "without data.valid, training.stopping needs updates, epochs or"),
         ([ALONE, "training.schedule=plateau"], "without data.valid there is no metric for training.schedule: plateau"),
-        ([OLD_DOMAIN, ALONE], "data.old_domain is translated by validations"),
-        ([OLD_DOMAIN, NO_BLEU], "data.old_domain is translated by validations"),
+        ([OLD_DOMAIN, ALONE], "data.old_domain is for validations"),
+        ([OLD_DOMAIN, NO_BLEU], "data.old_domain is for validations"),
         (
             [MARGINAL, NO_FEEDING, "training.feed=free_running"],
             "training.feed: free_running needs a guess at each step",
@@ -66,7 +66,7 @@ TRANSFORMERS = ("model.encoder={kind: transformer}", "model.decoder={kind: trans
         ([*WAITS, "training.feed=free_running"], "feed: free_running needs whole sentences, of which wait hides"),
         (["training.wait={least: 3, most: 2}"], "most: 2 is below least: 3; exchange them"),
         (["training.snapshots=-1"], "training.snapshots: expected at least 0"),
-        (["training.snapshots=2", ALONE], "valid corpus, and there is no data.valid; leave it out"),
+        (["training.snapshots=2", ALONE], "data.valid, and there is none; leave it out"),
         (["training.snapshots=2", NO_SCORE], "model.attention.score: none has none; leave it out"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",

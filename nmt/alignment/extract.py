@@ -76,9 +76,7 @@ class Share(ExtractionRule):
     words have a large share of a maximum that is meaningless. With `share` 1 only equal maxima are linked together.
     """
 
-    sentence: ClassVar[str] = (
-        "Linked: of each target word, the weights from {share:.0%} of its strongest one{at_least}."
-    )
+    sentence: ClassVar[str] = "Linked: of each target word, weights from {share:.0%} of its strongest one{at_least}."
     kind: Literal["share"] = "share"
     share: Annotated[float, Field(gt=0, le=1)] = 0.4
     """Smallest weight of a link, as a share of the highest weight of its row."""

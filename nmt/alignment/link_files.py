@@ -160,9 +160,7 @@ def _of_table(path: Path, lines: Iterator[str], base: int) -> Iterator[PairLinks
         if next_pair < max(pair, 1):
             raise InputError(f"{place}: pair {next_pair} after pair {pair}; rows stand in the order of pairs, from 1")
         if next_pair > MOST_GAP * number:
-            raise InputError(
-                f"{place}: pair {next_pair} in a table of {number} lines so far; pairs are numbered from 1"
-            )
+            raise InputError(f"{place}: pair {next_pair} in a table of {number} lines so far; pairs count from 1")
         while pair < next_pair:
             if pair:
                 yield _with_gold(current, sure)

@@ -119,9 +119,7 @@ def _corpus(source: Path | None, target: Path | None, prefix: str) -> CorpusConf
         except ValueError:  # an unknown variable, or a value that is not text
             changed = True
         if changed:
-            raise InputError(
-                f"{path}: a configuration cannot name this file, for its name is not a plain text; rename it"
-            )
+            raise InputError(f"{path}: a configuration cannot name this file: its name is not plain text; rename it")
     return CorpusConfig(pairs=source) if source is target else CorpusConfig(source=source, target=target)
 
 

@@ -99,9 +99,7 @@ def describe(error: Any, context: Any, arguments: Sequence[str], commands: Colle
 
 def _surplus(extra: str, parameters: Sequence[Any], arguments: Sequence[str], usage: str) -> str:
     """Formats the message for an extra argument or value of a flag."""
-    flags = {
-        name for each in parameters if getattr(each, "is_flag", False) for name in [*each.opts, *each.secondary_opts]
-    }
+    flags = {name for of in parameters if getattr(of, "is_flag", False) for name in [*of.opts, *of.secondary_opts]}
     for flag, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
         if flag == "--extend" and value.isdecimal():
             return f"{flag} takes no value; the number of updates is --set training.stopping.updates={value}"

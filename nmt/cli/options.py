@@ -219,9 +219,7 @@ def with_options(
 def first_word(option: Callable[..., Any], name: str, files: str) -> Any:
     """Creates the option for links whose words are numbered from 0 or from 1; ``option`` creates it, like
     ``typer.Option``."""
-    return option(
-        name, metavar="0|1", min=0, max=1, help=f"Number of the first word of a sentence in {files}. Default: 0."
-    )
+    return option(name, metavar="0|1", min=0, max=1, help=f"Number of the first word in {files}. Default: 0.")
 
 
 def with_search(overrides: Sequence[str] | None, options: Mapping[str, object]) -> list[str]:

@@ -25,9 +25,7 @@ class DefaultKind:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         choice = handler(schema)
         default = choice["discriminator"]["mapping"][self.kind]
-        return {
-            "anyOf": [{"$ref": default}, *_explicit(option for option in choice["oneOf"] if option["$ref"] != default)]
-        }
+        return {"anyOf": [{"$ref": default}, *_explicit(each for each in choice["oneOf"] if each["$ref"] != default)]}
 
     def _fill_in(self, value: Tree) -> Tree:
         return {"kind": self.kind, **value} if isinstance(value, dict) else value

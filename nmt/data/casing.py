@@ -53,9 +53,7 @@ def is_usual(text: str, ordinary: str) -> bool:
     """Returns True if a line is in its ordinary case for a vocabulary, or nearly: at most half of its capitals after
     the first word differ. So a German line of nouns is not a headline."""
     words, usual = (list(_WORD.finditer(line))[1:] for line in (text, ordinary))
-    changed = [
-        word.group() != other.group() for word, other in zip(words, usual, strict=True) if word.group()[0].isupper()
-    ]
+    changed = [word[0] != other[0] for word, other in zip(words, usual, strict=True) if word[0][0].isupper()]
     return 2 * sum(changed) <= len(changed)
 
 

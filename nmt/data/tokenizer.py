@@ -115,9 +115,7 @@ class Tokenizer:
         if self.imported is None:
             special = tuple(getattr(self._processor, f"{what}_id")() for what in ("pad", "unk", "bos", "eos"))
             if special != (PAD, UNK, BOS, EOS):
-                raise InputError(
-                    f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make the model"
-                )
+                raise InputError(f"{name}: special ids are {special}, not (0, 1, 2, 3); let `nmt prepare` make it")
         self.model = model
         self.name = name
         self.fingerprint = hashlib.sha256(model).hexdigest()
@@ -409,9 +407,7 @@ class TokenizerPair:
     def load(cls, folder: Path) -> TokenizerPair:
         """Reads the tokenizers that `save` has written. Raises InputError."""
         if (folder / "subwords.source.model").exists():
-            return cls(
-                Tokenizer.load(folder / "subwords.source.model"), Tokenizer.load(folder / "subwords.target.model")
-            )
+            return cls(*(Tokenizer.load(folder / f"subwords.{side}.model") for side in ("source", "target")))
         joint = Tokenizer.load(folder / "subwords.model")
         return cls(joint, joint)
 

@@ -57,9 +57,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
         counts = Counter(word for text in usable for word in normalizer.normalize(text).split(MARK) if word)
         rare = sum(count < config.min_frequency for count in counts.values())
         if rare == len(counts):
-            raise InputError(
-                f"data.subwords.min_frequency: no word of {what} occurs {config.min_frequency} times; lower it"
-            )
+            raise InputError(f"data.subwords.min_frequency: no word of {what} is that frequent; lower it")
         size = min(size, len(counts) - rare + EOS + 1)  # the vocabulary has the most frequent words
     model = io.BytesIO()
     options: dict[str, Any] = {

@@ -82,9 +82,7 @@ def scores(
 
 def as_tree(results: Sequence[MetricScore]) -> dict[str, dict[str, float | str]]:
     """Returns a tree for JSON: for each metric name its `value` (not rounded), `signature` and `detail`."""
-    return {
-        score.name: {"value": score.value, "signature": score.signature, "detail": score.detail} for score in results
-    }
+    return {each.name: {"value": each.value, "signature": each.signature, "detail": each.detail} for each in results}
 
 
 def as_json(results: Sequence[MetricScore]) -> str:

@@ -141,9 +141,7 @@ class ModelConfig(Structure):
                 f"of an encoder state ({self.memory_size}); change a size, or use projected"
             )
         if isinstance(decoder, ContextSourceConfig) and has_attention:
-            raise ValueError(
-                f"decoder.kind: {decoder.kind} needs attention.score: none, not {self.attention.score.kind}"
-            )
+            raise ValueError(f"decoder.kind: {decoder.kind} needs attention.score: none")
         if has_attention or isinstance(decoder, ContextSourceConfig):
             return self
         if decoder.context_gate:

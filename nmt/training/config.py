@@ -212,9 +212,7 @@ class TrainingConfig(Structure):
     @model_validator(mode="after")
     def _keys_agree(self) -> TrainingConfig:
         if self.schedule.needs_horizon and self.stopping.updates is None:
-            raise ValueError(
-                f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates as well"
-            )
+            raise ValueError(f"schedule: {self.schedule.kind} falls until the last update: set stopping.updates, too")
         if self.lora is not None and self.start_from is None:
             raise ValueError("lora adapts a model that is trained: name it with start_from, or leave lora out")
         if self.lora is not None and (self.freeze or self.ema is not None):

@@ -21,9 +21,7 @@ def layers_above(names: Iterable[str]) -> dict[str, int]:
     layers, such as the output layer's."""
     names = list(names)
     layer = {name: (match[1], int(match[2])) for name in names if (match := _LAYER.match(name))}
-    counts = {
-        side: 1 + max((n for of, n in layer.values() if of == side), default=-1) for side in ("encoder", "decoder")
-    }
+    counts = {of: 1 + max((n for side, n in layer.values() if side == of), default=-1) for of in ("encoder", "decoder")}
     above = dict.fromkeys(names, 0)
     above |= {name: counts[side] - 1 - number for name, (side, number) in layer.items()}
     return above | {name: counts[match[1]] for name in names if (match := _ENTRANCE.match(name))}

@@ -47,9 +47,7 @@ class Damaged(InputError):
     """A checkpoint, or a part of it, differs from what was written."""
 
     def __init__(self, path: Path, why: object) -> None:
-        super().__init__(
-            f"{path}: unreadable checkpoint, delete its folder or restore it: {' '.join(str(why).split())}"
-        )
+        super().__init__(f"{path}: unreadable checkpoint; delete or restore its folder: {' '.join(str(why).split())}")
 
 
 def checkpoint_path(run: Path, update: int) -> Path:

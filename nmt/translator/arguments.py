@@ -95,7 +95,7 @@ def _pair(row: Any, index: int, languages: Sequence[str]) -> tuple[str, str]:
     if isinstance(row, Mapping):
         fields = row.get("translation", row)
         names = next(
-            (each for each in (languages, ("source", "target")) if each and set(each) <= fields.keys()), fields
+            (some for some in (languages, ("source", "target")) if some and set(some) <= fields.keys()), fields
         )
         texts = [fields[name] for name in names if isinstance(fields[name], str)]
     if isinstance(texts, list | tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts):

@@ -148,9 +148,7 @@ class Segmentation:
                 for segment in line.segments
             ]
             ranks = range(max((len(ranked) for _, ranked in lists), default=1))
-            joined.append(
-                [[(segment, ranked[min(rank, len(ranked) - 1)]) for segment, ranked in lists] for rank in ranks]
-            )
+            joined.append([[(each, ranked[min(rank, len(ranked) - 1)]) for each, ranked in lists] for rank in ranks])
         to_align = [
             (segment, translation.text)
             for line, ranked in zip(self._lines, joined, strict=True)

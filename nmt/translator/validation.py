@@ -165,7 +165,7 @@ class Validation:
             blocks = list(read_blocks(old))
             lines = DocumentContext().sentences(line for block in blocks for line in block.sources)
             of_old = measure(
-                translate(old.target_language, lines), [line for block in blocks for line in block.targets]
+                translate(old.target_language, lines), [each for block in blocks for each in block.targets]
             )
             figures |= {f"{name} old domain": value for name, value in of_old.items()}
         return figures

@@ -55,9 +55,7 @@ class OutputOptions:
     def check(self, n_best: int) -> None:
         """Raises InputError if one line would hold several translations."""
         if self.format == "text" and n_best > 1 and not self.chosen:
-            raise InputError(
-                "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"
-            )
+            raise InputError("--format text: has one line for each text; use tsv or jsonl for --n-best 2 and more")
 
     def translate(self, translator: Translator, window: Window) -> WindowTranslation:
         """Translates a window of lines."""

@@ -285,7 +285,7 @@ def pairs(source: Path, target: Path | None) -> Iterator[tuple[str, str]]:
     for count, (one, other) in enumerate(zip_longest(*both)):
         if one is None or other is None:
             longer, shorter = (target, source) if one is None else (source, target)
-            raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must go together line by line")
+            raise InputError(f"{shorter} has {count} lines, but {longer} has more: they must agree line by line")
         yield one, other
 
 

@@ -117,9 +117,7 @@ def _update(member: Path) -> int:
     try:
         return int(state["position"]["update"])
     except (KeyError, TypeError, ValueError):
-        raise InputError(
-            f"{member / run_directory.STATE}: unreadable checkpoint, delete its folder or restore it: no position"
-        ) from None
+        raise run_directory.Damaged(member / run_directory.STATE, "no position") from None
 
 
 def _refuse_strangers(members: Sequence[Path]) -> None:

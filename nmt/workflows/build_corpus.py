@@ -75,10 +75,8 @@ class PairSample:
 
     def offer(self, hashes: npt.NDArray[np.uint64], sources: list[str], targets: list[str]) -> None:
         """Adds pairs with their hashes."""
-        candidates = (
-            range(len(hashes)) if self._below >> 64 else np.flatnonzero(hashes < np.uint64(self._below)).tolist()
-        )
-        for index in candidates:
+        rows = range(len(hashes)) if self._below >> 64 else np.flatnonzero(hashes < np.uint64(self._below)).tolist()
+        for index in rows:
             self._pairs.setdefault(int(hashes[index]), (sources[index], targets[index]))
         if len(self._pairs) >= 2 * self._limit:
             self._shrink()

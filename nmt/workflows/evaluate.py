@@ -186,9 +186,7 @@ def _sides(source: Path | None, reference: Path) -> tuple[list[str], list[str]]:
 
 def _check_counts(a: Path, a_lines: Sequence[str], b: Path, b_lines: Sequence[str]) -> None:
     if len(a_lines) != len(b_lines):
-        raise InputError(
-            f"{a} has {len(a_lines)} lines, but {b} has {len(b_lines)}: they must go together line by line"
-        )
+        raise InputError(f"{a} has {len(a_lines)} lines, but {b} has {len(b_lines)}: they must agree line by line")
 
 
 def _lines(corpus: CorpusConfig, faulty: Faulty = "drop") -> tuple[list[str], list[str]]:

@@ -54,7 +54,7 @@ def evaluate_alignment(
         raise InputError(f"{hypothesis}: holds no line to score")
     if len(predicted) < len(golds):
         raise InputError(
-            f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(golds)}: they must go together line by line"
+            f"{hypothesis} has {len(predicted)} lines, but {gold} has {len(golds)}: they must agree line by line"
         )
     if len(predicted) > len(golds):
         log.warning(f"{gold}: judges the first {len(golds):,} of {len(predicted):,} lines of {hypothesis}")

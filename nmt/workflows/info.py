@@ -244,9 +244,7 @@ def _checkpoints(run: Path) -> tuple[Checkpoint, ...]:
             if line["kind"] == "valid":
                 validated[line["update"]] = _figures(line)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"{run / metrics_files.FILE}: is not a file of metrics as nmt train writes it: {error}"
-        ) from None
+        raise InputError(f"{run / metrics_files.FILE}: is not a file of metrics of nmt train: {error}") from None
     leading = {name: (run / name).resolve() for name in LINKS if (run / name).exists()}
     figures = {folder: validated.get(_update(folder), {}) for folder in run_directory.checkpoint_paths(run)}
     for folder in run_directory.average_paths(run):

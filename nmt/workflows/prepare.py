@@ -72,6 +72,4 @@ def prepare(
 def _refuse_foreign(folder: Path) -> None:
     """Raises InputError if the folder to be replaced is not a prepared corpus."""
     if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(
-            f"data.prepared: {folder} exists and is not a prepared corpus; name another folder or remove it"
-        )
+        raise InputError(f"data.prepared: {folder} is not a prepared corpus; name another folder, or remove it")

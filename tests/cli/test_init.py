@@ -9,7 +9,7 @@ import pytest
 
 from tests.workflows.runs import Command, sentences
 
-NO_NAME = "a configuration cannot name this file, for its name is not a plain text; rename it"
+NO_NAME = "a configuration cannot name this file: its name is not plain text; rename it"
 TSV = "--tsv pairs.tsv"
 
 

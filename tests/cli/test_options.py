@@ -22,6 +22,6 @@ def test_choices_with_the_same_help_stand_together() -> None:
 MISTAKES = {
     "train no/such.yaml": "no/such.yaml: no such file",
     "serve no/such": "no/such: no such run directory, checkpoint or config",
-    "serve --queue 100": "--max-sentences 256: such a request has no room in --queue 100",
+    "serve --queue 100": "--max-sentences 256: exceeds --queue 100",
 }
 test_mistakes = mistakes("", MISTAKES)

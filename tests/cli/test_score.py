@@ -34,7 +34,7 @@ def test_formats_tell_the_same(score: Command, tmp_path: Path) -> None:
 
 
 FAULTS = [
-    ("one", "two", "one has 1 lines, but two has more: they must go together line by line"),
+    ("one", "two", "one has 1 lines, but two has more: they must agree line by line"),
     ("empty", "empty", "empty: holds no line to score"),
     ("none", "one", "none: no such file"),
 ]

@@ -42,7 +42,7 @@ def test_options_reach_the_workflow(run: Command, monkeypatch: pytest.MonkeyPatc
 
 
 FAULTS = [
-    ("--n-best 2", "--format text: has one line for each translation; use tsv or jsonl for --n-best 2 and more"),
+    ("--n-best 2", "--format text: has one line for each text; use tsv or jsonl for --n-best 2 and more"),
     ("--n-best 9 --format tsv", "--n-best 9: 9 translations need as many beams, not 5; add --beam 9"),
     ("--alignment", "--alignment: needs --format jsonl; nmt align writes alignments in other formats"),
     ("--samples 3", "--samples: is for --consensus; to be given several draws, use --sample --n-best"),

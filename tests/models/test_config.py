@@ -42,7 +42,7 @@ embedding: {tie: output, size: 8}, decoder: {readout_size: 7}
     readout_size out
 encoder: {kind: transformer, size: 10, heads: 4} => encoder: heads: 4 must divide size (10)
 decoder: {kind: transformer, size: 12, heads: 4, positions: rotary}
-    => decoder: positions: rotary turns pairs, so size / heads (3) must be even
+    => decoder: positions: rotary turns pairs: size / heads (3) must be even
 encoder: {kind: transformer, positions: rotary, score: additive}
     => positions: rotary shows in the inner product of query and key, and score: additive sees more of them; use a
     score of dot, scaled_dot, cosine, gaussian, or positions: sinusoidal
@@ -97,7 +97,7 @@ dropout: {feed_forward: 0.1}
     => dropout.feed_forward is for a Transformer, and neither encoder nor decoder is one; leave it out
 attention: {score: none}, dropout: {attention: 0.1}
     => dropout.attention has no weights to drop with attention.score: none; leave it out
-decoder: reencoding, attention: {score: dot} => decoder.kind: reencoding needs attention.score: none, not dot
+decoder: reencoding, attention: {score: dot} => decoder.kind: reencoding needs attention.score: none
 decoder: {kind: glimpses}, attention: {weights: hard}
     => score: none leaves weights: hard nothing to weigh; leave weights out
 decoder: transformer, context: every_step => context: every_step is for decoder.kind: rnn; leave it out

@@ -73,7 +73,7 @@ def test_files_that_are_gone_or_damaged_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone/model.safetensors: no such file; is it a checkpoint\?"):
         average_weights([first, tmp_path / "gone"])
     (first / "model.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00broken!!")
-    with pytest.raises(InputError, match=r"first/model.safetensors: unreadable checkpoint, delete its folder"):
+    with pytest.raises(InputError, match=r"first/model.safetensors: unreadable checkpoint; delete or restore"):
         average_weights([first])
 
 

@@ -239,7 +239,7 @@ def test_what_cannot_be_guided_is_refused(settings: list[str], says: str, folder
 def test_a_run_has_links_and_goes_on_with_its_own_guidance_only(folder: Path) -> None:
     (folder / "train.align").rename(folder / "links")
     (folder / "train.align").write_text("\n" * 60, encoding="utf-8")
-    with pytest.raises(InputError, match=r"guided_attention: no pair that nmt prepare has kept has a link"):
+    with pytest.raises(InputError, match=r"guided_attention: no pair that nmt prepare kept has a link"):
         trained(LINKS, GUIDED)
     (folder / "links").replace(folder / "train.align")
     trained(LINKS, GUIDED)

@@ -117,7 +117,7 @@ def test_without_checksums_nothing_is_taken_on_trust(run: Path, link: str) -> No
     weights.write_bytes(data)
     assert "it is not what was written" in refusal(load, folder)
     (folder / CHECKSUMS).unlink()
-    message = "unreadable checkpoint, delete its folder or restore it: this checkpoint was written with one, and it is"
+    message = "unreadable checkpoint; delete or restore its folder: this checkpoint was written with one, and it is"
     assert refusal(load, folder) == f"{folder / CHECKSUMS}: {message} missing"
     old = {key: value for key, value in json.loads(state.read_text("utf-8")).items() if key not in ("format", "nmt")}
     state.write_text(json.dumps(old), encoding="utf-8")

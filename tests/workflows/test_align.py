@@ -494,6 +494,6 @@ def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(
     write_pairs(CORPUS[0], CORPUS[1][:-1])
     Path("old").write_text("old")
     error = align(trained / "run", *GIVEN, *outputs.split()).error
-    assert error == "t has 8 lines, but s has more: they must go together line by line"
+    assert error == "t has 8 lines, but s has more: they must agree line by line"
     assert Path("old").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["b", "f", "gold", "old", "s", "t"]

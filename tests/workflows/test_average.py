@@ -201,7 +201,7 @@ def test_what_cannot_be_averaged(run: Path) -> None:
     (eight / "state.json").write_text(json.dumps({**state, "vocabulary": "other"}))
     refused(f"{eight.resolve()}: was trained with another vocabulary than {two.resolve()}", [two, eight])
     (eight / "state.json").write_text("{}")
-    unreadable = "unreadable checkpoint, delete its folder or restore it: no position"
+    unreadable = "unreadable checkpoint; delete or restore its folder: no position"
     refused(f"{eight.resolve()}/state.json: {unreadable}", [two, eight])
     for checkpoint in at(4, 6, 8):
         shutil.rmtree(checkpoint)

@@ -135,7 +135,7 @@ SCORED = "--hypothesis test.en --reference test.en"
 NO_MODEL = "--hypothesis scores a file without a model; leave out MODEL"
 BY_LENGTH = "belongs to the scores by length; give --by-length as well"
 RISING = "give rising whole numbers of at least 1, such as 5,10,20"
-TOGETHER = "they must go together line by line"
+TOGETHER = "they must agree line by line"
 MISTAKES = {
     "run --length-edges 5": f"--length-edges {BY_LENGTH}",
     "run --plot a.png": f"--plot {BY_LENGTH}",

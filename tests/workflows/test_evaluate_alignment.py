@@ -122,7 +122,7 @@ MISTAKES = {
     "--alignment hyp --gold gold --reference x --lowercase --device cpu": f"{ALONE} --reference, --lowercase, --device",
     "--alignment no --gold gold": "no: no such file",
     "--alignment hyp --gold no": "no: no such file",
-    "--alignment two --gold gold": "two has 2 lines, but gold has 3: they must go together line by line",
+    "--alignment two --gold gold": "two has 2 lines, but gold has 3: they must agree line by line",
     "--alignment words --gold two": f"words:2: '1:1' {NO_LINK}",
     "--alignment-base 1": "--alignment-base is of the links of --alignment; give --alignment as well",
     "--alignment empty --gold empty": "empty: holds no line to score",

@@ -269,7 +269,7 @@ def test_a_server_takes_the_language_of_each_request(here: Path, translator: Tra
     assert [source[0] for source in sample] == [translator.trained.tokenizers.source.languages["en"]] * 10
 
 
-@pytest.mark.parametrize(("corpora", "has"), [(CORPORA, "de, en"), ("  train: {pairs: a}\n", "no named language")])
+@pytest.mark.parametrize(("corpora", "has"), [(CORPORA, "de, en"), ("  train: {pairs: a}\n", "no named one")])
 def test_a_training_refuses_an_unknown_language_at_once(corpora: str, has: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(config_text(corpora, **{"snapshots: 12": "snapshots: 0"}))
     settings = experiments.load(tmp_path / "config.yaml", [f"run={tmp_path}/run", "search.to=fr"])

@@ -92,7 +92,7 @@ def test_what_is_not_ours_is_not_replaced_and_a_link_stays_a_link(tmp_path: Path
     other = tmp_path / "other"
     other.mkdir()
     (other / "me.jpg").touch()
-    with pytest.raises(InputError, match="exists and is not a prepared corpus; name another folder"):
+    with pytest.raises(InputError, match="is not a prepared corpus; name another folder"):
         make(prepared=other, force=True)
     assert (other / "me.jpg").exists()
 

@@ -173,9 +173,7 @@ def learn_layer(
             seed=seed,
             after_update=lambda: bar.update(1),
         )
-    log.info(
-        f"layer  taught with {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}"
-    )
+    log.info(f"layer  taught {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}")
     return layer
 
 

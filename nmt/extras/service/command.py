@@ -68,9 +68,7 @@ def serve(options: ServeOptions) -> None:
     API at /docs, and metrics for Prometheus at /metrics. Programs for LibreTranslate, DeepL and OpenAI can ask
     it, too."""
     if options.max_sentences > options.queue:
-        raise InputError(
-            f"--max-sentences {options.max_sentences}: such a request has no room in --queue {options.queue}"
-        )
+        raise InputError(f"--max-sentences {options.max_sentences}: exceeds --queue {options.queue}")
     check_installed()
     connections = connections_at_most(options.max_connections)
     hosts, key = host_names(options.host, options.allowed_hosts or []), api_key(options.api_key_file)

@@ -46,9 +46,7 @@ def idle_cores(usual: int) -> float:
     try:
         begun = _times()
         time.sleep(_WATCHED_S)
-        spent = [
-            (idle - idle_0, total - total_0) for (idle_0, total_0), (idle, total) in zip(begun, _times(), strict=True)
-        ]
+        spent = [(idle - idle_0, all_ - all_0) for (idle_0, all_0), (idle, all_) in zip(begun, _times(), strict=True)]
     except (OSError, ValueError):
         return usual
     return sum(idle / max(total, 1) for idle, total in spent)

@@ -242,9 +242,7 @@ def _examples(trained: TrainedModel, given: Sequence[CorpusConfig] = ()) -> Exam
     data, to = trained.experiment.data, target_language(trained.experiment, trained.checkpoint)
     corpora = given or [corpus for corpus in data.valid_corpora if corpus.target_language in (None, to)]
     if not corpora:
-        raise InputError(
-            f"{trained.run}: has no data.valid to calibrate on; name two files: nmt calibrate RUN FILE FILE"
-        )
+        raise InputError(f"{trained.run}: has no data.valid to calibrate on; give files: nmt calibrate RUN FILE FILE")
     blocks = chain.from_iterable(map(read_blocks, corpora))
     pairs = [pair for block in blocks for pair in zip(block.sources, block.targets, strict=True)]
     pairs = [pair for pair in pairs if all(map(str.strip, pair))]

@@ -109,9 +109,7 @@ class ConfidenceEstimator:
         ]
         if not self.selection.chooses:
             return judged
-        return [
-            (max(each, key=lambda one: 0.0 if one.confidence is None else one.confidence.right),) for each in judged
-        ]
+        return [(max(row, key=lambda one: 0.0 if one.confidence is None else one.confidence.right),) for row in judged]
 
     def of_pairs(
         self, trained: TrainedModel, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
@@ -134,18 +132,12 @@ class ConfidenceEstimator:
         of_sentences = (sigmoid(odds_N).tolist() for odds_N in odds)
         for pair, of_words, right, complete, supported in zip(pairs, words, *of_sentences, strict=True):
             right_I, supported_I, translated_J = (sigmoid(odds).tolist() for odds in of_words)
-            source, target = pair.source.words, pair.target.words
-            reasons = list(_reasons(source, target, translated_J, supported_I, calibration.languages))
+            reasons = list(_reasons(pair, translated_J, supported_I, calibration.languages))
             if right < IMPROBABLE and trained.language_check.relative_cost_of(pair.source.text) >= SUSPICIOUS:
                 reasons.insert(0, "the source may be in another language")
-            yield Confidence(
-                right,
-                complete,
-                supported,
-                tuple(map(TargetWord, target, right_I, supported_I)),
-                tuple(map(SourceWord, source, translated_J)),
-                tuple(reasons),
-            )
+            target = tuple(map(TargetWord, pair.target.words, right_I, supported_I))
+            source = tuple(map(SourceWord, pair.source.words, translated_J))
+            yield Confidence(right, complete, supported, target, source, tuple(reasons))
 
     def _applied(self, source: str, one: Translation, found: Iterator[Confidence | None]) -> Translation:
         """Adds the joint confidence of the parts, which come next, and rejects a translation if this is too low."""
@@ -167,13 +159,10 @@ def _joint(parts: Sequence[Confidence]) -> Confidence:
 
 
 def _reasons(
-    source: Sequence[str],
-    target: Sequence[str],
-    translated_J: Sequence[float],
-    supported_I: Sequence[float],
-    languages: Sequence[str],
+    pair: PairSignals, translated_J: Sequence[float], supported_I: Sequence[float], languages: Sequence[str]
 ) -> Iterator[str]:
     """Lists what is doubtful about a translation."""
+    source, target = pair.source.words, pair.target.words
     for first, last in _doubtful_runs(source, translated_J):
         many = f"source words {first + 1} to {last + 1} are" if last > first else f"source word {first + 1} is"
         yield f"{many} not translated: {' '.join(source[first : last + 1])}"
@@ -207,8 +196,6 @@ def with_confidence(translator: Translator, selection: ConfidenceSelection | boo
     run that is not calibrated, for an ensemble, and for another engine than nmt's own."""
     trained, engine = translator.trained, translator.engine
     if not isinstance(engine, TorchEngine) or engine.model is not trained.model:
-        raise InputError(
-            "--confidence: is calibrated for one model and the search of nmt; use --engine nmt without --ensemble"
-        )
+        raise InputError("--confidence: is for one model and the search of nmt; use --engine nmt without --ensemble")
     estimator = ConfidenceEstimator(load(trained), ConfidenceSelection() if isinstance(selection, bool) else selection)
     return replace(translator, estimator=estimator)

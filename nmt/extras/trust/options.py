@@ -59,9 +59,7 @@ class TranslateConfidence(TranslateOptions):
             return super().load()
         from nmt.extras.trust.confidence import ConfidenceSelection
 
-        selection = ConfidenceSelection(
-            self.reject_below or 0.0, self.rejected == "source", self.choose_from is not None
-        )
+        selection = ConfidenceSelection(self.reject_below or 0.0, self.rejected == "source", bool(self.choose_from))
         return partial(super().load(), confidence=selection)
 
     def output_options(self) -> OutputOptions:

@@ -60,10 +60,9 @@ def pair_signals(
     for batch in length_batches(lengths, BATCH_TOKENS):
         malloc_trim()
         of_batch = [pairs[rows[index]] for index in batch]
-        for index, signals in zip(
-            batch, _batch_signals(trained, lexicon, of_batch, [read[x] for x in batch]), strict=True
-        ):
-            found[rows[index]] = signals
+        signals = _batch_signals(trained, lexicon, of_batch, [read[index] for index in batch])
+        for index, of_pair in zip(batch, signals, strict=True):
+            found[rows[index]] = of_pair
     return found
 
 

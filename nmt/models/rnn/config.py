@@ -18,9 +18,7 @@ AnyRNN = TypeVar("AnyRNN", "RNNEncoderConfig", "RNNDecoderConfig")
 
 def _check_residual(config: AnyRNN) -> AnyRNN:
     if config.residual and config.layers == 1:
-        raise ValueError(
-            "residual: true adds what a layer reads to what it gives, from the second layer on; set layers"
-        )
+        raise ValueError("residual: true adds what a layer reads to what it gives, from layer 2 on; set layers")
     return config
 
 

@@ -70,7 +70,7 @@ class TransformerConfig(Structure):
         if self.positions == "rotary":
             if self.size // self.heads % 2:
                 raise ValueError(
-                    f"positions: rotary turns pairs, so size / heads ({self.size // self.heads}) must be even"
+                    f"positions: rotary turns pairs: size / heads ({self.size // self.heads}) must be even"
                 )
             if self.score.kind not in ROTATING:
                 raise ValueError(

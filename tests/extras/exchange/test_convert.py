@@ -237,7 +237,7 @@ def test_an_imported_run_is_calibrated_on_given_pairs(command: Command, monkeypa
     sides = lines("de", 40), lines("en", 40)
     Path("x.tsv").write_text("".join(map("{}\t{}\n".format, *sides)), encoding="utf-8")
     on_cpu = ("run", "--device", "cpu")
-    assert "name two files: nmt calibrate RUN FILE FILE" in command("calibrate", *on_cpu).stderr
+    assert "give files: nmt calibrate RUN FILE FILE" in command("calibrate", *on_cpu).stderr
     done = command("calibrate", *on_cpu, "x.tsv")
     assert done.code == 0, done.stderr
     tokenizers = nmt.load("run").trained.tokenizers

@@ -18,9 +18,9 @@ context: {kind: initial_state, summary: last}, decoder: {summary: mean}
     => but decoder.summary is set to something else; set these keys instead of context
 decoder: {context: every} => decoder.context.enters: text 'every' is not a choice; did you mean 'every_step'?
 encoder: {residual: true}
-    => residual: true adds what a layer reads to what it gives, from the second layer on; set layers
+    => residual: true adds what a layer reads to what it gives, from layer 2 on; set layers
 decoder: {residual: true, layers: 1}
-    => residual: true adds what a layer reads to what it gives, from the second layer on; set layers
+    => residual: true adds what a layer reads to what it gives, from layer 2 on; set layers
 decoder: {start: zeros, start_layers: 2} => decoder: start_layers is for start: projected, not zeros; leave it out
 decoder: {readout_context: false, query: current}
     => decoder: readout_context: false leaves no use of what attention finds

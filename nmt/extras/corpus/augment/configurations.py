@@ -84,9 +84,7 @@ class Mixture:
 def mixture(experiment: Experiment, corpora: Sequence[Synthetic], share: float) -> Mixture:
     """Computes the mixture of an epoch in which real pairs have at least this share; none of them is left out."""
     data = experiment.data
-    real = sum(
-        corpus.weight * sum(len(block.sources) for block in read_blocks(corpus)) for corpus in data.train_corpora
-    )
+    real = sum(each.weight * sum(len(block.sources) for block in read_blocks(each)) for each in data.train_corpora)
     made = sum(corpus.pairs for corpus in corpora)
     highest = max(corpus.weight for corpus in data.train_corpora)
     factor = max(1.0, min(share / (1 - share) * made / real, MAX_WEIGHT / highest))

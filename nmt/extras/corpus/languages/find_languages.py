@@ -80,9 +80,8 @@ def _examine(
 ) -> Iterator[Examined]:
     for line, source, target in pairs:
         scores = identifier.scores(source), identifier.scores(target)
-        yield Examined(
-            line, source, target, (language(scores[0]), language(scores[1])), fault(*scores, expected, margin)
-        )
+        languages = language(scores[0]), language(scores[1])
+        yield Examined(line, source, target, languages, fault(*scores, expected, margin))
 
 
 def _expected(

@@ -139,9 +139,7 @@ def read_folder(path: Path, *, name: str = "") -> MarianFolder:
     source_size = config.whole("vocab_size", least=5, most=1 << 24)
     target_size = config.whole("decoder_vocab_size", least=5, most=1 << 24, default=source_size)
     if is_shared and target_size != source_size:
-        raise config.fault(
-            "decoder_vocab_size", f"is {target_size}, and vocab_size of the same embeddings is {source_size}"
-        )
+        raise config.fault("decoder_vocab_size", f"is {target_size}, but vocab_size of the same table is {source_size}")
     target_path = path / (marian.TARGET_VOCABULARY if separate else marian.VOCABULARY)
     vocabularies = {
         "encoder": _vocabulary(path / marian.VOCABULARY, source_size, config, tokenizer),

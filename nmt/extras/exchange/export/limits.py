@@ -20,6 +20,4 @@ def check_limits(model: ModelConfig, engine: str, limits: Mapping[str, Collectio
         value = getattr(value, "kind", value)
         if value not in accepted:
             found, *needed = (json.dumps(each).strip('"') for each in (value, *accepted))
-            raise InputError(
-                f"model.{key}: is {found}, and {engine} needs {' or '.join(needed)} here; use --to {others}"
-            )
+            raise InputError(f"model.{key}: is {found}, and {engine} needs {' or '.join(needed)}; use --to {others}")

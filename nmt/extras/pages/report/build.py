@@ -206,9 +206,7 @@ def _translated(
     languages = [corpus.target_language for corpus in read.experiment.data.valid_corpora]
     rows = [row for row, corpus in enumerate(store.corpus.tolist()) if languages[corpus] == read.to]
     if not rows:
-        raise InputError(
-            f"--to {read.to}: no corpus of data.valid is into it; choose another, or add --no-translations"
-        )
+        raise InputError(f"--to {read.to}: no corpus of data.valid is into it; choose another or add --no-translations")
     all_sources = store.source_texts()
     sources, references = [all_sources[row] for row in rows], [store.text(row).target for row in rows]
     log.info(f"{name}: translating the {len(rows):,} sentences of its validation set")

@@ -28,9 +28,7 @@ from nmt.training import run_directory
 from nmt.training.validation import deciding_metric, rank
 
 
-def facts_of(
-    experiment: Experiment, parts: Sequence[ModelPart], metrics: Sequence[Mapping[str, Any]]
-) -> dict[str, str]:
+def facts_of(experiment: Experiment, parts: Sequence[ModelPart], lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Lists the facts of a run and its progress, by their names."""
     data = experiment.data
     corpora = {"corpus": "; ".join(corpus.name for corpus in data.train_corpora)}
@@ -43,9 +41,9 @@ def facts_of(
     counts = [part.parameters for part in parts if part.parameters is not None]
     if counts:
         facts["parameters"] = f"{sum(counts):,}"
-    if metrics:  # an imported model has no corpus
-        facts["updates"] = f"{max(line['update'] for line in metrics):,}"
-    if (best := _best(experiment, metrics)) is not None:
+    if lines:  # an imported model has no corpus
+        facts["updates"] = f"{max(line['update'] for line in lines):,}"
+    if (best := _best(experiment, lines)) is not None:
         facts["best in training"] = best
     return facts
 
@@ -131,7 +129,7 @@ def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str |
     """Finds the best validation by the metric that chooses the best checkpoint; returns None without validation."""
     config = experiment.training.validation
     measured = [
-        line for line in metrics if line["kind"] != "train" and isinstance(line.get(config.metric), (int, float))
+        each for each in metrics if each["kind"] != "train" and isinstance(each.get(config.metric), int | float)
     ]
     if not measured:
         return None
