@@ -139,19 +139,17 @@ class LinkReader:
         source_words = tuple(source[begin:end] for begin, end in source_spans)
         target_words = tuple(target[begin:end] for begin, end in target_spans)
         none_TS = np.zeros((len(target_spans), len(source_spans)))
-        sentences = Alignment(
-            source_words, target_words, (), none_TS, source_spans=source_spans, target_spans=target_spans
-        )
+        pair = Alignment(source_words, target_words, (), none_TS, source_spans=source_spans, target_spans=target_spans)
         if found.alignment is not None and not (found.alignment.source_words or found.alignment.target_words):
-            return sentences  # a pair that was too long to be aligned
-        _check(sentences, found, self.file)
+            return pair  # a pair that was too long to be aligned
+        _check(pair, found, self.file)
         if found.alignment is not None and found.alignment.level == "word":
             weights_TS = np.asarray(found.alignment.weights_TS)
         else:
-            weights_TS = np.zeros_like(sentences.weights_TS)
+            weights_TS = np.zeros_like(pair.weights_TS)
             for one, other in found.links:
                 weights_TS[other, one] = found.scores.get((one, other), 1.0)
-        return replace(sentences, links=found.links, weights_TS=weights_TS, sure=found.gold.sure)
+        return replace(pair, links=found.links, weights_TS=weights_TS, sure=found.gold.sure)
 
 
 def _check(sentences: Alignment, found: PairLinks, file: LinkFile) -> None:

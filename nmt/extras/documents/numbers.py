@@ -1,11 +1,11 @@
 """Numbers, codes, URLs and e-mail addresses that a translation has lost, as terms that it should have.
 
-A translation has a number if it has the same digits, however they are separated: 1,000.50 is 1.000,50, and 8:30 is
-8.30. It also has those of ``nmt.data.number_words`` that are words of its language. In another language, a number up to
-12 counts as lost only where the translation has another number instead. A code is a word of Latin letters with digits
-in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese or
-Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by themselves; in a translation they
-may be any number.
+A translation has a number if it has the same digits, whatever separates them: 1,000.50 is 1.000,50, and 8:30 is 8.30,
+but 3,14 is not 31,4. It also has those of ``nmt.data.number_words`` that are words of its language. In another
+language, a number up to 12 counts as lost only where the translation has another number instead. A code is a word of
+Latin letters with digits in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own.
+Digits before a Chinese or Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by
+themselves; in a translation they may be any number.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _ADDRESSES = ("url", "mail")
 MAX_WORD = 12
 """Largest number that may be written as a word of an unknown language."""
 
+_GROUP = re.compile(r"[^\W_]++")
 _EXCHANGED = str.maketrans(",.", ".,")
 
 
@@ -57,11 +58,11 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             usual = usual_digits(match[0])
             variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), _TIME.sub(r"\1:\2", usual), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
-    numbers = (each for each in lost if _key(each.term.source).isdecimal())
+    numbers = (each for each in lost if _key(each.term.source)[0].isdecimal())
     longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))
     for each in longest_first[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
         lost.remove(each)
-    if any(count and key.isdecimal() for key, count in free.items()):
+    if any(count and key[0].isdecimal() and key[-1].isdecimal() for key, count in free.items()):
         return lost
     small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article
     return [each for each in lost if each.term.targets[0] not in small]
@@ -73,5 +74,6 @@ def is_address(text: str) -> bool:
 
 
 def _key(text: str) -> str:
-    """Returns a text without what separates the digits of numbers."""
-    return usual_digits("".join(filter(str.isalnum, text)))
+    """Returns a number or word without its separators; a last one that is not before three digits becomes a point."""
+    *groups, last = _GROUP.findall(usual_digits(text))
+    return "".join(groups) + ("." if groups and len(last) != 3 else "") + last

@@ -22,6 +22,7 @@ from tests.workflows.runs import loaded
     [
         ("Er kam 1492.", "He came at 2:30.", ["1492"]),
         ("1.000,50 Euro um 8.30", "1,000.50 euros at 8:30", []),
+        ("3,14 von 1.000.000", "31,4 of 1000000", ["3,14"]),
         ("im 19. Jahrhundert, in den 80ern", "in the 19th century, in the 80s", []),
         ("Drücken Sie F11 oder A4", "Press F11", ["A4"]),
         ("3 mal 3", "3 times 2", ["3"]),
