@@ -35,9 +35,10 @@ SHARE = 0.8
 MOST_PAIRS, MOST_NUMBERED = 200_000, 20_000
 """Maximum numbers of training pairs that are looked at, and of those with digits that are read."""
 
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"(?<![\w.,/])(?:\d{1,3}([.,'’\u00a0\u202f ])\d{3}(?:\1\d{3})?(?:(?!\1)[.,]\d++)?|\d++[.,]\d++)(?![.,'’:/]?\d)"
 )
+"""A number with separators."""
 _FORMATS = TypeAdapter(dict[str, str])
 _SEPARATOR = re.compile(r"(\D)(\d++)")
 
@@ -58,12 +59,12 @@ def learn(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def rewritten(source: str, translation: str, formats: Mapping[str, str]) -> str:
     """Changes the separators of the numbers that a translation has copied from its source."""
     copied = set(_numbers(source)) if formats else ()
-    return _NUMBER.sub(lambda match: written(match[0], formats) if match[0] in copied else match[0], translation)
+    return NUMBER.sub(lambda match: written(match[0], formats) if match[0] in copied else match[0], translation)
 
 
 def written(number: str, formats: Mapping[str, str]) -> str:
     """Changes the separators of a number, which may have a sign; other text stays."""
-    if _NUMBER.fullmatch(number.strip("+-−%٪％")) is None:
+    if NUMBER.fullmatch(number.strip("+-−%٪％")) is None:
         return number
     return _SEPARATOR.sub(lambda match: formats.get(_form(match), match[1]) + match[2], number)
 
@@ -95,7 +96,7 @@ def _pairs(data: PreparedData) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(text: str) -> Iterator[str]:
-    return (match[0] for match in _NUMBER.finditer(text))
+    return (match[0] for match in NUMBER.finditer(text))
 
 
 def _digits(number: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from collections import Counter
 from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
+from nmt.extras.documents.number_formats import NUMBER
 
 _UNITS = "百千万萬亿億兆月时時点點分백천만억조월시분"
 _NUMBER = rf"\d++(?:[.,:'’\u00a0\u066b\u066c\u2009\u202f]\d++)*+(?:\s?[{_UNITS}])?+"
@@ -41,8 +42,8 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 def lost_items(source: str, translation: str, language: str | None = None) -> list[Occurrence]:
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
-    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, or 6.52 as
-    6:52."""
+    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, unless it is
+    a version or an IP address, or 6.52 as 6:52."""
     known = WORDS.get((language or "").split("-")[0], {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", translation))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
@@ -56,7 +57,8 @@ def lost_items(source: str, translation: str, language: str | None = None) -> li
             free[key] -= 1
         else:
             usual = usual_digits(match[0])
-            variants = dict.fromkeys((usual, usual.translate(_EXCHANGED), _TIME.sub(r"\1:\2", usual), match[0]))
+            exchanged = usual.translate(_EXCHANGED) if NUMBER.fullmatch(usual) else usual
+            variants = dict.fromkeys((usual, exchanged, _TIME.sub(r"\1:\2", usual), match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
     numbers = (each for each in lost if _key(each.term.source)[0].isdecimal())
     longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))
