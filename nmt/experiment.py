@@ -92,10 +92,7 @@ class Experiment(Structure):
             raise ValueError(f"training.snapshots shows attention to data.valid, and {lacking}; leave it out")
         if self.training.risk is not None and (weights.marginalizes or self._draws is not None):
             drawn = self._draws or f"model.attention.weights: {weights.kind}"
-            raise ValueError(
-                f"training.risk learns from what hypotheses earn, where {drawn} learns from gold words; leave "
-                "training.risk out"
-            )
+            raise ValueError(f"training.risk reads hypotheses, and {drawn} gold words; leave training.risk out")
         return self
 
     def _check_copying(self) -> None:
@@ -105,8 +102,7 @@ class Experiment(Structure):
         for key, is_set in (("r_drop", self.training.r_drop > 0.0), ("risk", self.training.risk is not None)):
             if is_set:
                 raise ValueError(
-                    f"training.{key} learns from the output layer alone, which model.copying mixes with copies; leave "
-                    "one of them out"
+                    f"training.{key} learns from the output layer, which model.copying mixes; leave one of them out"
                 )
 
     def _check_wait(self) -> None:
@@ -114,10 +110,7 @@ class Experiment(Structure):
         encoder, decoder = self.model.encoder, self.model.decoder
         if self.model.attention.is_none or self.model.attention.weights.kind == "glimpse":
             what = "model.attention.score: none" if self.model.attention.is_none else "model.attention.weights: glimpse"
-            raise ValueError(
-                f"training.wait hides source words from attention, which {what} does not allow; use another, with "
-                "decoder.kind rnn or transformer"
-            )
+            raise ValueError(f"training.wait hides words from attention, which {what} does not allow; use another")
         needed = {
             "encoder.bidirectional": (getattr(encoder, "bidirectional", False), "false"),
             "encoder.causal": (not getattr(encoder, "causal", True), "true"),
@@ -146,16 +139,10 @@ class Experiment(Structure):
             return
         key = "coverage_loss" if guided is None else "guided_attention"
         if not self.model.head_names:
-            raise ValueError(
-                f"training.{key} teaches attention, which model.attention.score: none takes away; name a score, or "
-                f"leave {key} out"
-            )
+            raise ValueError(f"training.{key} teaches attention, and model.attention.score is none; leave {key} out")
         if attention.weights.chooses or self._draws is not None:
             drawn = self._draws or f"model.attention.weights: {attention.weights.kind}"
-            raise ValueError(
-                f"training.{key} teaches weights over all positions, where {drawn} looks at one; use weights: softmax, "
-                f"or leave {key} out"
-            )
+            raise ValueError(f"training.{key} teaches weights of all positions, and {drawn} draws one; leave {key} out")
         if guided is None:
             return
         try:

@@ -51,11 +51,8 @@ TRANSFORMERS = ("model.encoder={kind: transformer}", "model.decoder={kind: trans
             [MARGINAL, NO_FEEDING, "training.feed=free_running"],
             "training.feed: free_running needs a guess at each step",
         ),
-        ([MARGINAL, NO_FEEDING, "training.risk={}"], "training.risk learns from what hypotheses earn, where model.att"),
-        (
-            ["model.attention.weights=hard", "training.risk={}"],
-            "risk learns from what hypotheses earn, where model.att",
-        ),
+        ([MARGINAL, NO_FEEDING, "training.risk={}"], "training.risk reads hypotheses, and model.att"),
+        (["model.attention.weights=hard", "training.risk={}"], "risk reads hypotheses, and model.att"),
         (["training.wait={}", NO_SCORE], "from attention, which model.attention.score: none does not allow"),
         ([*WAITS, "model.encoder.bidirectional=true"], "model.encoder.bidirectional would show; set it to false"),
         (["training.wait={}", *TRANSFORMERS], "model.encoder.causal would show; set it to true"),

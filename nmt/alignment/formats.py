@@ -203,8 +203,7 @@ def parse_gold(line: str, *, place: str = "gold line", lengths: tuple[float, flo
         match = _LINK.fullmatch(token)
         if match is None:
             raise InputError(
-                f"{place}: {token!r} is not a link: write 3-4 (sure) or 3p4 (possible), "
-                f"source index first, counted from {base}"
+                f"{place}: {token!r} is not a link: write 3-4 (sure) or 3p4 (possible), source first, from {base} on"
             )
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
@@ -243,8 +242,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
     bounds: Sequence[tuple[float, float]] = lengths if lengths is not None else [UNBOUNDED] * len(lines)
     if len(lines) > len(bounds) or (bounds and not lines):
         raise InputError(
-            f"{path}: {len(lines)} lines for {len(bounds)} sentence pairs: "
-            "give one line per pair, an empty one for a pair without links"
+            f"{path}: {len(lines)} lines for {len(bounds)} sentence pairs: give one for each, if only an empty one"
         )
     found = [
         parse_gold(line, place=f"{path}:{number}", lengths=pair, base=base)

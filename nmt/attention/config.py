@@ -57,7 +57,4 @@ class AttentionConfig(Structure):
         if self.key_size is not None:
             raise ValueError("key_size: several heads project the keys to widths of their own; leave key_size out")
         if isinstance(self.weights, HardAttention):
-            raise ValueError(
-                f"heads: {self.heads} with weights: {self.weights.kind}, which learns one position a step; leave heads "
-                "out, or use other weights"
-            )
+            raise ValueError(f"heads: weights: {self.weights.kind} learns one position a step; leave heads out")

@@ -66,16 +66,12 @@ class InitOptions:
             raise InputError("NAME is missing; give one such as de-en")
         train = _corpus(self.source, self.target, "")
         if train is None:
-            raise InputError(
-                "there is nothing to train on; give two files, as nmt init NAME FILE FILE, or one, as --tsv FILE"
-            )
+            raise InputError("there is nothing to train on; give two files, nmt init NAME FILE FILE, or --tsv FILE")
         valid = _corpus(self.valid_source, self.valid_target, "valid-")
         test = _corpus(self.test_source, self.test_target, "test-")
         for part, corpus, count in (("valid", valid, self.valid_pairs), ("test", test, self.test_pairs)):
             if corpus is not None and count is not None:
-                raise InputError(
-                    f"--{part}-pairs holds pairs out, and --{part}-source or --{part}-tsv has such; leave one out"
-                )
+                raise InputError(f"--{part}-pairs: --{part}-source or --{part}-tsv has such pairs; leave one out")
         from nmt.workflows.init_config import CorpusParts
 
         return self.name, partial(CorpusParts, train, valid, test, self.valid_pairs, self.test_pairs)

@@ -51,7 +51,7 @@ OPTIONS = {
     "--min-probability": "confidence min-confidence probability",
     "--format jsonl": "confidence scores print-scores probabilities json", "--format": "output-type type",
     "--alignment": "alignments print-alignment report-align", "--gold": "gold-links gold-alignment reference",
-    "--glossary": "terms terminology dictionary lexicon", "--replace-unknown": "replace-unk replace-unks",
+    "--glossary": "terms terminology lexicon", "--replace-unknown": "replace-unk replace-unks",
     "--workers": "threads num-threads jobs num-workers j",
 }  # fmt: skip
 """Arguments and options, and the names that OpenNMT, fairseq, Sockeye, JoeyNMT, fast_align, sacreBLEU and Hugging Face

@@ -225,13 +225,11 @@ class DataConfig(Structure):
             if self.temperature != 1:
                 raise ValueError("temperature weighs languages, and no corpus has languages; leave temperature out")
         elif without:
-            raise ValueError(
-                f"{without[0].name} has no languages, and other corpora have; give it languages: [source, target]"
-            )
+            raise ValueError(f"{without[0].name} has no languages, as others have; give it languages: [source, target]")
         for corpus in held_out:
             if corpus.languages is not None and corpus.languages[1] not in self.target_languages:
                 raise ValueError(
-                    f"{corpus.name} is into {corpus.languages[1]}, and no corpus of train is; add one, or leave it out"
+                    f"{corpus.name} is into {corpus.languages[1]}, and none of train is; add one, or leave it out"
                 )
         return self
 

@@ -407,7 +407,8 @@ class TokenizerPair:
     def load(cls, folder: Path) -> TokenizerPair:
         """Reads the tokenizers that `save` has written. Raises InputError."""
         if (folder / "subwords.source.model").exists():
-            return cls(*(Tokenizer.load(folder / f"subwords.{side}.model") for side in ("source", "target")))
+            source, target = (Tokenizer.load(folder / f"subwords.{side}.model") for side in ("source", "target"))
+            return cls(source, target)
         joint = Tokenizer.load(folder / "subwords.model")
         return cls(joint, joint)
 

@@ -48,9 +48,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
     cleaned = (clean(text).replace("\0", " ") for text in texts)
     usable = [text for text in cleaned if len(text.encode()) <= _MAX_SENTENCE_BYTES]
     if not any(text.strip(f" {MARK}") for text in usable):
-        raise InputError(
-            f"data.subwords: nothing to learn from: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes"
-        )
+        raise InputError(f"data.subwords: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes to learn from")
     size, rare = config.size, 0
     if config.min_frequency > 1:
         normalizer = sentencepiece.SentencePieceNormalizer(rule_name=config.normalization)

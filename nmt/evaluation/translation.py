@@ -108,9 +108,7 @@ def prepare(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequ
     for number, stream in enumerate(streams, 1):
         if len(stream) != len(hypotheses):
             which = "references" if len(streams) == 1 else f"references in set {number}"
-            raise InputError(
-                f"{len(hypotheses)} hypotheses but {len(stream)} {which}: give one reference line per hypothesis"
-            )
+            raise InputError(f"{len(hypotheses)} hypotheses but {len(stream)} {which}: give one line for each")
     if not hypotheses:
         raise InputError("there are no hypotheses to score: the hypothesis and reference files are empty")
     return Lines([line.rstrip() for line in hypotheses], [[line.rstrip() for line in stream] for stream in streams])

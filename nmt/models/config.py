@@ -147,9 +147,7 @@ class ModelConfig(Structure):
         if decoder.context_gate:
             raise ValueError("decoder.context_gate has no context to weigh with attention.score: none; leave it out")
         if decoder.query != "current":
-            raise ValueError(
-                f"decoder.query: {decoder.query} has no attention to ask with attention.score: none; leave it out"
-            )
+            raise ValueError(f"decoder.query: {decoder.query} needs attention, and its score is none; leave it out")
         if decoder.query_embedding:
             raise ValueError("decoder.query_embedding has no query to widen with attention.score: none; leave it out")
         if decoder.start == "zeros" and decoder.context.enters == "nothing":
@@ -190,9 +188,7 @@ class ModelConfig(Structure):
         if heads > 1 and isinstance(self.decoder, TransformerDecoderConfig):
             raise ValueError("attention.heads is for decoder.kind: rnn; a Transformer has decoder.heads")
         if self.memory_size % heads:
-            raise ValueError(
-                f"attention.heads: {heads} must divide the width of an encoder state ({self.memory_size}); change one"
-            )
+            raise ValueError(f"attention.heads: {heads} must divide the size of an encoder state, {self.memory_size}")
         return self
 
     @model_validator(mode="after")
@@ -200,10 +196,7 @@ class ModelConfig(Structure):
         if self.copying is None:
             return self
         if not self.head_names:
-            raise ValueError(
-                "copying needs attention to the source, which attention.score: none takes away; name a score, or leave "
-                "copying out"
-            )
+            raise ValueError("copying needs attention to the source, and attention.score is none; leave copying out")
         if self.attention.weights.marginalizes:
             raise ValueError(
                 f"copying: attention.weights: {self.attention.weights.kind} with training: marginal sums over what is "
@@ -247,14 +240,9 @@ class ModelConfig(Structure):
     def _dropout_has_its_place(self) -> ModelConfig:
         transformers = [name for name in ("encoder", "decoder") if getattr(self, name).kind == "transformer"]
         if transformers and self.dropout.variational:
-            raise ValueError(
-                f"dropout.variational: true is for recurrent encoders and decoders, and {transformers[0]}.kind is "
-                "transformer; leave it out"
-            )
+            raise ValueError(f"dropout.variational is for recurrent layers, not for {transformers[0]}; leave it out")
         if not transformers and self.dropout.feed_forward > 0.0:
-            raise ValueError(
-                "dropout.feed_forward is for a Transformer, and neither encoder nor decoder is one; leave it out"
-            )
+            raise ValueError("dropout.feed_forward is for an encoder or decoder that is a Transformer; leave it out")
         if self.attention.is_none and len(transformers) == 0 and self.dropout.attention > 0.0:
             raise ValueError("dropout.attention has no weights to drop with attention.score: none; leave it out")
         return self

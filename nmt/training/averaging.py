@@ -48,8 +48,7 @@ def average_weights(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
             for name, shape in shapes.items():
                 if (other := file.get_slice(name).get_shape()) != shape:
                     raise InputError(
-                        f"{path}: {name} is {tuple(other)}, but in {paths[0]} it is {tuple(shape)}: average "
-                        "checkpoints of one model"
+                        f"{path}: {name} is {tuple(other)}, but in {paths[0]} it is {tuple(shape)}: average one model"
                     )
         # in float64, whose rounding errors are far below the precision of a mean in float32
         zero = torch.zeros((), dtype=torch.float64)

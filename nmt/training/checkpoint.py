@@ -105,10 +105,7 @@ def _check_shapes(model: nn.Module, shapes: Mapping[str, torch.Size], path: Path
         raise InputError(f"{path}: {verb} {name}: it is of another model than its config.yaml describes")
     for name, parameter in weights.items():
         if shapes[name] != parameter.shape:
-            raise InputError(
-                f"{path}: {name} is {tuple(shapes[name])}, but config.yaml and vocabulary make it "
-                f"{tuple(parameter.shape)}"
-            )
+            raise InputError(f"{path}: {name} is {tuple(shapes[name])}, but config.yaml says {tuple(parameter.shape)}")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

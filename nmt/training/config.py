@@ -224,17 +224,11 @@ class TrainingConfig(Structure):
                 "use feed: teacher_forcing, or leave risk out"
             )
         if self.risk is not None and self.r_drop > 0.0:
-            raise ValueError(
-                "r_drop compares two readouts of a gold word, where risk compares hypotheses; leave one of them out"
-            )
+            raise ValueError("r_drop compares readouts of a gold word, and risk hypotheses; leave one of them out")
         if self.risk is not None and self.guided_attention is not None:
-            raise ValueError(
-                "guided_attention has links for gold words, where risk learns from hypotheses; leave one of them out"
-            )
+            raise ValueError("guided_attention has links for gold words, and risk reads hypotheses; leave one out")
         if self.risk is not None and self.coverage_loss > 0.0:
-            raise ValueError(
-                "coverage_loss reads attention to gold words, where risk learns from hypotheses; leave one of them out"
-            )
+            raise ValueError("coverage_loss reads attention to gold words, and risk hypotheses; leave one out")
         if self.wait is not None:
             refused = {"risk": self.risk is not None, "r_drop": self.r_drop > 0.0}
             refused |= {"guided_attention": self.guided_attention is not None}

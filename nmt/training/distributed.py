@@ -104,10 +104,7 @@ class ProcessGroup(Processes):
             raise InputError(f"--device {name}: is one GPU for {self.size} processes; --device cuda gives each its own")
         rank, size, count = self._launch.local_rank, self._launch.local_size, torch.cuda.device_count()
         if max(rank + 1, size) > count:
-            raise InputError(
-                f"--device {name}: this machine has more processes than GPUs ({count}); start one for each, or use "
-                "--device cpu"
-            )
+            raise InputError(f"--device {name}: more processes than GPUs ({count}); start one each or use --device cpu")
         return f"cuda:{rank}"
 
     @contextmanager

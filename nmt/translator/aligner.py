@@ -78,8 +78,7 @@ class Aligner:
             self._learnt_aligner(method)
         elif method not in self.methods:
             raise InputError(
-                f"{self.trained.checkpoint}: has no attention to align by (model.attention.score: none); "
-                "use --method gradient, or input-x-gradient"
+                f"{self.trained.checkpoint}: has no attention (model.attention.score: none); use --method gradient"
             )
 
     def align(

@@ -34,10 +34,7 @@ class BothDirections:
     def __post_init__(self) -> None:
         one, other = self.forward.trained, self.backward.trained
         if one.source_prefix == other.source_prefix and one.run == other.run:
-            raise InputError(
-                f"{other.checkpoint}: is of the same run as the forward model; "
-                "name one that translates the target to the source"
-            )
+            raise InputError(f"{other.checkpoint}: is of the same run as the forward model; name the other direction")
 
     def align(
         self,

@@ -92,9 +92,7 @@ class Workers:
         try:
             yield
         except BrokenProcessPool:
-            raise InputError(
-                f"--workers {self.count}: one of the processes was ended, perhaps for lack of memory; use fewer"
-            ) from None
+            raise InputError(f"--workers {self.count}: a process was ended, perhaps out of memory; use fewer") from None
 
 
 _state: tuple[Translator, OutputOptions] | None = None

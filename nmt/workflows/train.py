@@ -247,10 +247,7 @@ def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> Non
         return
     run_directory.refuse_newer(newest)
     if not any(run.glob(f"checkpoints/*/{run_directory.TRAINING}")):  # it was passed on, or imported
-        raise InputError(
-            f"{newest}: has no {run_directory.TRAINING}, to go on from; to fine-tune the model, nmt init NAME --from "
-            f"{run}"
-        )
+        raise InputError(f"{newest}: has no {run_directory.TRAINING} to go on from; try nmt init NAME --from {run}")
     old = experiments.load(path)
     keys = experiments.conflicts(old, experiment, extend=extend)
     if keys == [experiments.HORIZON]:

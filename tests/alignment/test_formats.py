@@ -83,7 +83,7 @@ def test_gold_files(data: bytes, lines: list[str], tmp_path: Path) -> None:
 
 
 OUTSIDE = "write the source index first, and count from 0; if the file counts from 1, say so (such as --gold-base 1)"
-NO_LINK = "is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0"
+NO_LINK = "is not a link: write 3-4 (sure) or 3p4 (possible), source first, from 0 on"
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def row(*cells: str) -> str:
 @pytest.mark.parametrize(
     ("content", "base", "message"),
     [
-        ("0-0\n0-0 x\n", 0, ":2: 'x' is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted"),
+        ("0-0\n0-0 x\n", 0, ":2: 'x' is not a link: write 3-4 (sure) or 3p4 (possible), source first, from"),
         ("1-1\n0-1\n", 1, ":2: link '0-1' points at word 0, but the file was to count from 1"),
         ("{}\n", 0, ":1: not an alignment that nmt align --format jsonl wrote"),
         ('{"links": []}\n', 1, ": a file of jsonl always counts from 0; do not say that it counts from 1"),

@@ -23,11 +23,11 @@ def init(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Comma
 
 
 FAULTS = [
-    ("", "there is nothing to train on; give two files, as nmt init NAME FILE FILE"),
+    ("", "there is nothing to train on; give two files, nmt init NAME FILE FILE"),
     ("--source x.de", "--source and --target go together; give both"),
     (f"{TSV} --test-source x.de", "--test-source and --test-target go together; give both"),
     (f"{TSV} --valid-tsv pairs.tsv --valid-pairs 3",
-     "--valid-pairs holds pairs out, and --valid-source or --valid-tsv has such; leave one out"),
+     "--valid-pairs: --valid-source or --valid-tsv has such pairs; leave one out"),
     ("--tsv none.tsv", "none.tsv: no such file"),
     ("--tsv x.de", "x.de: 80 of 80 rows are no pairs: 80 without exactly one TAB (lines 1, 2"),
     (f"{TSV} --valid-pairs 80 --test-pairs 0",

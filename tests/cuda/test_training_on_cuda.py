@@ -284,7 +284,7 @@ def test_more_processes_than_gpus_are_refused_in_one_line(folder: Path) -> None:
     count = torch.cuda.device_count() + 1
     done = nmt("train", "config.yaml", "--device", "cuda", "--processes", str(count), folder=folder, environment={})
     said = error(done)
-    assert said.startswith(f"--device cuda: this machine has more processes than GPUs ({count - 1})")
+    assert said.startswith(f"--device cuda: more processes than GPUs ({count - 1})")
     with pytest.raises(InputError, match="is one GPU for 2 processes"):
         LaunchEnvironment(0, 2, 0, 2).device("cuda:0")
 

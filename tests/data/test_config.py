@@ -55,21 +55,15 @@ DE_EN, PAIRS = {"pairs": "a", "languages": ["de", "en"]}, {"pairs": "a"}
             for key, value in {"kind": "bpe", "size": 100, "normalization": "nfkc", "byte_fallback": True}.items()
         ),
         ({"filters": {"max_ratio": 0.5}}, "filters.max_ratio: expected at least 1"),
-        ({"train": [DE_EN, {"pairs": "b"}]}, "b has no languages, and other corpora have"),
-        ({"train": DE_EN, "valid": {"pairs": "b"}}, "b has no languages, and other corpora have"),
-        ({"train": {"pairs": "b"}, "test": [DE_EN]}, "b has no languages, and other corpora have"),
+        ({"train": [DE_EN, {"pairs": "b"}]}, "b has no languages, as others have"),
+        ({"train": DE_EN, "valid": {"pairs": "b"}}, "b has no languages, as others have"),
+        ({"train": {"pairs": "b"}, "test": [DE_EN]}, "b has no languages, as others have"),
         ({"train": {**PAIRS, "languages": ["de", "de"]}}, "train: languages: source and target are both de"),
         ({"train": {**PAIRS, "languages": ["de", "<2en>"]}}, "train.languages.1: "),
         ({"train": {**PAIRS, "languages": ["de", ""]}}, "train.languages.1: "),
         ({"train": {**PAIRS, "languages": ["de"]}}, "train.languages.1: missing"),
-        (
-            {"train": DE_EN, "valid": {"pairs": "b", "languages": ["en", "de"]}},
-            "b is into de, and no corpus of train is",
-        ),
-        (
-            {"train": DE_EN, "test": [{"pairs": "b", "languages": ["de", "cs"]}]},
-            "b is into cs, and no corpus of train is",
-        ),
+        ({"train": DE_EN, "valid": {"pairs": "b", "languages": ["en", "de"]}}, "b is into de, and none of train is"),
+        ({"train": DE_EN, "test": [{"pairs": "b", "languages": ["de", "cs"]}]}, "b is into cs, and none of train is"),
         ({"temperature": 5}, "temperature weighs languages, and no corpus has languages"),
         ({"train": DE_EN, "temperature": 0.005}, "temperature: "),  # a power beyond what a float can hold
     ],

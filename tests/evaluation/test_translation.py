@@ -151,7 +151,7 @@ def test_json_has_stable_keys_and_all_digits() -> None:
     assert "\n" not in as_json(found)
 
 
-ONE_EACH = ": give one reference line per hypothesis$"
+ONE_EACH = ": give one line for each$"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.workflows.runs import in_process
 FAULTS = """
 attention: {score: none, weights: hard} => score: none leaves weights: hard nothing to weigh; leave weights out
 attention: {score: none}, decoder: {query: previous}
-    => decoder.query: previous has no attention to ask with attention.score: none; leave it out
+    => decoder.query: previous needs attention, and its score is none; leave it out
 attention: {score: none}, decoder: {query_embedding: true}
     => decoder.query_embedding has no query to widen with attention.score: none; leave it out
 attention: {score: none}, decoder: {start: zeros}
@@ -42,7 +42,7 @@ embedding: {tie: output, size: 8}, decoder: {readout_size: 7}
     readout_size out
 encoder: {kind: transformer, size: 10, heads: 4} => encoder: heads: 4 must divide size (10)
 decoder: {kind: transformer, size: 12, heads: 4, positions: rotary}
-    => decoder: positions: rotary turns pairs: size / heads (3) must be even
+    => decoder: positions: rotary needs an even size / heads, not 3
 encoder: {kind: transformer, positions: rotary, score: additive}
     => positions: rotary shows in the inner product of query and key, and score: additive sees more of them; use a
     score of dot, scaled_dot, cosine, gaussian, or positions: sinusoidal
@@ -68,10 +68,10 @@ attention: {weights: {kind: hard, training: marginal}}, decoder: {context_gate: 
     => with training: marginal reads one position at a time; leave decoder.context_gate out
 decoder: {query: bottom} => decoder: query: bottom asks from below other layers: set layers, or use query: previous
 attention: {heads: 3}, encoder: {size: 16}
-    => attention.heads: 3 must divide the width of an encoder state (32); change one
+    => attention.heads: 3 must divide the size of an encoder state, 32
 decoder: transformer, attention: {heads: 4}
     => attention.heads is for decoder.kind: rnn; a Transformer has decoder.heads
-attention: {heads: 2, weights: hard} => heads: 2 with weights: hard, which learns one position a step
+attention: {heads: 2, weights: hard} => heads: weights: hard learns one position a step
 attention: {heads: 2, key_size: 8}
     => key_size: several heads project the keys to widths of their own; leave key_size out
 attention: {heads: 2, score: none}, decoder: {input_feeding: false}
@@ -91,10 +91,10 @@ decoder: transformer, attention: {weights: {kind: hard, training: marginal}}
     => attention.weights: hard with training: marginal sums over all positions of one attention, and a Transformer
     decoder has one in each layer and head; use training: reinforce, or decoder.kind: rnn
 encoder: transformer, dropout: {variational: true}
-    => dropout.variational: true is for recurrent encoders and decoders, and encoder.kind is transformer; leave it out
-decoder: transformer, dropout: {variational: true} => and decoder.kind is transformer; leave it out
+    => dropout.variational is for recurrent layers, not for encoder; leave it out
+decoder: transformer, dropout: {variational: true} => not for decoder; leave it out
 dropout: {feed_forward: 0.1}
-    => dropout.feed_forward is for a Transformer, and neither encoder nor decoder is one; leave it out
+    => dropout.feed_forward is for an encoder or decoder that is a Transformer; leave it out
 attention: {score: none}, dropout: {attention: 0.1}
     => dropout.attention has no weights to drop with attention.score: none; leave it out
 decoder: reencoding, attention: {score: dot} => decoder.kind: reencoding needs attention.score: none

@@ -78,7 +78,7 @@ def test_a_checkpoint_is_whole_or_not_there_also_while_it_is_deleted(
 
 def test_damage_is_named(tmp_path: Path) -> None:
     folder = checkpoint.save(tmp_path, 1, model(), {}, {"update": 1})
-    with pytest.raises(InputError, match=r"weight is \(2, 3\), but config.yaml and vocabulary make it \(2, 4\)"):
+    with pytest.raises(InputError, match=r"weight is \(2, 3\), but config.yaml says \(2, 4\)"):
         checkpoint.load_weights(folder, model(4))
     with pytest.raises(InputError, match=r"misses 0.bias: it is of another model"):
         checkpoint.load_weights(folder, nn.Sequential(model()))

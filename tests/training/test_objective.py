@@ -187,8 +187,8 @@ def test_corpora_with_and_without_links(folder: Path) -> None:
 GUIDED = "training.guided_attention={}"
 
 
-NO_ATTENTION = "teaches attention, which model.attention.score: none takes away"
-ONE_POSITION = "looks at one; use weights: softmax"
+NO_ATTENTION = "teaches attention, and model.attention.score is none"
+ONE_POSITION = "draws one; leave"
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ ONE_POSITION = "looks at one; use weights: softmax"
         ([LINKS, GUIDED, "model.attention.score=none", "model.decoder.input_feeding=false"], NO_ATTENTION),
         (
             ["training.coverage_loss=1.0", "model.attention.weights=hard"],
-            f"coverage_loss teaches weights over all positions, where model.attention.weights: hard {ONE_POSITION}",
+            f"coverage_loss teaches weights of all positions, and model.attention.weights: hard {ONE_POSITION}",
         ),
         (
             ["training.coverage_loss=1.0", "training.risk={}"],
-            "coverage_loss reads attention to gold words, where risk learns from hypotheses",
+            "coverage_loss reads attention to gold words, and risk hypotheses",
         ),
         *(
             (
@@ -212,7 +212,7 @@ ONE_POSITION = "looks at one; use weights: softmax"
         ),
         (
             [LINKS, GUIDED, "model.decoder={kind: glimpses}", "model.attention={score: none}"],
-            f"where model.decoder.kind: glimpses {ONE_POSITION}",
+            f"and model.decoder.kind: glimpses {ONE_POSITION}",
         ),
         ([GUIDED], "no corpus of data.train has any; give one a file of them, links: FILE"),
         (
@@ -223,7 +223,7 @@ ONE_POSITION = "looks at one; use weights: softmax"
             [LINKS, TRANSFORMER, "training.guided_attention={heads: layer3.head1}"],
             "layer3.head1: fits no head of this model; it has layer1.head1, layer1.head2, layer2.head1, layer2.head2",
         ),
-        ([LINKS, GUIDED, "training.risk={}"], "leave one of them out"),
+        ([LINKS, GUIDED, "training.risk={}"], "leave one out"),
         ([LINKS, "training.guided_attention={weight: 0}"], "guided_attention.weight"),
         ([LINKS, "training.guided_attention={head: x}"], "heads"),
     ],

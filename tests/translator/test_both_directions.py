@@ -39,5 +39,5 @@ def test_what_each_model_finds_alone_is_joined(
 
 
 def test_both_models_must_not_be_of_one_run_and_language(translator: nmt.Translator) -> None:
-    with pytest.raises(nmt.InputError, match="run/best: is of the same run as the forward model; name one that trans"):
+    with pytest.raises(nmt.InputError, match="run/best: is of the same run as the forward model; name the other"):
         BothDirections(translator, translator, join("union"))

@@ -85,9 +85,7 @@ def test_a_run_that_lacks_what_training_needs_is_found(command: Command, trained
     for side in ("train.de", "train.en", "valid.de", "valid.en"):
         shutil.copy(trained / side, tmp_path)
     error = command("train", trained / "config.yaml", "--set", f"run={run}", "--precision", "float32").error
-    assert error.endswith(
-        f"has no training.safetensors, to go on from; to fine-tune the model, nmt init NAME --from {run}"
-    )
+    assert error.endswith(f"has no training.safetensors to go on from; try nmt init NAME --from {run}")
 
 
 def archive_of(files: dict[str, bytes]) -> bytes:

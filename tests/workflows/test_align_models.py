@@ -42,7 +42,7 @@ def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 GIVEN = ("-s", "s", "-t", "t", *EXACT)
-NO_ATTENTION = "has no attention to align by (model.attention.score: none); use --method gradient, or input-x-gradient"
+NO_ATTENTION = "has no attention (model.attention.score: none); use --method gradient"
 
 
 @pytest.mark.parametrize(("name", "method"), [("grow-diag-final-and", "gradient"), ("soft-product", "attention")])

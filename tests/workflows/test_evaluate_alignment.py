@@ -114,7 +114,7 @@ def test_gold_that_counts_from_1(evaluate: Command) -> None:
 
 NOT_JUDGED = "--gold and --gold-base judge word alignments; give --alignment as well, or use nmt align --gold"
 ALONE = "--alignment scores links against --gold alone; leave out"
-NO_LINK = "is not a link: write 3-4 (sure) or 3p4 (possible), source index first, counted from 0"
+NO_LINK = "is not a link: write 3-4 (sure) or 3p4 (possible), source first, from 0 on"
 MISTAKES = {
     "--alignment hyp": "--alignment is judged by gold links; give --gold as well",
     "--gold gold": NOT_JUDGED,

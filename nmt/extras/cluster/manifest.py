@@ -84,9 +84,7 @@ class ShardManifest:
             elif shard.name not in self.shards:
                 raise InputError(f"{target}: is there, and no translation of ours; name another --output")
             elif self.shards[shard.name] != _about(shard):
-                raise InputError(
-                    f"{shard.path}: has changed since {target} was written; delete that file to translate again"
-                )
+                raise InputError(f"{shard.path}: has changed since {target} was written; delete that to go on")
         return remaining
 
     def begin(self, made_with: Mapping[str, Any], shards: Sequence[Shard]) -> ShardManifest:

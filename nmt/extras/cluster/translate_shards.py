@@ -82,9 +82,7 @@ def translate_shards(job: ShardJob, models: Sequence[str | None], input: Path, r
         log.info("engine: nmt's own: it is the same on all machines")
         job = replace(job, engine="nmt")
     if job.engine != "nmt" and job.precision == "auto":
-        raise InputError(
-            f"--precision auto: with many machines and --engine {job.engine} name one, the same for all machines"
-        )
+        raise InputError(f"--precision auto: with many machines and --engine {job.engine} name one for all of them")
     checkpoints = [find_checkpoint(models[0], job.overrides), *(find_checkpoint(name) for name in models[1:])]
     experiment = experiments.load(run_of(checkpoints[0]) / experiments.FILE, job.overrides)
     job.wanted.check(experiment.search.n_best)

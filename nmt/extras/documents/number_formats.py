@@ -88,9 +88,8 @@ def _pairs(data: PreparedData) -> Iterator[tuple[str, str]]:
     """Yields the training pairs whose sources have digits, as text."""
     source, target = data.tokenizers.source, data.tokenizers.target
     digits = {token for token, piece in enumerate(source.pieces(range(source.size))) if any(map(str.isdecimal, piece))}
-    rows = (
-        row for row in range(min(len(data.train), MOST_PAIRS)) if not digits.isdisjoint(data.train.source(row).tolist())
-    )
+    pairs = range(min(len(data.train), MOST_PAIRS))
+    rows = (row for row in pairs if not digits.isdisjoint(data.train.source(row).tolist()))
     for row in islice(rows, MOST_NUMBERED):
         yield source.detokenize(data.train.source(row).tolist()), target.detokenize(data.train.target(row).tolist())
 

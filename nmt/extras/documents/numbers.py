@@ -78,4 +78,4 @@ def is_address(text: str) -> bool:
 def _key(text: str) -> str:
     """Returns a number or word without its separators; a last one that is not before three digits becomes a point."""
     *groups, last = _GROUP.findall(usual_digits(text))
-    return "".join(groups) + ("." if groups and len(last) != 3 else "") + last
+    return f"{''.join(groups)}{'.' if groups and len(last) != 3 else ''}{last}"

@@ -30,19 +30,23 @@ class TranslateTerms(TranslateOptions):
 
     glossary: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
     """Terms and their translations: lines of source term, TAB, target term."""
+    dictionary: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
+    """Bilingual dictionary (TSV, FreeDict's TEI or Ding) for words that are rare in the training corpus."""
     after: ClassVar[str] = "constraints"
     conflicts: ClassVar = (
-        Excludes("glossary", "engine!=nmt/auto", "--glossary: --engine {engine} has no constraints; use --engine nmt"),
-        Excludes("glossary", "sample temperature top_k top_p seed consensus samples",
-            "--glossary: terms are searched for, not drawn; leave out {others}"),
+        Excludes("glossary dictionary", "engine!=nmt/auto",
+            "{option}: --engine {engine} has no constraints; use --engine nmt"),
+        Excludes("glossary dictionary", "sample temperature top_k top_p seed consensus samples",
+            "{option}: terms are searched for, not drawn; leave out {others}"),
+        Excludes("dictionary", "glossary", "--dictionary: put the terms of {others} into it, and leave that out"),
     )  # fmt: skip
 
     def load(self) -> Loader:
+        refuse_overwriting(self.output, self.glossary, self.dictionary)
         if self.glossary is None:
-            return super().load()
+            return super().load() if self.dictionary is None else partial(super().load(), dictionary=self.dictionary)
         from nmt.extras.documents.glossary import read_glossary
 
-        refuse_overwriting(self.output, self.glossary)
         return partial(super().load(), glossary=read_glossary(self.glossary))
 
 

@@ -10,6 +10,7 @@ PLUGIN = Plugin(
         "translate": ["nmt.extras.documents.options:TranslateTerms", "nmt.extras.documents.options:TranslateFiles"],
     },
     parts={
+        "dictionary": "nmt.extras.documents.dictionary_terms:with_dictionary",
         "glossary": "nmt.extras.documents.terminology:with_glossary",
         "number_formats": "nmt.extras.documents.number_formats:write_formats",
         "numbers": "nmt.extras.documents.terminology:keep_numbers",

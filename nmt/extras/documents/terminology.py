@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -63,6 +64,13 @@ MAX_BEAM = 40
 """Maximum number of beams of a constrained search."""
 
 
+class Terms(Protocol):
+    """A glossary, or another source of terms."""
+
+    def find(self, text: str) -> list[Occurrence]:
+        """Finds the terms in a source text, from left to right and without overlap."""
+
+
 def keep_numbers(
     translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
 ) -> list[list[Candidate]]:
@@ -70,14 +78,14 @@ def keep_numbers(
     return GlossaryTerminology(Glossary(())).revised(translator, sentences, found)
 
 
-def with_glossary(translator: Translator, glossary: Glossary | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
+def with_glossary(translator: Translator, glossary: Terms | str | Path, *, max_loss: float = MAX_LOSS) -> Translator:
     """Returns the translator with the terms of a glossary, or of a file with a glossary; ``max_loss`` is in nats per
     token. Raises InputError for an engine or a search that does not support constraints."""
     if not isinstance(translator.engine, TorchEngine):
         raise InputError("--glossary: needs a search with constraints; use --engine nmt")
     if (key := constrains(translator.search)) is not None:
         raise InputError(f"search.{key}: cannot be had together with a glossary; leave it at its default")
-    if not isinstance(glossary, Glossary):
+    if isinstance(glossary, str | Path):
         glossary = read_glossary(Path(glossary))
     return replace(translator, terminology=GlossaryTerminology(glossary, max_loss))
 
@@ -97,7 +105,7 @@ def follow_words(tokenizer: Tokenizer, device: torch.device, last: str) -> Tenso
 class GlossaryTerminology:
     """Puts the terms of a glossary into translations; see ``nmt.translator.translator.Terminology``."""
 
-    glossary: Glossary
+    glossary: Terms
     max_loss: float = MAX_LOSS
 
     def revised(

@@ -95,9 +95,7 @@ def read_vectors(path: Path, tokens: Container[bytes], width: int) -> Iterator[t
             if found != width and header is None:
                 found = max(len(line.split()) - 1, 0)  # there may be tabs, or several spaces
             if found != width:
-                raise InputError(
-                    f"{path}:{number}: expected a token and {width} numbers (model.embedding.size), found {found}"
-                )
+                raise InputError(f"{path}:{number}: needs a token and {width} numbers (embedding.size), not {found}")
             if header is None and (token := line.split(None, 1)[0]) in tokens:
                 try:
                     values = [float(value) for value in line.split()[1:]]

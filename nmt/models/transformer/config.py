@@ -69,9 +69,7 @@ class TransformerConfig(Structure):
             )
         if self.positions == "rotary":
             if self.size // self.heads % 2:
-                raise ValueError(
-                    f"positions: rotary turns pairs: size / heads ({self.size // self.heads}) must be even"
-                )
+                raise ValueError(f"positions: rotary needs an even size / heads, not {self.size // self.heads}")
             if self.score.kind not in ROTATING:
                 raise ValueError(
                     f"positions: rotary shows in the inner product of query and key, and score: {self.score.kind} "

@@ -35,7 +35,7 @@ def test_a_manifest_knows_what_differs(tmp_path: Path) -> None:
     write(tmp_path, "a.txt")
     assert found.remaining([a, b, c], tmp_path) == [b, c]
     assert found.has_any(tmp_path)
-    with pytest.raises(InputError, match="a.txt: has changed since .* was written; delete that file"):
+    with pytest.raises(InputError, match="a.txt: has changed since .* was written; delete that"):
         found.remaining([Shard(a.path, 7, 1), b], tmp_path)
     write(tmp_path, "c.txt")
     with pytest.raises(InputError, match="c.txt: is there, and no translation of ours"):

@@ -82,11 +82,11 @@ def test_rows_get_the_vectors_of_their_tokens(tmp_path: Path, form: str) -> None
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"3 300\na 1 2\n", "1: expected a token and 2 numbers (model.embedding.size), found 300"),
-        (b"a 1 2 3\n", "1: expected a token and 2 numbers (model.embedding.size), found 3"),
-        (b"1 2\na 1 2\nb 1\n", "3: expected a token and 2 numbers (model.embedding.size), found 1"),
-        (b"a 1 2\n\nb 1 2\n", "2: expected a token and 2 numbers (model.embedding.size), found 0"),
-        (b"c 1 2\n 1 2\n", "2: expected a token and 2 numbers (model.embedding.size), found 1"),
+        (b"3 300\na 1 2\n", "1: needs a token and 2 numbers (embedding.size), not 300"),
+        (b"a 1 2 3\n", "1: needs a token and 2 numbers (embedding.size), not 3"),
+        (b"1 2\na 1 2\nb 1\n", "3: needs a token and 2 numbers (embedding.size), not 1"),
+        (b"a 1 2\n\nb 1 2\n", "2: needs a token and 2 numbers (embedding.size), not 0"),
+        (b"c 1 2\n 1 2\n", "2: needs a token and 2 numbers (embedding.size), not 1"),
         (b"a 1 x\n", "1: expected 2 finite numbers after the token"),
         (b"b 1 2\na 1 nan\n", "2: expected 2 finite numbers after the token"),
         (b"a 1 1e39\n", "1: expected 2 finite numbers after the token"),

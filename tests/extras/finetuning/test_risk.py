@@ -388,7 +388,7 @@ def test_risk_falls(here: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- refusals
 
-OTHER = r"training.risk learns from .*"
+OTHER = r"training.risk reads .*"
 DATA = "run: x, data: {train: {source: a, target: b}, valid: {source: a, target: b}}"
 
 
@@ -396,15 +396,15 @@ DATA = "run: x, data: {train: {source: a, target: b}, valid: {source: a, target:
     ("training", "model", "message"),
     [
         ("feed: free_running, risk: {}", "", r"feed: free_running says what is read .* where risk reads whole"),
-        ("r_drop: 1.0, risk: {}", "", r"r_drop compares two readouts .* where risk compares hypotheses; leave one"),
-        ("risk: {}", "attention: {weights: hard}", OTHER + r"\.weights: hard learns"),
-        ("risk: {}", "attention: {weights: glimpse}", OTHER + r"\.weights: glimpse learns"),
+        ("r_drop: 1.0, risk: {}", "", r"r_drop compares readouts .* and risk hypotheses; leave one"),
+        ("risk: {}", "attention: {weights: hard}", OTHER + r"\.weights: hard gold words"),
+        ("risk: {}", "attention: {weights: glimpse}", OTHER + r"\.weights: glimpse gold words"),
         (
             "risk: {}",
             "attention: {weights: {kind: hard, training: marginal}}, decoder: {input_feeding: false}",
-            OTHER + r"\.weights: hard learns",
+            OTHER + r"\.weights: hard gold words",
         ),
-        ("risk: {}", "decoder: glimpses", OTHER + r"\.decoder.kind: glimpses learns"),
+        ("risk: {}", "decoder: glimpses", OTHER + r"\.decoder.kind: glimpses gold words"),
         ("risk: {samples: 1}", "", r"training.risk.samples: expected at least 2"),
         ("risk: {temperature: 0.0}", "", r"training.risk.temperature: expected more than 0"),
         ("risk: {alpha: 0.0}", "", r"training.risk.alpha: expected more than 0"),

@@ -30,8 +30,7 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
     data, training, embedding = experiment.data, experiment.training, experiment.model.embedding
     if data.subwords.model is not None and not data.subwords.joint:
         raise InputError(
-            "data.subwords.model: has a vocabulary for each side of this direction; give a model of the other one with "
-            "--reverse"
+            "data.subwords.model: has a vocabulary for each side; give a model of the other direction with --reverse"
         )
 
     def turned(corpus: CorpusConfig) -> CorpusConfig:

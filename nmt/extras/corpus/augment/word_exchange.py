@@ -44,13 +44,14 @@ def most_useful(entries: Iterable[DictionaryEntry], counts: Sequence[Mapping[str
     for source, alike in senses.items():
         words = words_of(source)
         is_known = all(counts[0].get(word, 0) >= RARE for word in words)
-        alike.sort(key=lambda entry: (len(entry.target.split()), -_rarest(words_of(entry.target), counts[1])))
-        order |= {entry: (is_known, sense, -_rarest(words, uses)) for sense, entry in enumerate(alike)}
+        alike.sort(key=lambda entry: (len(entry.target.split()), -rarest(entry.target, counts[1])))
+        order |= {entry: (is_known, sense, -rarest(source, uses)) for sense, entry in enumerate(alike)}
     return sorted(order, key=order.__getitem__)
 
 
-def _rarest(words: Iterable[str], counts: Mapping[str, int]) -> int:
-    return min((counts.get(word, 0) for word in words), default=0)
+def rarest(text: str, counts: Mapping[str, int]) -> int:
+    """Returns the number of occurrences of the rarest word of a text."""
+    return min((counts.get(word, 0) for word in words_of(text)), default=0)
 
 
 def kind_of(entry: DictionaryEntry) -> Hashable:
