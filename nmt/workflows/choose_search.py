@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 
 from nmt.evaluation.translation import scores
 from nmt.search.config import USUAL_PENALTY
-from nmt.search.scoring import ranking_of
 from nmt.translator.loading import load_trained
-from nmt.translator.translation import Translation
 from nmt.translator.translator import Translator, torch_engine
 from nmt.translator.validation import Validation
 
-PENALTIES = (0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
+LARGER, SMALLER = (1.5, 2.0, 2.5), (0.5,)
+"""The penalties that are tried: larger ones, as long as each is better than the one before, and else a smaller one."""
 
-MOST_SENTENCES = 1000
-"""Number of valid sentences that are translated, spread over the corpus."""
+MOST_SENTENCES, LEAST_SENTENCES = 1000, 100
+"""Numbers of valid sentences that are translated, spread over the corpus: at most, and at least."""
 
-PARTS = 4
-"""Number of parts of them, of which one is translated after the other as long as there is time."""
+SEARCHES = 3
+"""Usual number of penalties that are tried."""
 
 LEAST_GAIN = 0.2
-"""Gain in BLEU and chrF together below which the usual penalty is kept."""
+"""Gain in BLEU and chrF together from which on another penalty is taken, and most that one of them may lose."""
 
 SHORTEST = 50.0
 """Duration of a training, in seconds, below which nothing is chosen."""
@@ -35,7 +37,9 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     None if the configuration sets one, if its search needs none, if the model has several target languages, or if
     ``seconds``, the duration of the training, are few.
 
-    The best is that with the highest sum of BLEU and chrF: chrF alone prefers translations that are too long.
+    The best is that with the highest sum of BLEU and chrF, if neither is lower: chrF alone prefers translations that
+    are too long. Each penalty has a search of its own. To rank the hypotheses of one search anew is not enough: they
+    are those that suit its penalty, so that translations come out much longer with a larger one than they seem to.
     """
     experiment = validation.experiment
     search = experiment.search
@@ -43,33 +47,36 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     is_free = search.length_penalty is None and is_beam_search and seconds >= SHORTEST
     if not is_free or len(experiment.data.target_languages) > 1:
         return None
-    sources = validation.valid.source_texts()
-    rows = list(range(0, len(sources), -(-len(sources) // MOST_SENTENCES)))
-    started = time.monotonic()
     device, precision = str(validation.compute.device), validation.compute.precision
-    once = [f"search.n_best={search.beam}", "search.repetition_margin=null", "search.numbers=false"]
+    once = ["search.n_best=1", "search.repetition_margin=null", "search.numbers=false"]
     trained = load_trained(experiment.folder, once, device=device, precision=precision)
     translator = Translator(trained, trained.experiment.search, torch_engine(trained, []))
-    found: dict[int, tuple[Translation, ...]] = {}
-    for number in range(PARTS):
-        # the time of all parts so far and, if it is not the first, of one more
-        if number and (time.monotonic() - started) * (number + 1) / number > SHARE_OF_TRAINING * seconds:
-            break
-        part = rows[number::PARTS]
-        found |= zip(part, translator.candidates([sources[row] for row in part]), strict=True)
-    rows = sorted(found)
-    references = [validation.valid.text(row).target for row in rows]
+    sources = validation.valid.source_texts()
+    rows = list(range(0, len(sources), -(-len(sources) // LEAST_SENTENCES)))
 
+    @cache
     def measure(penalty: float) -> list[float]:
-        ranking = ranking_of(search.model_copy(update={"length_penalty": penalty}))
+        changed = translator.search.model_copy(update={"length_penalty": penalty})
+        found = replace(translator, search=changed).translate([sources[row] for row in rows])
+        references = [validation.valid.text(row).target for row in rows]
+        return [score.value for score in scores([each.text for each in found], references, metrics=("bleu", "chrf"))]
 
-        def rank(translation: Translation) -> float:
-            return ranking.score(translation.log_prob, len(translation.tokens) + 1)
+    def climb(penalties: Iterable[float]) -> float:
+        best = USUAL_PENALTY
+        for penalty in penalties:
+            gains = [new - old for new, old in zip(measure(penalty), measure(best), strict=True)]
+            if sum(gains) < LEAST_GAIN or min(gains) < -LEAST_GAIN:
+                break
+            best = penalty
+        return best
 
-        best = [max(found[row], key=rank).text for row in rows]
-        return [score.value for score in scores(best, references, metrics=("bleu", "chrf"))]
-
-    measured = {penalty: measure(penalty) for penalty in PENALTIES}
-    best = max(PENALTIES, key=lambda penalty: sum(measured[penalty]) + LEAST_GAIN * (penalty == USUAL_PENALTY))
-    texts = ["BLEU {:.1f} and chrF {:.1f}".format(*measured[penalty]) for penalty in (best, USUAL_PENALTY)]
+    started = time.monotonic()
+    measure(USUAL_PENALTY)
+    left = SHARE_OF_TRAINING * seconds / (time.monotonic() - started)
+    count = max(LEAST_SENTENCES, min(MOST_SENTENCES, int(len(rows) * left / SEARCHES)))
+    rows = list(range(0, len(sources), -(-len(sources) // count)))
+    measure.cache_clear()
+    best = climb(LARGER)
+    best = best if best != USUAL_PENALTY else climb(SMALLER)
+    texts = ["BLEU {:.1f} and chrF {:.1f}".format(*measure(penalty)) for penalty in (best, USUAL_PENALTY)]
     return best, f"{best:g}: {texts[0]} on valid" + f"; with {USUAL_PENALTY:g}, {texts[1]}" * (best != USUAL_PENALTY)
