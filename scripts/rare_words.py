@@ -1,6 +1,6 @@
 """Scores of the lines of a test set by how often their rarest source word occurs in the training corpus.
 
-    python scripts/rare_words.py runs/plain runs/with-dictionary --source test.de --reference test.en
+    python scripts/rare_words.py runs/one runs/other --source test.de --reference test.en [--dictionary de-en.tsv]
 
 Prints the number of lines, and for each run the mean sentence chrF of their translations, then BLEU and chrF of all
 lines. Words are those of ordinary text in lower case, without punctuation; they are counted in the training corpora of
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN")
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
+    parser.add_argument("--dictionary", type=Path, help="translate with it, too")
     options = parser.parse_args()
     sources, references = map(list, zip(*pairs(options.source, options.reference), strict=True))
     data = experiment.load(run_of(find_checkpoint(options.runs[0])) / experiment.FILE).data
@@ -46,14 +47,17 @@ def main() -> None:
     print(f"{'lines':<6}" + "".join(f"{name:>14}" for name in (*NAMES, "BLEU", "chrF")))
     print(f"{len(groups):<6,}" + "".join(f"{groups.count(group):>14,}" for group in range(len(NAMES))))
     metric = sacrebleu_metric("chrf")
-    for run in options.runs:
-        hypotheses = [each.text for each in nmt.load_translator(run).translate(sources)]
+    dictionaries = dict.fromkeys([None, options.dictionary])
+    for run, dictionary in ((run, dictionary) for run in options.runs for dictionary in dictionaries):
+        hypotheses = [each.text for each in nmt.load_translator(run, dictionary=dictionary).translate(sources)]
         by_group: list[list[float]] = [[] for _ in NAMES]
         for group, hypothesis, reference in zip(groups, hypotheses, references, strict=True):
             by_group[group].append(metric.sentence_score(hypothesis, [reference]).score)
         overall = [score.value for score in scores(hypotheses, references, metrics=("bleu", "chrf"))]
         figures = [*(fmean(each or [float("nan")]) for each in by_group), *overall]
-        print(f"{'':<6}" + "".join(f"{figure:>14.1f}" for figure in figures) + f"  {run}")
+        print(
+            f"{'':<6}" + "".join(f"{figure:>14.1f}" for figure in figures) + f"  {run} {dictionary or ''}", flush=True
+        )
 
 
 if __name__ == "__main__":
