@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from nmt.core.errors import InputError
 from nmt.data.words import text_words
 from nmt.extras.aligner.model_aligner import training_corpus
 from nmt.extras.corpus.augment.dictionary import count_words, read_entries
@@ -74,7 +75,11 @@ def with_dictionary(translator: Translator, dictionary: str | Path) -> Translato
     """Returns the translator with the entries of a dictionary of either direction for words that occur fewer than
     ``RARE`` times in its training corpus. Raises InputError if there is no training corpus, for a file that is no
     dictionary, and as ``with_glossary`` does."""
-    train, tokenizers = training_corpus(translator.trained), translator.trained.tokenizers
+    tokenizers = translator.trained.tokenizers
+    try:
+        train = training_corpus(translator.trained)
+    except InputError as error:
+        raise InputError(f"--dictionary: counts the words of the training corpus: {error}") from None
     rows, senses = range(min(len(train), MOST_PAIRS)), defaultdict[str, list[str]](list)
     counts = [
         count_words(tokenizer.detokenize_batch([read(row).tolist() for row in rows]))

@@ -53,7 +53,9 @@ def test_a_dictionary_needs_the_training_corpus(folder: Path, tmp_path: Path) ->
     (folder / "de-en.tsv").write_text("Regen\train\n")
     (folder / "run" / "prepared").rename(tmp_path / "prepared")
     try:
-        assert "run/prepared" in refused(folder, "--dictionary", "de-en.tsv")
+        said = refused(folder, "--dictionary", "de-en.tsv")
+        assert said.startswith("--dictionary: counts the words of the training corpus: ")
+        assert "run/prepared" in said
     finally:
         (tmp_path / "prepared").rename(folder / "run" / "prepared")
     assert "--glossary" in refused(folder, "--glossary", "terms.tsv", "--dictionary", "de-en.tsv")
