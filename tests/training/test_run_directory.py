@@ -71,5 +71,5 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["model.safetensors: OK", "training.safetensors: OK", "state.json: OK"]
     (folder / "SHA256SUMS").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"SHA256SUMS: unreadable checkpoint, .*: tells nothing of model.safetensors"):
+    with pytest.raises(InputError, match=r"SHA256SUMS: unreadable checkpoint; .*: tells nothing of model.safetensors"):
         verify(folder, ["model.safetensors"])

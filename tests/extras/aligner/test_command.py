@@ -30,7 +30,7 @@ TOGETHER = "--source and --target go together; give both"
         ("aligner -s no -t x.en -o out", "no: no such file"),
         ("aligner -s x.de -t no -o out", "no: no such file"),
         ("aligner -s . -t x.en -o out", ".: is a folder; name a file"),
-        ("aligner -s x.de -t short -o out", "short has 1 lines, but x.de has more: they must go together"),
+        ("aligner -s x.de -t short -o out", "short has 1 lines, but x.de has more: they must agree"),
         ("aligner -s bytes -t x.en -o out", "bytes has 1 lines"),
         *(
             (f"{command} -s {files}", f"{blank}: holds no word to learn from")

@@ -74,7 +74,7 @@ def test_our_own_engine_takes_what_ctranslate2_cannot(
         *_, line = [line for line in capsys.readouterr().err.splitlines() if line.startswith("engine: ")]
         return line.removeprefix("engine: nmt's own: ")
 
-    assert reason(trained / "run") == "model.encoder.kind: is rnn, and CTranslate2 needs transformer here"
+    assert reason(trained / "run") == "model.encoder.kind: is rnn, and CTranslate2 needs transformer"
     assert reason(run, precision="bfloat16") == "--precision bfloat16: is not one of auto, float32, int8"
     assert reason(run, ensemble=[run]) == "--ensemble needs it"
     assert reason(run, overrides=["search.sampling={}"]).startswith("search.sampling: ")

@@ -159,7 +159,7 @@ def test_lengths_and_prefixes_are_kept(given: list[list[int]], shipped: CTransla
     ],
 )
 def test_what_ctranslate2_cannot_compute_is_named(options: dict[str, Any], key: str) -> None:
-    with pytest.raises(InputError, match=f"^{key}: is .*, and CTranslate2 needs .* here; use --to onnx$"):
+    with pytest.raises(InputError, match=f"^{key}: is .*, and CTranslate2 needs .*; use --to onnx$"):
         ctranslate2.check(config(**options))
 
 
@@ -168,13 +168,13 @@ def test_what_ctranslate2_cannot_compute_is_named(options: dict[str, Any], key: 
 )
 def test_other_layers_are_refused(side: str, kind: dict[str, Any]) -> None:
     model_config = ModelConfig.model_validate({"encoder": LAYERS, "decoder": LAYERS, side: kind})
-    message = f"^model.{side}.kind: is {kind['kind']}, and CTranslate2 needs transformer here; use --to onnx$"
+    message = f"^model.{side}.kind: is {kind['kind']}, and CTranslate2 needs transformer; use --to onnx$"
     with pytest.raises(InputError, match=message):
         ctranslate2.check(model_config)
 
 
 def test_copies_are_refused() -> None:
-    with pytest.raises(InputError, match="^model.copying: is pointer, and CTranslate2 needs null here"):
+    with pytest.raises(InputError, match="^model.copying: is pointer, and CTranslate2 needs null"):
         ctranslate2.check(config().model_copy(update={"copying": CopyingConfig()}))
 
 
