@@ -101,6 +101,7 @@ def _add_corpora(folder: Path) -> None:
     document.save(str(folder / "report.docx"))
     (folder / "shards").mkdir()
     (folder / "shards" / "01.txt").write_text("Der Hund bellt oft.\n", encoding="utf-8")
+    (folder / "de-en.tsv").write_text("Regen\train\nKiefer {f}\tpine\n", encoding="utf-8")
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
 
 

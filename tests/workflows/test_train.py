@@ -572,7 +572,7 @@ def test_damage_is_named_and_can_be_skipped(
     damage(Path("run/checkpoints/step-00000006", file))
     unreadable = f"run/checkpoints/step-00000006/{file}: unreadable checkpoint"
     remedy = "; or go on from the newest whole one with nmt train --skip-damaged"
-    with pytest.raises(InputError, match=f"^{unreadable}, .*{remedy}$"):
+    with pytest.raises(InputError, match=f"^{unreadable}; .*{remedy}$"):
         start()
     capfd.readouterr()
     log.set_verbosity(log.Verbosity.NORMAL)
