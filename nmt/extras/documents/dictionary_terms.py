@@ -19,7 +19,7 @@ from nmt.core.errors import InputError
 from nmt.data.words import text_words
 from nmt.extras.aligner.model_aligner import training_corpus
 from nmt.extras.corpus.augment.dictionary import count_words, read_entries
-from nmt.extras.corpus.augment.word_exchange import RARE, rarest
+from nmt.extras.corpus.augment.word_exchange import RARE, sense_order
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.terminology import with_glossary
 from nmt.translator.translator import Translator
@@ -52,10 +52,9 @@ class DictionaryTerms:
         return [Occurrence(Term(word, targets), span) for word, span in rare if (targets := self._targets(word))]
 
     def _targets(self, word: str) -> tuple[str, ...]:
-        """Returns the translations of a word; those of fewest words that are most frequent in training come first."""
+        """Returns the translations of a word, in the order of ``sense_order``."""
         senses = self.senses.get(word) or self.senses.get(self._nearest(word), ())
-        order = {text: (len(text.split()), -rarest(text, self.counts[1])) for text in senses}
-        return tuple(sorted(order, key=order.__getitem__)[:MOST_SENSES])
+        return tuple(sorted(dict.fromkeys(senses), key=lambda text: sense_order(text, self.counts[1]))[:MOST_SENSES])
 
     def _nearest(self, word: str) -> str:
         """Finds the entry that is most similar to a word, by the letters at the beginning; "" if there is none."""

@@ -44,13 +44,18 @@ def most_useful(entries: Iterable[DictionaryEntry], counts: Sequence[Mapping[str
     for source, alike in senses.items():
         words = words_of(source)
         is_known = all(counts[0].get(word, 0) >= RARE for word in words)
-        alike.sort(key=lambda entry: (len(entry.target.split()), -rarest(entry.target, counts[1])))
-        order |= {entry: (is_known, sense, -rarest(source, uses)) for sense, entry in enumerate(alike)}
+        alike.sort(key=lambda entry: sense_order(entry.target, counts[1]))
+        order |= {entry: (is_known, sense, -_rarest(source, uses)) for sense, entry in enumerate(alike)}
     return sorted(order, key=order.__getitem__)
 
 
-def rarest(text: str, counts: Mapping[str, int]) -> int:
-    """Returns the number of occurrences of the rarest word of a text."""
+def sense_order(translation: str, counts: Mapping[str, int]) -> tuple[int, int]:
+    """Returns the key that sorts translations of a word: those of fewest words, most frequent in training, come first.
+    ``counts`` are those of the words of the training targets."""
+    return len(translation.split()), -_rarest(translation, counts)
+
+
+def _rarest(text: str, counts: Mapping[str, int]) -> int:
     return min((counts.get(word, 0) for word in words_of(text)), default=0)
 
 
