@@ -164,9 +164,7 @@ class Validation:
         if (old := self.experiment.data.old_domain) is not None:
             blocks = list(read_blocks(old))
             lines = DocumentContext().sentences(line for block in blocks for line in block.sources)
-            of_old = measure(
-                translate(old.target_language, lines), [each for block in blocks for each in block.targets]
-            )
+            of_old = measure(translate(old.target_language, lines), [row for block in blocks for row in block.targets])
             figures |= {f"{name} old domain": value for name, value in of_old.items()}
         return figures
 

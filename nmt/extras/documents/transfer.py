@@ -204,9 +204,7 @@ def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
     most: dict[int, float] = {}
     for index, weight in zip(item_of_unit, weights, strict=True):
         most[index] = max(weight, most.get(index, 0.0))
-    near = [
-        index if weight >= _NEARLY * most[index] else -1 for index, weight in zip(item_of_unit, weights, strict=True)
-    ]
+    near = [item if weight >= _NEARLY * most[item] else -1 for item, weight in zip(item_of_unit, weights, strict=True)]
     runs: dict[int, tuple[float, Span]] = {}
     for begin, end in _runs(near):
         run = (sum(weights[begin:end]), (begin, end))

@@ -62,7 +62,8 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     The model cannot be trained afterwards.
     """
     if compute.precision == "int8":
-        if IN_FLOAT32:
+        kernels = native.kernels_for(compute.dtype, compute.device)
+        if IN_FLOAT32 and not (kernels and kernels.has_product()):
             log.warning("--precision float32 will be faster on this CPU than int8")
         quantize(model, compute.dtype)
     pack(model.frozen().to(compute.dtype))

@@ -256,6 +256,20 @@ def test_many_threads_share_products_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert kernels().has_product() == kernels()._has_product
 
 
+@needs_kernels
+def test_a_cpu_with_instructions_that_ours_lack_has_pytorchs_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_product = kernels()._has_product
+    loaded = compiled()
+    assert loaded is not None
+    for features, expected in (
+        ({"avx2"}, has_product),
+        ({"avx2", "avx_vnni"}, False),
+        ({"avx_vnni", "avx512_vnni"}, has_product),
+    ):
+        monkeypatch.setattr(cpu, "features", lambda features=features: frozenset(features))
+        assert Kernels(loaded, "float32")._has_product == expected
+
+
 # ---- who gets them
 
 

@@ -151,13 +151,16 @@ def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], p
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
-@pytest.mark.parametrize("is_slower", [False, True])
-def test_int8_warns_where_it_is_slower(is_slower: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@needs_kernels
+@pytest.mark.parametrize(("in_float32", "has_product"), [(False, False), (True, False), (True, True)])
+def test_int8_warns_where_it_is_slower(in_float32: bool, has_product: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings = list[str]()
-    monkeypatch.setattr("nmt.extras.speed.optimize.IN_FLOAT32", is_slower)
+    monkeypatch.setattr("nmt.extras.speed.optimize.IN_FLOAT32", in_float32)
+    monkeypatch.setattr(native.Kernels, "has_product", lambda _: has_product)
     monkeypatch.setattr("nmt.core.log.warning", warnings.append)
     for precision in ("float32", "int8"):
         fast(transformer(), precision)
+    is_slower = in_float32 and not has_product
     assert warnings == ["--precision float32 will be faster on this CPU than int8"] * is_slower
 
 

@@ -29,13 +29,8 @@ def import_(options: ImportOptions) -> None:
     """Import a pretrained model.
 
     A folder of a MarianMT model becomes a run like any other. Nothing is overwritten."""
-    if options.format_ in ("joeynmt", "opennmt"):
-        raise InputError(
-            f"nmt import {options.format_}: is gone; write a configuration with nmt init, and see docs/coming-from.md "
-            "for the names of its keys"
-        )
     if options.format_ != "hf":
-        raise InputError(f"{options.format_}: is not a format; use nmt import hf FOLDER")
+        raise InputError(f"{options.format_}: is not a format; use nmt import hf FOLDER, or see docs/coming-from.md")
     if options.source is None:
         raise InputError("nmt import hf: name the folder of a model")
     from nmt.extras.exchange.convert.from_marian import import_hf

@@ -128,9 +128,7 @@ def _attention(model: ModelConfig) -> tuple[str, ...]:
 def _best(experiment: Experiment, metrics: Sequence[Mapping[str, Any]]) -> str | None:
     """Finds the best validation by the metric that chooses the best checkpoint; returns None without validation."""
     config = experiment.training.validation
-    measured = [
-        each for each in metrics if each["kind"] != "train" and isinstance(each.get(config.metric), int | float)
-    ]
+    measured = [row for row in metrics if row["kind"] != "train" and isinstance(row.get(config.metric), int | float)]
     if not measured:
         return None
     best = max(measured, key=lambda line: rank(line, config.metric))

@@ -67,8 +67,10 @@ class Kernels:
     def __init__(self, loaded: ctypes.CDLL, dtype: str) -> None:
         for name, signature in _SIGNATURES.items():
             setattr(self, f"_{name}", ctypes.CFUNCTYPE(None, *signature).in_dll(loaded, f"{name}_{dtype}"))
-        self._has_product = bool(loaded.has_product())
-        self._has_tiles = "amx_int8" in cpu.features()  # a unit for products of tiles of bytes, which PyTorch uses
+        features = cpu.features()
+        # PyTorch's product has instructions of AVX-VNNI that ours lacks
+        self._has_product = bool(loaded.has_product()) and {"avx_vnni", "avx512_vnni"} & features != {"avx_vnni"}
+        self._has_tiles = "amx_int8" in features  # a unit for products of tiles of bytes, which PyTorch uses
 
     def has_product(self) -> bool:
         """Returns True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""

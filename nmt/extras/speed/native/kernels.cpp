@@ -18,9 +18,7 @@
 #endif
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#define HAS_PRODUCT 1
-#else
-#define HAS_PRODUCT 0
+#define HAS_VNNI
 #endif
 
 namespace {
@@ -29,20 +27,25 @@ struct bfloat16 {
     uint16_t bits;
 };
 
+// The bytes at a place, which need not be aligned, as a number of another type.
+template <typename Number>
+inline Number read(const void* place) {
+    Number number;
+    std::memcpy(&number, place, sizeof number);
+    return number;
+}
+
 inline float wide(float x) { return x; }
 
 inline float wide(bfloat16 x) {
     const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
+    return read<float>(&bits);
 }
 
 inline void narrow(float value, float& to) { to = value; }
 
 inline void narrow(float value, bfloat16& to) {  // to the nearest, ties to even
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
+    const uint32_t bits = read<uint32_t>(&value);
     to.bits = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
@@ -59,8 +62,7 @@ inline float exp_of(float x) {
     p = p * r + 0.5f;
     p = p * r * r + r;
     const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
-    float power;
-    std::memcpy(&power, &bits, sizeof power);
+    const float power = read<float>(&bits);
     return power + power * p;
 }
 
@@ -208,26 +210,43 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
     for (int64_t n = 0; n < rows; ++n) scale[n] = quantize_row<0>(x + n * inputs, values + n * inputs, inputs);
 }
 
-// CPUs multiply unsigned by signed bytes and add four products at once: rows are raised by 128, and sums start at
-// `shift`, which takes that off again.
-struct UnsignedRows {
-    int64_t stride;
-    std::vector<uint8_t> values;
+// Rows as the factors of `tile`.
+struct IntegerRows {
+#ifdef HAS_VNNI  // it multiplies unsigned by signed bytes: rows are raised, and sums start at `shift`, which undoes that
+    using Integer = uint8_t;
+    static constexpr int RAISED = 128;
+#else
+    using Integer = int16_t;
+    static constexpr int RAISED = 0;
+#endif
+    std::vector<Integer> values;
     std::vector<float> scale;
 
     // The same as quantize, and zeros up to the stride.
     template <typename T>
-    void read(const T* x, int64_t rows, int64_t inputs, int64_t new_stride) {
-        stride = new_stride;
+    void round(const T* x, int64_t rows, int64_t inputs, int64_t stride) {
         values.resize(rows * stride);
         scale.resize(rows);
         for (int64_t n = 0; n < rows; ++n) {
-            uint8_t* const to = values.data() + n * stride;
-            scale[n] = quantize_row<128>(x + n * inputs, to, inputs);
-            for (int64_t i = inputs; i < new_stride; ++i) to[i] = 0;
+            Integer* const to = values.data() + n * stride;
+            scale[n] = quantize_row<RAISED>(x + n * inputs, to, inputs);
+            for (int64_t i = inputs; i < stride; ++i) to[i] = 0;
         }
     }
 };
+
+// The outputs of a row from its products of integers.
+template <typename T>
+inline void scale_row(const int32_t* product, float row_scale, const float* output_scale, const T* bias, T* to,
+                      bool onto, int64_t outputs) {
+#pragma omp simd
+    for (int64_t o = 0; o < outputs; ++o) {
+        float value = static_cast<float>(product[o]) * (row_scale * output_scale[o]);
+        if (bias) value += wide(bias[o]);
+        if (onto) value += wide(to[o]);
+        narrow(value, to[o]);
+    }
+}
 
 // The product of integers, scaled.
 //
@@ -235,39 +254,13 @@ struct UnsignedRows {
 // quad of every output; missing inputs and outputs are 0, in shift too.
 constexpr int64_t BLOCK = 64, QUAD = 4;
 
-#if HAS_PRODUCT
-constexpr int64_t VECTORS = BLOCK / LANES;
-
-ALWAYS_INLINE __m512 load(__mmask16 there, const float* from) { return _mm512_maskz_loadu_ps(there, from); }
-
-ALWAYS_INLINE __m512 load(__mmask16 there, const bfloat16* from) {
-    const __m256i bits = _mm256_maskz_loadu_epi16(there, from);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
-
-ALWAYS_INLINE void store(__mmask16 there, float* to, __m512 value) { _mm512_mask_storeu_ps(to, there, value); }
-
-ALWAYS_INLINE __m512i upper_bits(__m512 value) {  // as narrow()
-    const __m512i bits = _mm512_castps_si512(value);
-    const __m512i is_odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), is_odd);
-    return _mm512_srli_epi32(rounded, 16);
-}
-
-ALWAYS_INLINE void store(__mmask16 there, bfloat16* to, __m512 value) {
-    _mm256_mask_storeu_epi16(to, there, _mm512_cvtepi32_epi16(upper_bits(value)));
-}
-
-// Mask of the outputs that exist among LANES from number o on.
-ALWAYS_INLINE __mmask16 there_are(int64_t o, int64_t count) {
-    return count - o >= LANES ? 0xffff : count <= o ? 0 : static_cast<__mmask16>((1u << (count - o)) - 1);
-}
-
 // The sums of ROWS rows and one block of outputs. Not inlined, and with nothing but the product: next to anything else
 // compilers run out of registers, keep sums in memory, and take twice as long.
+#ifdef HAS_VNNI
 template <int ROWS>
 __attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8_t* weight, const int32_t* shift,
                                     int64_t quads, int32_t (*to)[BLOCK]) {
+    constexpr int64_t VECTORS = BLOCK / LANES;
     __m512i sums[ROWS][VECTORS];
     UNROLLED for (int v = 0; v < VECTORS; ++v) {
         const __m512i start = _mm512_loadu_si512(shift + v * LANES);
@@ -277,74 +270,79 @@ __attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8
         __m512i of_quad[VECTORS];
         UNROLLED for (int v = 0; v < VECTORS; ++v) of_quad[v] = _mm512_loadu_si512(weight + (q * VECTORS + v) * 64);
         UNROLLED for (int r = 0; r < ROWS; ++r) {
-            int32_t four;
-            std::memcpy(&four, x + r * stride + q * QUAD, sizeof four);
-            const __m512i everywhere = _mm512_set1_epi32(four);
-            UNROLLED for (int v = 0; v < VECTORS; ++v) {
+            const __m512i everywhere = _mm512_set1_epi32(read<int32_t>(x + r * stride + q * QUAD));
+            UNROLLED for (int v = 0; v < VECTORS; ++v)
                 sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], everywhere, of_quad[v]);
-            }
         }
     }
     UNROLLED for (int r = 0; r < ROWS; ++r) {
         UNROLLED for (int v = 0; v < VECTORS; ++v) _mm512_storeu_si512(to[r] + v * LANES, sums[r][v]);
     }
 }
+#elif defined(__AVX2__)
+template <int ROWS>
+__attribute__((noinline)) void tile(const int16_t* x, int64_t stride, const int8_t* weight, const int32_t*,
+                                    int64_t quads, int32_t (*to)[BLOCK]) {
+    constexpr int64_t VECTORS = ROWS == 1 ? 8 : ROWS <= 3 ? 4 : 2, OUTPUTS = 4;  // of the 16 registers, 8 to 12 for sums
+    for (int64_t first = 0; first < BLOCK; first += VECTORS * OUTPUTS) {
+        __m256i sums[ROWS][VECTORS] = {};  // two sums of each output, side by side
+        for (int64_t q = 0; q < quads; ++q) {
+            __m256i of_quad[ROWS];
+            UNROLLED for (int r = 0; r < ROWS; ++r)
+                of_quad[r] = _mm256_set1_epi64x(read<int64_t>(x + r * stride + q * QUAD));
+            UNROLLED for (int v = 0; v < VECTORS; ++v) {
+                const int8_t* const from = weight + (q * BLOCK + first + v * OUTPUTS) * QUAD;
+                const __m256i w = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+                UNROLLED for (int r = 0; r < ROWS; ++r)
+                    sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(of_quad[r], w));
+            }
+        }
+        UNROLLED for (int r = 0; r < ROWS; ++r) {
+            UNROLLED for (int v = 0; v < VECTORS; v += 2) {
+                const __m256i both = _mm256_hadd_epi32(sums[r][v], sums[r][v + 1]);  // outputs 0 1 4 5 2 3 6 7
+                __m256i* const at = reinterpret_cast<__m256i*>(to[r] + first + v * OUTPUTS);
+                _mm256_storeu_si256(at, _mm256_permute4x64_epi64(both, 0xd8));
+            }
+        }
+    }
+}
+#endif
 
-constexpr int64_t TILE = 6;  // rows; with four vectors of sums for each: 24 of the 32 registers
+constexpr int64_t TILE = 6;  // rows; with AVX-512 four vectors of sums for each: 24 of the 32 registers
 constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
 
 template <typename T>
 void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
              bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
+#ifdef __AVX2__
     constexpr decltype(&tile<1>) TILES[TILE] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<TILE>};
-    static thread_local UnsignedRows integers;
-    integers.read(x, rows, inputs, (inputs + QUAD - 1) / QUAD * QUAD);
-    const int64_t stride = integers.stride, quads = stride / QUAD;
-    const uint8_t* const values = integers.values.data();
+    static thread_local IntegerRows integers;
+    const int64_t quads = (inputs + QUAD - 1) / QUAD, stride = quads * QUAD;
+    integers.round(x, rows, inputs, stride);
     int32_t sums[TILE][BLOCK];
     for (int64_t start = 0; start < rows; start += TOGETHER) {
-        const int64_t end = rows < start + TOGETHER ? rows : start + TOGETHER;
+        const int64_t end = std::min(rows, start + TOGETHER);
         for (int64_t first = 0; first < outputs; first += BLOCK) {
             for (int64_t n = start; n < end; n += TILE) {
-                const int64_t count = end - n < TILE ? end - n : TILE;
-                TILES[count - 1](values + n * stride, stride, weight + first * stride, shift + first, quads, sums);
+                const int64_t count = std::min(end - n, TILE);
+                TILES[count - 1](integers.values.data() + n * stride, stride, weight + first * stride, shift + first,
+                                 quads, sums);
                 for (int64_t r = 0; r < count; ++r) {
-                    const __m512 row_scale = _mm512_set1_ps(integers.scale[n + r]);
-                    UNROLLED for (int64_t v = 0; v < VECTORS; ++v) {
-                        const int64_t o = first + v * LANES;
-                        const __mmask16 there = there_are(o, outputs);
-                        T* const to = out + (n + r) * outputs + o;
-                        const __m512 sum = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums[r] + v * LANES));
-                        const __m512 scale = _mm512_mul_ps(row_scale, load(there, output_scale + o));
-                        __m512 value = _mm512_mul_ps(sum, scale);
-                        if (bias) value = _mm512_fmadd_ps(sum, scale, load(there, bias + o));
-                        if (onto) value = _mm512_add_ps(value, load(there, to));
-                        store(there, to, value);
-                    }
+                    scale_row(sums[r], integers.scale[n + r], output_scale + first, bias ? bias + first : nullptr,
+                              out + (n + r) * outputs + first, onto, std::min(BLOCK, outputs - first));
                 }
             }
         }
     }
-}
-#else
-template <typename T>
-void product(const T*, const int8_t*, const int32_t*, const float*, const T*, T*, bool, int64_t, int64_t, int64_t) {}
 #endif
+}
 
 template <typename T>
 void dequantize(const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out,
                 bool onto, int64_t rows, int64_t outputs) {
     for (int64_t n = 0; n < rows; ++n) {
-        const int32_t* const p = product + n * outputs;
-        T* const to = out + n * outputs;
-        const float scale = row_scale[n];
-#pragma omp simd
-        for (int64_t o = 0; o < outputs; ++o) {
-            float value = static_cast<float>(p[o]) * (scale * output_scale[o]);
-            if (bias) value += wide(bias[o]);
-            if (onto) value += wide(to[o]);
-            narrow(value, to[o]);
-        }
+        const int64_t start = n * outputs;
+        scale_row(product + start, row_scale[n], output_scale, bias, out + start, onto, outputs);
     }
 }
 
@@ -561,7 +559,11 @@ FOR_BOTH(additive)
 FOR_BOTH(log_normalizer)
 FOR_BOTH(largest)
 
-extern "C" int has_product() { return HAS_PRODUCT; }
+#ifdef __AVX2__
+extern "C" int has_product() { return 1; }
+#else
+extern "C" int has_product() { return 0; }
+#endif
 
 // Links are at link[row * row_step + state * state_step + time * time_step], and the posterior likewise; what is padding
 // there is left alone. `jump_counts` may be null: then nothing is counted.
