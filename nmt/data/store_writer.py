@@ -62,17 +62,10 @@ class StoreWriter(contextlib.ExitStack):
             self._add(f"{side}.words")
 
     def append(
-        self,
-        *,
-        corpus: int,
-        lines: npt.NDArray[np.int64],
-        sources: Ragged,
-        targets: Ragged,
-        texts: Sequence[Text] | None = None,
-        links: Ragged | None = None,
-        words: tuple[Ragged, Ragged] | None = None,
+        self, *, corpus: int, lines: npt.NDArray[np.int64], sources: Ragged, targets: Ragged,
+        texts: Sequence[Text] | None = None, links: Ragged | None = None, words: tuple[Ragged, Ragged] | None = None,
         contexts: Ragged | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Adds pairs of one corpus: their line numbers, tokens, and text if the store keeps it.
 
         `links` has two numbers for each link, and `words` the word of each source and each target token, if the store

@@ -61,16 +61,9 @@ def _length(source: str) -> int:
 
 
 def by_length(
-    sources: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    edges: Sequence[int] = EDGES,
-    lowercase: bool = False,
-    tokenize: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> tuple[LengthScores, ...]:
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], *, edges: Sequence[int] = EDGES,
+    lowercase: bool = False, tokenize: str | None = None, resamples: int = RESAMPLES, seed: int = SEED,
+) -> tuple[LengthScores, ...]:  # fmt: skip
     """Computes BLEU and chrF of each bucket that contains a sentence, in order of length, with 95 % bootstrap
     intervals.
 

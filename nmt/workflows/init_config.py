@@ -428,19 +428,9 @@ def updates_for(size: Size, tokens: int) -> int:
 
 
 def config_text(
-    *,
-    path: Path,
-    run: Path,
-    size: Size,
-    updates: int,
-    found: Survey,
-    train_pairs: int,
-    corpora: Mapping[str, CorpusConfig],
-    links: Path,
-    cuda: bool,
-    seed: int,
-    validations: int = VALIDATIONS,
-) -> str:
+    *, path: Path, run: Path, size: Size, updates: int, found: Survey, train_pairs: int,
+    corpora: Mapping[str, CorpusConfig], links: Path, cuda: bool, seed: int, validations: int = VALIDATIONS,
+) -> str:  # fmt: skip
     """Writes the configuration, with comments. ``corpora`` are train, and possibly valid and test; ``links`` are the
     links of train."""
     guidance = ""

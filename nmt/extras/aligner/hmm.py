@@ -316,16 +316,10 @@ class HmmPair:
 
 
 def learn(
-    sources: Sequence[Tokens],
-    targets: Sequence[Tokens],
-    *,
-    source_tokens: int,
-    target_tokens: int,
-    flat_iterations: int = 3,
-    iterations: int = 5,
-    before: HmmPair | None = None,
+    sources: Sequence[Tokens], targets: Sequence[Tokens], *, source_tokens: int, target_tokens: int,
+    flat_iterations: int = 3, iterations: int = 5, before: HmmPair | None = None,
     after_iteration: Callable[[], object] = lambda: None,
-) -> HmmPair:
+) -> HmmPair:  # fmt: skip
     """Learns the models of sentence pairs from equal probabilities, with equal jumps and then with learnt ones.
 
     With ``before``, models of other sentence pairs whose tokens have the lowest numbers, learning continues from these,

@@ -156,17 +156,9 @@ class LinkedPair(NamedTuple):
 
 
 def train_layer(
-    layer: AlignmentLayer,
-    model: Seq2Seq[Any, Any],
-    linked_pairs: Sequence[LinkedPair],
-    compute: Compute,
-    *,
-    updates: int,
-    batch_tokens: int,
-    seed: int,
-    rate: float = 1e-3,
-    after_update: Callable[[], object] = lambda: None,
-) -> list[float]:
+    layer: AlignmentLayer, model: Seq2Seq[Any, Any], linked_pairs: Sequence[LinkedPair], compute: Compute, *,
+    updates: int, batch_tokens: int, seed: int, rate: float = 1e-3, after_update: Callable[[], object] = lambda: None,
+) -> list[float]:  # fmt: skip
     """Trains the layer, not the model: AdamW with a rate that rises over the first 100 updates and then falls to 0, and
     batches of similar lengths in random order. Returns the loss of each update."""
     layer.train()

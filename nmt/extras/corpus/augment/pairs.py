@@ -79,16 +79,9 @@ def with_round_trip(
 
 
 def write_pairs(
-    kind: Kind,
-    rows: Callable[[], Iterable[ScoredTranslation]],
-    scored: Callable[[], Iterable[ScoredTranslation]],
-    files: tuple[Path, Path],
-    *,
-    keep: float,
-    min_confidence: float = 0.0,
-    seed: int,
-    end: str,
-) -> PairCounts:
+    kind: Kind, rows: Callable[[], Iterable[ScoredTranslation]], scored: Callable[[], Iterable[ScoredTranslation]],
+    files: tuple[Path, Path], *, keep: float, min_confidence: float = 0.0, seed: int, end: str,
+) -> PairCounts:  # fmt: skip
     """Writes the pairs of the best translations, in order, to a file of sources and one of targets, with ``end`` after
     each line; doubtful ones, whose confidence is below ``min_confidence``, are left out first. ``rows`` and ``scored``
     yield the same translations, which each call reads anew. The noise of a pair depends only on the seed and its place.
