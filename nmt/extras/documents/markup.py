@@ -24,7 +24,7 @@ _ATTRIBUTE = (
     r"|(?:async|autofocus|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|open|readonly|required"
     r"|reversed|selected)(?![^\s/>]))"
 )
-_DIGITS = r"\d++(?:[.,:/'’\u066b\u066c-]\d++)*+"
+_DIGITS = r"(?:(?:\d++\s?)?+[¼-¾⅐-⅞]|\d++(?:[.,:/'’\u066b\u066c-]\d++)*+)"
 _PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
 ITEM = re.compile(
     # each kind ends where the next one of its kind begins, so that reading does not take quadratic time

@@ -1,8 +1,8 @@
 """Formats of numbers, as the training pairs write them: 1.000,5 of a source as 1,000.5 in its translation.
 
 A model that has seldom read a number copies it as it is. So what becomes of a separator is learnt from the pairs: of
-one before three digits, as in 1.000, and of one before any other number of digits, as in 7,5. Versions, dates and IP
-addresses (1.2.3, 21.11.2026, 192.168.1.1) are not numbers of these forms.
+one before three digits, as in 1.000, and of one before any other number of digits, as in 7,5. Versions, dates, IP
+addresses and telephone numbers (1.2.3, 21.11.2026, 192.168.1.1, 030 123) are not numbers of these forms.
 
 >>> formats = learn([("1.000 Euro", "1,000 euros")] * 3)
 >>> formats
@@ -36,30 +36,60 @@ MOST_PAIRS, MOST_NUMBERED = 200_000, 20_000
 """Maximum numbers of training pairs that are looked at, and of those with digits that are read."""
 
 NUMBER = re.compile(
-    r"(?<![\w.,/])(?:\d{1,3}([.,'’\u00a0\u202f ])\d{3}(?:\1\d{3})?(?:(?!\1)[.,]\d++)?|\d++[.,]\d++)(?![.,'’:/]?\d)"
+    # no group of an address is above 255, or begins with 0
+    r"(?<![\w.,:/])(?:[1-9]\d{0,2}([.,'’\u00a0\u202f ])\d{3}(?:\1\d{3}(?:\1[03-9]\d\d)*+)?(?:(?!\1)[.,]\d++)?"
+    r"|\d++[.,]\d++)(?![.,'’:/x×]?\d)"
 )
 """A number with separators."""
+_ANY = re.compile(rf"{NUMBER.pattern}|(?<![\w.,:/])\d++(?:[.,'’\u00a0\u202f]\d++)*+")
 _FORMATS = TypeAdapter(dict[str, str])
 _SEPARATOR = re.compile(r"(\D)(\d++)")
 
 
 def learn(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Learns the separators that change, by their form, from numbers that both sides of a pair have."""
+    """Learns what becomes of separators, by their form, from numbers that both sides of a pair have. What is a decimal
+    point before two digits is one before three, too, and then the other one of point and comma is none."""
     counts = defaultdict[str, Counter[str]](Counter)
     for source, target in pairs:
-        separators = {_digits(number): _SEPARATOR.findall(number) for number in _numbers(target)}
+        separators = {_groups(number): _SEPARATOR.findall(number) for number in _numbers(target)}
         for number in _numbers(source):
-            for own, (other, _) in zip(_SEPARATOR.finditer(number), separators.get(_digits(number), ()), strict=False):
+            for own, (other, _) in zip(_SEPARATOR.finditer(number), separators.get(_groups(number), ()), strict=False):
                 counts[_form(own)][other] += 1
-    totals = {form: (count.total(), count.pop(form[0], 0)) for form, count in counts.items()}
-    changing = [form for form, (total, same) in totals.items() if total - same >= max(LEAST, SHARE * total)]
-    return {form: counts[form].most_common(1)[0][0] for form in changing}
+    formats = dict[str, str]()
+    for form, count in counts.items():
+        least, same = max(LEAST, SHARE * count.total()), count.pop(form[0], 0)
+        if same >= least or count.total() >= least:
+            formats[form] = form[0] if same >= least else count.most_common(1)[0][0]
+    for point, other in (".,", ",."):
+        if formats.get(f"{point}0") == other:
+            formats = {f"{point}000": other, f"{other}000": point, **formats}
+    return formats
 
 
 def rewritten(source: str, translation: str, formats: Mapping[str, str]) -> str:
-    """Changes the separators of the numbers that a translation has copied from its source."""
-    copied = set(_numbers(source)) if formats else ()
-    return NUMBER.sub(lambda match: written(match[0], formats) if match[0] in copied else match[0], translation)
+    """Changes the separators of the numbers that a translation has copied from its source, or has written as another
+    number with the same digits (12345 for 12,345)."""
+    known = [each for each in _numbers(source) if all(_form(one) in formats for one in _SEPARATOR.finditer(each))]
+    own = {match[0] for match in _ANY.finditer(source)}
+
+    def right(match: re.Match[str]) -> str:
+        text = match[0]
+        # of 3,14 and 31,4 either could be meant
+        meant = {each for each in known if each == text or (text not in own and _digits(each) == _digits(text))}
+        number = meant.pop() if len(meant) == 1 else ""
+        return text if not number or text == _without_groups(number, formats) else written(number, formats)
+
+    return _ANY.sub(right, translation)
+
+
+def _without_groups(number: str, formats: Mapping[str, str]) -> str:
+    """Leaves out the separators of thousands, 12345.5 for 12.345,5, as translations may."""
+
+    def joined(separator: re.Match[str]) -> str:
+        is_decimal = f"{separator[1]}0" in formats or not _form(separator).endswith("000")
+        return separator[0] if is_decimal else separator[2]
+
+    return written(_SEPARATOR.sub(joined, number), formats)
 
 
 def written(number: str, formats: Mapping[str, str]) -> str:
@@ -98,8 +128,12 @@ def _numbers(text: str) -> Iterator[str]:
     return (match[0] for match in NUMBER.finditer(text))
 
 
-def _digits(number: str) -> tuple[str, ...]:
+def _groups(number: str) -> tuple[str, ...]:
     return tuple(re.split(r"\D", number))
+
+
+def _digits(number: str) -> str:
+    return "".join(_groups(number))
 
 
 def _form(separator: re.Match[str]) -> str:

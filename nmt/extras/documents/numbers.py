@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
-from nmt.extras.documents.number_formats import NUMBER
+from nmt.extras.documents.number_formats import NUMBER, written
 
 _UNITS = "百千万萬亿億兆月时時点點分백천만억조월시분"
-_NUMBER = rf"\d++(?:[.,:'’\u00a0\u066b\u066c\u2009\u202f]\d++)*+(?:\s?[{_UNITS}])?+"
+_NUMBER = (
+    rf"(?:(?<![^\s(])[-−–])?+(?:(?:\d++\s?)?+[¼-¾⅐-⅞]"
+    rf"|\d++(?:[.,:'’\u00a0\u066b\u066c\u2009\u202f]\d++)*+(?:\s?[{_UNITS}])?+)"
+)
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ"
 _CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_NUMBER}")
 """A word, which is a code if it has a digit, or a number."""
@@ -27,8 +31,10 @@ _CODE_OR_NUMBER = re.compile(rf"(?<![{_LATIN}\d_])[{_LATIN}]++[{_LATIN}\d]*+|{_N
 _DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?=(?:1[5-9]|20)\d\d(?!\d))")
 """Day and month, which are numbers of their own: 21.11.2026 may be November 21, 2026."""
 
-_TIME = re.compile(r"^(\d{1,2})\.(\d\d)$")
-"""Hours and minutes in German and other languages, 6.52 Uhr, or another number, 6.52."""
+_TIME = re.compile(r"\d{1,2}\.\d\d(?=\s*+(?:Uhr|h)\b)|(?<=klo\s|kl\.\s)\d{1,2}\.\d\d(?![.,]?\d)")
+"""Hours and minutes in German and other languages, as in 6.52 Uhr; without such a word, 6.52 is another number."""
+
+_MINUS = re.compile(r"\b(?:minus|moins|menos|meno|минус|мінус) (?=\d)", re.IGNORECASE)
 
 _ADDRESSES = ("url", "mail")
 """Groups of ``ITEM``."""
@@ -37,37 +43,47 @@ MAX_WORD = 12
 """Largest number that may be written as a word of an unknown language."""
 
 _GROUP = re.compile(r"[^\W_]++")
+_NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")
 _EXCHANGED = str.maketrans(",.", ".,")
 
 
-def lost_items(source: str, translation: str, language: str | None = None) -> list[Occurrence]:
+def lost_items(
+    source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None
+) -> list[Occurrence]:
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
-    source, or in the digits 0 to 9, and then also with commas in place of points and the other way around, unless it is
-    a version or an IP address, or 6.52 as 6:52."""
+    source, or in the digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in
+    place of points and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     known = WORDS.get((language or "").split("-")[0], {})
-    words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", translation))
+    words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
     addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
-    rest = ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], source)
+    rest = without_addresses(source)
     for match in _CODE_OR_NUMBER.finditer(_DATE.sub(r"\1 \2 ", rest)):
-        if match[0][-1] in _UNITS or not any(map(str.isdecimal, match[0])):
+        if match[0][-1] in _UNITS or not _NUMERAL.search(match[0]):
             continue
-        if free[key := _key(match[0])]:
-            free[key] -= 1
+        key = _key(match[0])
+        if found := next(filter(free.__getitem__, (key, f"-{key}")), None):  # "minus" may be a word of the source
+            free[found] -= 1
         else:
             usual = usual_digits(match[0])
             exchanged = usual.translate(_EXCHANGED) if NUMBER.fullmatch(usual) else usual
-            variants = dict.fromkeys((usual, exchanged, _TIME.sub(r"\1:\2", usual), match[0]))
+            time = usual.replace(".", ":") if _TIME.match(rest, match.start()) else usual
+            variants = dict.fromkeys((usual, written(usual, formats) if formats else exchanged, time, match[0]))
             lost.append(Occurrence(Term(match[0], tuple(variants)), match.span()))
-    numbers = (each for each in lost if _key(each.term.source)[0].isdecimal())
+    numbers = (each for each in lost if _NUMERAL.match(_key(each.term.source)))
     longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))
     for each in longest_first[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
         lost.remove(each)
-    if any(count and key[0].isdecimal() and key[-1].isdecimal() for key, count in free.items()):
+    if any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article
     return [each for each in lost if each.term.targets[0] not in small]
+
+
+def without_addresses(text: str) -> str:
+    """Puts spaces in the place of the URLs and e-mail addresses of a text."""
+    return ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], text)
 
 
 def is_address(text: str) -> bool:
@@ -76,6 +92,8 @@ def is_address(text: str) -> bool:
 
 
 def _key(text: str) -> str:
-    """Returns a number or word without its separators; a last one that is not before three digits becomes a point."""
+    """Returns a number or word without its separators; a last one that is not before three digits becomes a point, and
+    a minus is a hyphen."""
     *groups, last = _GROUP.findall(usual_digits(text))
-    return f"{''.join(groups)}{'.' if groups and len(last) != 3 else ''}{last}"
+    minus = "" if text[0].isalnum() else "-"
+    return f"{minus}{''.join(groups)}{'.' if groups and last.isdecimal() and len(last) != 3 else ''}{last}"

@@ -22,7 +22,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
@@ -122,8 +122,10 @@ class GlossaryTerminology:
             return found
         formats, changed = read_formats(translator.trained.run), list[tuple[int, str]]()
         for row, source in enumerate(sentences.texts):
-            texts = [rewritten(source, each.text, formats) for each in found[row]]
-            if texts != [each.text for each in found[row]] and not self.glossary.find(source):
+            terms, free = self.glossary.find(source), [each.text for each in found[row]]
+            # max gives the first of equals
+            texts = [max(rewritten(source, text, formats), text, key=lambda each: _count(each, terms)) for text in free]
+            if texts != free:
                 changed += [(row, text) for text in texts]
         for row, candidates in _rescored(translator, sentences, changed).items():
             found[row] = distinct(candidates)
@@ -138,7 +140,8 @@ class GlossaryTerminology:
         terms = [self.glossary.find(text) for text in sentences.texts]
         source_language, language = trained.experiment.data.language_names or (None, None)
         languages = source_language, translator.search.to or language
-        numbers = [_lost(translator.search, languages, *row) for row in zip(sentences.texts, found, terms, strict=True)]
+        lost = partial(_lost, translator.search, languages, read_formats(trained.run))
+        numbers = list(map(lost, sentences.texts, found, terms))
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
@@ -201,19 +204,22 @@ class GlossaryTerminology:
         replaced: Sequence[Candidate],
         occurrences: Sequence[Occurrence],
     ) -> list[Candidate]:
-        """Selects the translations with all terms that do not cost too much, best first; if there are none, the one
-        with the most terms."""
-        least = _per_token(free[0][1]) - self.max_loss
-        affordable = [candidate for candidate in constrained if _per_token(candidate[1]) >= least]
-        ranked = sorted([*free, *affordable, *replaced], key=lambda each: -each.hypothesis.score)
+        """Selects the translations with all terms that do not cost too much, best first; if there are none, of those
+        within ``MAX_LOSS`` the one with the most terms."""
+
+        def within(loss: float) -> list[Candidate]:
+            return [each for each in constrained if _per_token(each[1]) >= _per_token(free[0][1]) - loss]
+
+        ranked = sorted([*free, *within(self.max_loss), *replaced], key=lambda each: -each.hypothesis.score)
         best = distinct(each for each in ranked if _has_all(each.text, occurrences))
         # max gives the first of equals
-        return best or [max([free[0], *constrained], key=lambda each: _count(each.text, occurrences))]
+        return best or [max([free[0], *within(MAX_LOSS)], key=lambda each: _count(each.text, occurrences))]
 
 
 def _lost(
     search: SearchConfig,
     languages: Sequence[str | None],
+    formats: Mapping[str, str],
     source: str,
     ranked: Sequence[Candidate],
     terms: Sequence[Occurrence],
@@ -221,7 +227,7 @@ def _lost(
     """Finds what the best translation of a source has lost, outside of terms. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []
-    lost, spans = lost_items(source, ranked[0].text, languages[1]), [span for _, span in terms]
+    lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
 

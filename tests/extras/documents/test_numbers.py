@@ -51,6 +51,12 @@ from tests.workflows.runs import loaded
         ("Version 2.13.0", "version 2.14.0", ["2.13.0"]),
         ("two dogs and 1 cat", "2 Hunde und eine Katze", ["1"]),
         ("1.000.000 m²", "1,000", ["1.000.000"]),
+        ("½ Liter, 1½ und 2 ¾", "12 litres, 1½ and 2¾", ["½"]),
+        ("½ Liter", "½ litre", []),
+        ("bei -12 Grad", "at 12 degrees", ["-12"]),
+        ("bei −12 Grad", "at minus 12 degrees", []),
+        ("bei minus 12 Grad", "at -12 degrees", []),
+        ("Seiten 5-10, 5–10", "pages 5 to 10 and 5 to 10", []),
     ],
 )
 def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
@@ -69,6 +75,10 @@ def test_a_number_may_be_written_as_a_time_or_with_other_separators() -> None:
         return [each.term.targets for each in lost_items(source, "then")]
 
     assert ways("um 6.52 Uhr") == [("6.52", "6,52", "6:52")]
+    assert ways("kl. 6.52") == [("6.52", "6,52", "6:52")]
+    assert ways("6.52 Meter") == [("6.52", "6,52")]
+    learnt = lost_items("4.99, 3,5", "then", formats={",0": "."})
+    assert [each.term.targets for each in learnt] == [("4.99",), ("3,5", "3.5")]
     assert ways("1.000,50 und 3,25 und 7:30") == [("1.000,50", "1,000.50"), ("3,25", "3.25"), ("7:30",)]
     assert ways("Version 7.4.10 in 163.25") == [("7.4.10",), ("163.25", "163,25")]
 
