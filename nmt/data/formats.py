@@ -136,7 +136,9 @@ def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages
     # columns of numbers number the sentences (Tatoeba) or are scores; columns after the pair are its origin or licence
     columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
     texts = [column for column, cells in enumerate(columns) if sum(map(_is_number, cells)) < 0.9 * len(cells)]
-    source, target, *_ = texts if len(texts) > 1 else range(width)
+    # columns of few different cells are labels, such as parts of speech
+    varied = [column for column in texts if len({*columns[column]}) > max(1, 0.05 * len(columns[column]))]
+    source, target, *_ = next(found for found in (varied, texts, range(width)) if len(found) > 1)
     names = [cell.strip().casefold() for cell in sample[0]] if sample else []
     header: list[Row] = []
     for pair in wanted:

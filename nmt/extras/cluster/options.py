@@ -68,7 +68,7 @@ class TranslateOnCluster(TranslateOptions):
         "output": " Also an address. With --ray or --shard a folder.",
     }
     conflicts: ClassVar = (
-        Excludes("prefix constraints glossary report workers", "ray shard",
+        Excludes("prefix constraints glossary dictionary report workers wait", "ray shard",
             "{option}: cannot be had together with {others}; leave it out"),
         Excludes("shard", "ray", "{option}: cannot be had together with --ray; leave it out"),
         Needs("ray shard", "input_", "{option}: needs --input: files are read and written to a folder"),

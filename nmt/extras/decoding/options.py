@@ -29,7 +29,7 @@ class TranslateWaiting(TranslateOptions):
     after: ClassVar[str] = "n_best"
     conflicts: ClassVar = (
         Excludes("wait",
-            "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary "
+            "beam n_best prefix sample temperature top_k top_p seed consensus samples constraints glossary dictionary "
             "replace_unknown markup document engine!=nmt/auto ray",
             "--wait: is greedy search for one sentence in each line; leave out {others}"),
     )  # fmt: skip

@@ -3,7 +3,8 @@
 A model invents translations of words that it has seldom read (Arthur et al. 2016, "Incorporating Discrete Translation
 Lexicons into Neural Machine Translation"). So a sentence with such a word is translated with one of its translations in
 the dictionary, as with a term of a glossary: see ``nmt.extras.documents.terminology``. If the dictionary lacks the form
-of a word (*Kontakten*), the entry with the most letters in common at the beginning stands for it (*Kontakte*).
+of a word (*Kontakten*), the entry that differs from it in the fewest letters at the end stands for it (*Kontakte*), or
+the word itself, as the entry may be for another word than a name (*Julia*, *Juli*).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from nmt.extras.aligner.model_aligner import training_corpus
 from nmt.extras.corpus.augment.dictionary import count_words, read_entries
 from nmt.extras.corpus.augment.word_exchange import RARE, sense_order
 from nmt.extras.documents.glossary import Occurrence, Term
-from nmt.extras.documents.terminology import with_glossary
+from nmt.extras.documents.numbers import without_addresses
+from nmt.extras.documents.terminology import GlossaryTerminology, with_glossary
 from nmt.translator.translator import Translator
 
 MAX_LOSS = 0.2
@@ -47,23 +49,26 @@ class DictionaryTerms:
 
     def find(self, text: str) -> list[Occurrence]:
         """Finds the rare words of a source text, from left to right."""
-        words = [(text[begin:end].lower(), (begin, end)) for begin, end in text_words(text)]
-        rare = [(word, span) for word, span in words if word.isalpha() and self.counts[0].get(word, 0) < RARE]
+        words = [(text[slice(*span)], span) for span in text_words(without_addresses(text))]
+        rare = [each for each in words if each[0].isalpha() and self.counts[0].get(each[0].lower(), 0) < RARE]
         return [Occurrence(Term(word, targets), span) for word, span in rare if (targets := self._targets(word))]
 
     def _targets(self, word: str) -> tuple[str, ...]:
-        """Returns the translations of a word, in the order of ``sense_order``."""
-        senses = self.senses.get(word) or self.senses.get(self._nearest(word), ())
-        return tuple(sorted(dict.fromkeys(senses), key=lambda text: sense_order(text, self.counts[1]))[:MOST_SENSES])
+        """Returns the translations of a word, in the order of ``sense_order``; those of another form come with the word
+        itself."""
+        own = self.senses.get(word.lower())
+        senses = own or self.senses.get(self._nearest(word.lower()), ())
+        ordered = sorted(dict.fromkeys(senses), key=lambda text: sense_order(text, self.counts[1]))[:MOST_SENSES]
+        return tuple(ordered if own or not ordered else [*ordered, word])
 
     def _nearest(self, word: str) -> str:
-        """Finds the entry that is most similar to a word, by the letters at the beginning; "" if there is none."""
-        for length in range(len(word), max(len(word) - ENDING, BEGINNING) - 1, -1):
+        """Finds the entry that differs from a word in the fewest letters at the end; "" if there is none."""
+        alike = dict[str, int]()
+        for length in range(max(len(word) - ENDING, BEGINNING), len(word) + 1):
             same = word[:length]
             of_same = self._words[bisect_left(self._words, same) : bisect_left(self._words, f"{same}\U0010ffff")]
-            if alike := [each for each in of_same if len(each) <= length + ENDING]:
-                return min(alike, key=lambda each: abs(len(each) - len(word)))
-        return ""
+            alike |= {each: len(word) + len(each) - 2 * length for each in of_same if len(each) <= length + ENDING}
+        return min(alike, key=lambda each: (alike[each], len(each)), default="")
 
     @cached_property
     def _words(self) -> list[str]:
@@ -75,6 +80,8 @@ def with_dictionary(translator: Translator, dictionary: str | Path) -> Translato
     ``RARE`` times in its training corpus. Raises InputError if there is no training corpus, for a file that is no
     dictionary, and as ``with_glossary`` does."""
     tokenizers = translator.trained.tokenizers
+    if isinstance(translator.terminology, GlossaryTerminology):
+        raise InputError("--dictionary: cannot be had together with --glossary; leave one of them out")
     try:
         train = training_corpus(translator.trained)
     except InputError as error:

@@ -38,7 +38,7 @@ class TranslateTerms(TranslateOptions):
             "{option}: --engine {engine} has no constraints; use --engine nmt"),
         Excludes("glossary dictionary", "sample temperature top_k top_p seed consensus samples",
             "{option}: terms are searched for, not drawn; leave out {others}"),
-        Excludes("dictionary", "glossary", "--dictionary: put the terms of {others} into it, and leave that out"),
+        Excludes("dictionary", "glossary", "--dictionary: cannot be had together with {others}; leave one of them out"),
     )  # fmt: skip
 
     def load(self) -> Loader:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import nmt
+from nmt.core.errors import InputError
 from nmt.extras.documents.dictionary_terms import DictionaryTerms
 from tests.workflows.runs import refused, translated
 
@@ -17,6 +18,8 @@ SENSES = {
     "rote": ["red"],
     "rot": ["red"],
     "kieferorthopäde": ["x"],
+    "kontaktende": ["dip"],
+    "kontakte": ["contacts"],
 }
 
 
@@ -24,10 +27,12 @@ SENSES = {
     ("text", "found"),
     [
         ("Der Hund unter der Kiefer.", {"Kiefer": ("pine", "jaw", "pine tree")}),  # hund is not rare
-        ("Kiefern und Kieferns", {"Kiefern": ("pine", "jaw", "pine tree"), "Kieferns": ("pine", "jaw", "pine tree")}),
-        ("Kief", {"Kief": ("pine", "jaw", "pine tree")}),  # up to three letters are missing
-        ("rotes", {"rotes": ("red",)}),
+        ("Kiefern Kieferns", {word: ("pine", "jaw", "pine tree", word) for word in ("Kiefern", "Kieferns")}),
+        ("Kief", {"Kief": ("pine", "jaw", "pine tree", "Kief")}),  # up to three letters are missing
+        ("Kontakten", {"Kontakten": ("contacts", "Kontakten")}),  # and not Kontaktende
+        ("rotes", {"rotes": ("red", "rotes")}),
         ("rate Kie 12 Kiefernwald", {}),  # too few letters in common, or too many others
+        ("kiefer@wald.de www.kiefer.de", {}),
     ],
 )
 def test_rare_words_have_the_translations_of_the_nearest_entry(text: str, found: dict[str, tuple[str, ...]]) -> None:
@@ -47,6 +52,10 @@ def test_an_entry_is_in_the_translation_if_its_word_is_rare(folder: Path) -> Non
     (folder / "en-de.tsv").write_text("dog\tHund\nand\tund\nwet rain\tRegen\n")  # is turned around
     translator = nmt.load(folder / "run", dictionary=folder / "en-de.tsv", device="cpu", precision="float32")
     assert "wet rain" in translator.translate("zwei Regen").text.lower()
+    with pytest.raises(
+        InputError, match="^--dictionary: cannot be had together with --glossary; leave one of them out$"
+    ):
+        nmt.load(folder / "run", dictionary=folder / "en-de.tsv", glossary=folder / "terms.tsv")
 
 
 def test_a_dictionary_needs_the_training_corpus(folder: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
-from nmt.data.corpus import numbered_pairs, open_bytes, read_lines
+from nmt.data.corpus import numbered_pairs, open_bytes, read_lines, unpacking
 from nmt.data.filters import CONTROL
 from nmt.data.formats import one_line
 from nmt.data.words import text_words
@@ -59,7 +59,8 @@ def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Dictio
     entries = [entry for row in rows for entry in entries_of(row)]
     if not entries:
         raise InputError(f"{path}: has no entry of at most {MOST_WORDS} words on both sides; give another dictionary")
-    log.info(f"{path}: {len(entries):,} entries in {len(rows):,} rows")
+    example = f"{entries[0].source}: {entries[0].target}"
+    log.info(f"{path}: {len(entries):,} entries in {len(rows):,} rows, such as {example}")
     return entries
 
 
@@ -88,19 +89,17 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 def read_rows(path: Path) -> Iterator[Row]:
     """Reads the lines of a dictionary. Raises InputError for a file that cannot be read or is of another format."""
-    with open_bytes(path) as file:
+    with open_bytes(path) as file, unpacking(path):
         head = file.read(1 << 16)
-    if b"<TEI" in head:
+    if re.search(rb"<(?:\w+:)?TEI\b", head):
         if b"<!ENTITY" in head:
             raise InputError(f"{path}: declares entities, which can fill the memory; take the declarations out")
         return _tei_rows(path)
     first = next((line for line in read_lines(path) if line.strip() and not line.startswith("#")), "")
     if " :: " in first:
         return _ding_rows(path)
-    if "\t" in first:
-        pairs = numbered_pairs(CorpusConfig.model_construct(pairs=path))
-        return ((source, target) for _, source, target in pairs)
-    raise InputError(f"{path}: is of an unknown format; give TSV (source TAB target), FreeDict's TEI, or Ding")
+    pairs = numbered_pairs(CorpusConfig.model_construct(pairs=path))
+    return ((source, target) for _, source, target in pairs if not source.startswith("#"))
 
 
 def _ding_rows(path: Path) -> Iterator[Row]:
@@ -115,7 +114,7 @@ def _ding_rows(path: Path) -> Iterator[Row]:
 def _tei_rows(path: Path) -> Iterator[Row]:
     """Yields a row for each sense: its headwords, with the grammar in braces, and its translations."""
     try:
-        with open_bytes(path) as file:
+        with open_bytes(path) as file, unpacking(path):
             for _, element in ET.iterparse(file):
                 if element.tag.rpartition("}")[2] == "entry":
                     yield from _senses(element)
@@ -129,7 +128,7 @@ def _senses(entry: ET.Element) -> Iterator[Row]:
     mark = "" if grammar is None else " ".join("".join(grammar.itertext()).split())
     forms = [form for form in entry.iterfind("{*}form") if form.get("type") in (None, "lemma")]
     source = "; ".join(f"{_text(orth)} {{{mark}}}" for form in forms for orth in form.iterfind("{*}orth"))
-    for sense in entry.iterfind(".//{*}sense"):
+    for sense in [*entry.iterfind(".//{*}sense")] or [entry]:
         translations = [cit for cit in sense.iterfind("{*}cit") if cit.get("type", "").startswith("trans")]
         yield source, "; ".join(_text(quote) for cit in translations for quote in cit.iterfind("{*}quote"))
 

@@ -52,6 +52,9 @@ TEI = """<?xml version="1.0" encoding="UTF-8"?>
 <entry><form><orth>leer</orth></form><sense><note>none</note></sense></entry>
 </body></text></TEI>
 """
+TEI_WITH_PREFIX = """<t:TEI xmlns:t="http://www.tei-c.org/ns/1.0"><t:entry><t:form><t:orth>Ufer</t:orth></t:form>
+<t:cit type="trans"><t:quote>bank</t:quote></t:cit></t:entry></t:TEI>
+"""
 OF_TEI = [("Ufer", "bank", "n neut"), ("Ufer", "bank side", "n neut"), ("säen", "sow", "v"), ("aussäen", "sow", "v")]
 
 
@@ -62,6 +65,10 @@ OF_TEI = [("Ufer", "bank", "n neut"), ("Ufer", "bank side", "n neut"), ("säen",
         ("deu-eng.tei", TEI, OF_TEI),
         ("de-en.tsv", "Grille {f}\tcricket\nUfer; Strand\tbank [of a river]\nzu, lang\t(none)\n",
          [("Grille", "cricket", "f"), ("Ufer", "bank", ""), ("Strand", "bank", "")]),
+        ("de-en.csv", 'Grille,"cricket; grig"\nUfer,bank\n', [("Grille", "cricket", ""), ("Ufer", "bank", "")]),
+        ("de-en.tsv", "#words\tof\nGrille\tcricket\n", [("Grille", "cricket", "")]),
+        ("de-en.tsv", "Grille\tNN\tcricket\nUfer\tNN\tbank\n", [("Grille", "cricket", ""), ("Ufer", "bank", "")]),
+        ("deu-eng.tei", TEI_WITH_PREFIX, [("Ufer", "bank", "")]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("compressed", [False, True])
@@ -95,8 +102,8 @@ def test_the_language_of_the_sources_is_the_source(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("Ufer :: bank\n\nStrand : beach\n", ":3: has no ' :: ' between source and target; mend the line"),
-        ("%h Ufer\nbank\n", ": is of an unknown format; give TSV"),
-        ("", ": is of an unknown format; give TSV"),
+        ("%h Ufer\nbank\n", ": 2 of 2 rows are no pairs: 2 without exactly one TAB"),
+        ("", ": empty; a corpus needs at least one pair"),
         ("etw. :: (thing)\n", ": has no entry of at most 5 words on both sides; give another dictionary"),
         (TEI.replace("</sense></entry>", "</entry>", 1), ": not well-formed XML: mismatched tag: line 13, column 23"),
         (TEI.replace("<TEI", '<!DOCTYPE TEI [<!ENTITY a "b">]>\n<TEI', 1), ": declares entities, which can fill"),
@@ -108,3 +115,12 @@ def test_a_faulty_dictionary_is_one_line(tmp_path: Path, text: str, message: str
     with pytest.raises(InputError) as raised:
         read_entries(path, [{}, {}])
     assert str(raised.value).startswith(f"{path}{message}")
+
+
+@pytest.mark.parametrize("text", [DING, TEI])
+def test_a_cut_file_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "dictionary.gz"
+    path.write_bytes(gzip.compress(text.encode() * 40)[:-20])
+    with pytest.raises(InputError) as raised:
+        read_entries(path, [{}, {}])
+    assert str(raised.value) == f"{path}: the compressed file is damaged or cut short; fetch it again"
