@@ -59,8 +59,8 @@ def read_entries(path: Path, counts: Sequence[Mapping[str, int]]) -> list[Dictio
     entries = [entry for row in rows for entry in entries_of(row)]
     if not entries:
         raise InputError(f"{path}: has no entry of at most {MOST_WORDS} words on both sides; give another dictionary")
-    example = f"{entries[0].source}: {entries[0].target}"
-    log.info(f"{path}: {len(entries):,} entries in {len(rows):,} rows, such as {example}")
+    source, target, _ = entries[len(entries) // 2]
+    log.info(f"{path}: {len(entries):,} entries in {len(rows):,} rows, such as {source}: {target}")
     return entries
 
 
