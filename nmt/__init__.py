@@ -63,6 +63,7 @@ def load_translator(
     target_language: str | None = None,
     glossary: object = None,
     dictionary: str | Path | None = None,
+    neighbors: str | Path | None = None,
     confidence: object = None,
 ) -> Translator:
     """Loads a translator from a run directory, a checkpoint folder or a config; None means the run under ``runs/`` that
@@ -75,6 +76,7 @@ def load_translator(
     ``target_language`` is one of a model of several; ``translator.to`` chooses another, or another device. Translations
     have the terms of ``glossary``, the file of `nmt translate --glossary` or the same as an object, or the entries of
     the file ``dictionary`` for rare words, and with ``confidence=True`` the confidence of `nmt translate --confidence`.
+    They follow the similar pairs of ``neighbors``, the file of `nmt translate --neighbors` or ``train``.
     Raises InputError; ``nmt.load`` is the same, with errors in words of Python.
     """
     from nmt import plugins
@@ -88,7 +90,7 @@ def load_translator(
     if target_language is not None:
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     threads = thread_count()
-    terms = {"glossary": glossary, "dictionary": dictionary}
+    terms = {"glossary": glossary, "dictionary": dictionary, "neighbors": neighbors}
     own = [name for name, value in {"ensemble": ensemble, "wait": wait, **terms}.items() if value]
     if engine == "auto" and own:
         log.info(f"engine: nmt's own: --{own[0]} needs it")
@@ -111,7 +113,7 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision=precision_of_model, before_use=accelerate)
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
-    for part, option in {**terms, "wait": wait, "confidence": confidence}.items():
+    for part, option in {"wait": wait, **terms, "confidence": confidence}.items():
         if option is not None and option is not False:
             extended: Callable[[Translator, object], Translator] = plugins.find("parts", part, f"--{part}")
             translator = extended(translator, option)

@@ -22,15 +22,9 @@ from nmt.models.seq2seq import Seq2Seq
 
 @torch.inference_mode()
 def forced_weights(
-    model: Seq2Seq[Any, Any],
-    sources: TokenIds,
-    targets: TokenIds,
-    compute: Compute,
-    *,
-    batch_tokens: int,
-    heads: Sequence[str] = ("*",),
-    shifted: bool = False,
-) -> list[tuple[NDArray[np.float32], ...]]:
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *, batch_tokens: int,
+    heads: Sequence[str] = ("*",), shifted: bool = False,
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), in the order of the pairs.
     There is one matrix for each pattern of ``heads``: the mean of the heads that match it (see ``chosen_heads``).
 
@@ -64,14 +58,9 @@ def chosen_heads(model: Seq2Seq[Any, Any], pattern: str) -> list[int]:
 
 
 def in_batches(
-    weigh: Callable[[Tensor, Tensor], tuple[Tensor, ...]],
-    sources: TokenIds,
-    targets: TokenIds,
-    device: torch.device,
-    *,
-    batch_tokens: int,
-    with_end: bool = True,
-) -> list[tuple[NDArray[np.float32], ...]]:
+    weigh: Callable[[Tensor, Tensor], tuple[Tensor, ...]], sources: TokenIds, targets: TokenIds, device: torch.device,
+    *, batch_tokens: int, with_end: bool = True,
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the matrices weights_TS of each pair of token ids by ``weigh``, without padding.
 
     ``weigh`` takes ``source_BS, target_BT``, padded and with end-of-sentence, and returns tensors (B, T, S). If

@@ -41,14 +41,9 @@ from nmt.models.seq2seq import Seq2Seq
 
 
 def gradient_weights(
-    model: Seq2Seq[Any, Any],
-    sources: TokenIds,
-    targets: TokenIds,
-    compute: Compute,
-    *,
-    requests: Sequence[AlignmentRequest],
-    batch_tokens: int,
-) -> list[tuple[NDArray[np.float32], ...]]:
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *,
+    requests: Sequence[AlignmentRequest], batch_tokens: int,
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the matrices weights_TS of each pair of token ids (without end-of-sentence), one for each of
     ``requests``, by its method and magnitude.
 

@@ -30,15 +30,9 @@ PERMUTATIONS = 20
 
 
 def permuted_distances(
-    model: Seq2Seq[Any, Any],
-    sources: TokenIds,
-    targets: TokenIds,
-    compute: Compute,
-    *,
-    batch_tokens: int,
-    permutations: int = PERMUTATIONS,
-    seed: int = 1,
-) -> list[float]:
+    model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *, batch_tokens: int,
+    permutations: int = PERMUTATIONS, seed: int = 1,
+) -> list[float]:  # fmt: skip
     """Computes the median distance over random permutations for each target token, without end-of-sentence, of pairs of
     token ids. The model must have attention, and be in eval mode."""
     assert not model.training

@@ -70,14 +70,9 @@ class PairAligner(Protocol):
 
 
 def align_both(
-    forward: PairAligner,
-    backward: PairAligner,
-    requests: Sequence[AlignmentRequest],
-    sources: Sequence[str],
-    targets: Sequence[str],
-    *,
-    first_line: int,
-) -> dict[AlignmentRequest, Sequence[Alignment]]:
+    forward: PairAligner, backward: PairAligner, requests: Sequence[AlignmentRequest], sources: Sequence[str],
+    targets: Sequence[str], *, first_line: int,
+) -> dict[AlignmentRequest, Sequence[Alignment]]:  # fmt: skip
     """Aligns pairs by two aligners, the second of which aligns target to source, or joins the alignments of both."""
     aligned: dict[AlignmentRequest, Sequence[Alignment]] = {}
     texts_of_both = ((sources, targets), (targets, sources))

@@ -23,14 +23,9 @@ NO_WORD = -1
 
 
 def to_words(
-    weights_TS: ArrayLike,
-    target_word_of_piece_T: Sequence[int],
-    source_word_of_piece_S: Sequence[int],
-    target_words: int,
-    source_words: int,
-    *,
-    magnitude: Magnitude = "relative",
-) -> NDArray[np.float64]:
+    weights_TS: ArrayLike, target_word_of_piece_T: Sequence[int], source_word_of_piece_S: Sequence[int],
+    target_words: int, source_words: int, *, magnitude: Magnitude = "relative",
+) -> NDArray[np.float64]:  # fmt: skip
     """Computes the attention between words, `weights_IJ`: summed over a source word's pieces, averaged over a target
     word's pieces.
 

@@ -54,13 +54,9 @@ ScoreFunction: TypeAlias = Callable[[Sequence[str], Sequence[Sequence[str]]], Me
 
 
 def scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    *,
-    lowercase: bool = False,
-    tokenize: str | None = None,
-    metrics: Sequence[str] = METRICS,
-) -> tuple[MetricScore, ...]:
+    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], *, lowercase: bool = False,
+    tokenize: str | None = None, metrics: Sequence[str] = METRICS,
+) -> tuple[MetricScore, ...]:  # fmt: skip
     """Scores translations against one reference each, or against several sets of references.
 
     `references` holds one string per hypothesis, or several such lists, one per set of references. White space at the

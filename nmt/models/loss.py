@@ -81,14 +81,9 @@ def decode(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed:
 
 
 def token_loss(
-    model: Seq2Seq[Any, Any],
-    source_BS: Tensor,
-    target_BT: Tensor,
-    feed: Feed,
-    criterion: Criterion,
-    *,
+    model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, feed: Feed, criterion: Criterion, *,
     count: int | None = None,
-) -> TokenLoss:
+) -> TokenLoss:  # fmt: skip
     """The loss, summed over the tokens of the target; ``count`` is their number, see ``TargetTokens.of``."""
     if source_BS.device.type == "cpu":
         # a memory of the source; a readout for each target position, over the inputs that the feed chooses

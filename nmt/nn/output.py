@@ -91,14 +91,9 @@ class OutputLayer(nn.Module):
         return TokenLoss(-tokens.smoothed_N.sum(), -tokens.log_p_N, correct)
 
     def likelihood(
-        self,
-        readout_ND: Tensor,
-        gold_N: Tensor,
-        *,
-        smoothing: float = 0.0,
-        chunk: int | None = None,
+        self, readout_ND: Tensor, gold_N: Tensor, *, smoothing: float = 0.0, chunk: int | None = None,
         copies: Copies | None = None,
-    ) -> TokenLikelihood:
+    ) -> TokenLikelihood:  # fmt: skip
         """Computes the log-likelihood of each gold token separately, for losses that are not a plain sum over the rows.
 
         Logits exist for ``chunk`` rows at a time and are computed anew in the backward pass.

@@ -39,17 +39,9 @@ def greedy_search(eos: int, ranking: Ranking, scored: bool = True, observer: Obs
 
 @torch.no_grad()
 def greedy_or_sample(
-    model: StepModel[Any, Any],
-    source_BS: Tensor,
-    processors: LogitsProcessors,
-    *,
-    pick: TokenPicker | None = None,
-    count: int = 1,
-    eos: int,
-    ranking: Ranking,
-    scored: bool = True,
-    observer: Observer = None,
-) -> list[tuple[Hypothesis, ...]]:
+    model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors, *, pick: TokenPicker | None = None,
+    count: int = 1, eos: int, ranking: Ranking, scored: bool = True, observer: Observer = None,
+) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
     """Finds ``count`` hypotheses for each source row, in their order; without ``pick`` it takes the most probable
     tokens.
 

@@ -38,14 +38,9 @@ class LearntAligner(Protocol):
     """Aligns with what was learnt from text for one model."""
 
     def align(
-        self,
-        sources: Sequence[EncodedWords],
-        targets: Sequence[EncodedWords],
-        attention: Mapping[int, Weights],
-        *,
-        share: float,
-        first_line: int,
-    ) -> list[Alignment]:
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], attention: Mapping[int, Weights], *,
+        share: float, first_line: int,
+    ) -> list[Alignment]:  # fmt: skip
         """Aligns the words of each pair. ``attention`` holds the model's weights between words, by the pair's row;
         ``share`` is the part of the result that does not come from the model. The alignment of a pair that is too long
         is blank; ``first_line`` is the number of the first pair."""
@@ -186,16 +181,9 @@ class Aligner:
         return self._learnt[method]
 
     def _alignment(
-        self,
-        source: EncodedWords,
-        target: EncodedWords,
-        pieces_TS: NDArray[np.float32] | None,
-        relative_TS: NDArray[np.float32] | None,
-        level: Level,
-        magnitude: Magnitude,
-        *,
-        text: bool,
-    ) -> Alignment:
+        self, source: EncodedWords, target: EncodedWords, pieces_TS: NDArray[np.float32] | None,
+        relative_TS: NDArray[np.float32] | None, level: Level, magnitude: Magnitude, *, text: bool,
+    ) -> Alignment:  # fmt: skip
         """Builds an alignment from the weights between pieces and, for its links, the relative weights. Both are None
         if one side has no subwords."""
         from nmt.alignment.formats import Alignment

@@ -37,14 +37,9 @@ class BothDirections:
             raise InputError(f"{other.checkpoint}: is of the same run as the forward model; name the other direction")
 
     def align(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        *,
-        method: Method = "attention",
-        first_line: int = 1,
+        self, sources: Sequence[str], targets: Sequence[str], *, method: Method = "attention", first_line: int = 1,
         text: bool = False,
-    ) -> Results[Alignment]:
+    ) -> Results[Alignment]:  # fmt: skip
         """Aligns the words of each pair; see `Translator.align`. The subwords of the models may differ."""
         forward = self.forward.align(sources, targets, method=method, first_line=first_line, text=text)
         backward = self.backward.align(targets, sources, method=method, first_line=first_line, text=text)

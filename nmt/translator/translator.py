@@ -269,14 +269,9 @@ class Translator:
         return found[0] if isinstance(texts, str) else found
 
     def candidates(
-        self,
-        texts: Sequence[str],
-        *,
-        prefixes: Sequence[str] | None = None,
-        constraints: Sequence[Sequence[str]] | None = None,
-        first_line: int = 1,
-        scored: bool = True,
-    ) -> list[tuple[Translation, ...]]:
+        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Sequence[str]] | None = None, first_line: int = 1, scored: bool = True,
+    ) -> list[tuple[Translation, ...]]:  # fmt: skip
         """Finds up to ``search.n_best`` translations of each text, best first or, with sampling, in the order of the
         draws; a blank text has one blank translation. Each contains the words and phrases of the text's
         ``constraints``. Raises InputError for a prefix or phrase that the vocabulary cannot spell, with its line, and

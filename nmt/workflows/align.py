@@ -160,17 +160,10 @@ def check_files(inputs: AlignmentInputs, outputs: AlignmentOutputs, *others: Pat
 
 
 def write_alignments(
-    align: PairAligner,
-    requests: Sequence[AlignmentRequest],
-    inputs: AlignmentInputs,
-    outputs: AlignmentOutputs,
-    *,
-    pairs_in_windows: Generator[PairWindow, None, None] | None = None,
-    facts: Sequence[str] = (),
-    explanations: Mapping[str, str] | None = None,
-    nlls: Nlls | None = None,
-    confidences: Confidences | None = None,
-) -> Mapping[str, AlignmentScore]:
+    align: PairAligner, requests: Sequence[AlignmentRequest], inputs: AlignmentInputs, outputs: AlignmentOutputs, *,
+    pairs_in_windows: Generator[PairWindow, None, None] | None = None, facts: Sequence[str] = (),
+    explanations: Mapping[str, str] | None = None, nlls: Nlls | None = None, confidences: Confidences | None = None,
+) -> Mapping[str, AlignmentScore]:  # fmt: skip
     """Writes the alignments of all pairs, and the reports on them, some of which need ``nlls``. A page shows those of
     all ``requests``, ``facts`` about them, and ``explanations`` of the links by the names of requests; everything else
     uses the first request, to whose alignments ``confidences`` are added. The pairs are those of the input files, or

@@ -180,14 +180,9 @@ def _choosing(
 
 
 def choose_heads(
-    model: Translator,
-    by: Criterion,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    gold: Sequence[Gold] | None,
-    *,
+    model: Translator, by: Criterion, sources: Sequence[str], targets: Sequence[str], gold: Sequence[Gold] | None, *,
     text: bool,
-) -> Translator:
+) -> Translator:  # fmt: skip
     """Gives the model the heads that are best on some pairs, and logs them. Raises InputError for a model without
     attention, and for sentences that cannot be aligned."""
     model.aligner.check_method("attention")

@@ -70,15 +70,9 @@ class Scoring:
 
 
 def evaluate(
-    load: Loader,
-    *,
-    source: Path | None,
-    reference: Path | None,
-    hypothesis: Path | None,
-    scoring: Scoring,
-    plot: Plot | None,
-    json: bool,
-) -> None:
+    load: Loader, *, source: Path | None, reference: Path | None, hypothesis: Path | None, scoring: Scoring,
+    plot: Plot | None, json: bool,
+) -> None:  # fmt: skip
     """Prints BLEU, chrF and TER of a file of translations, or of the model's own translations, together with its
     perplexity and token accuracy on the references; without any file, it does so for each of ``data.test`` in the
     model's config. ``plot`` draws the scores by source length, one line for each corpus; a file of translations then

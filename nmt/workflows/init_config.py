@@ -94,15 +94,9 @@ Measure: TypeAlias = Callable[[Experiment, Sequence[tuple[str, str]]], Speed]
 
 
 def init_config(
-    name: str,
-    parts: CorpusParts,
-    *,
-    seed: int,
-    cuda: bool,
-    measure: Measure | None = None,
-    minutes: float | None = None,
-    start_from: str | None = None,
-) -> Path:
+    name: str, parts: CorpusParts, *, seed: int, cuda: bool, measure: Measure | None = None,
+    minutes: float | None = None, start_from: str | None = None,
+) -> Path:  # fmt: skip
     """Writes a configuration for a corpus, ``NAME.yaml``, and where parts are to be held out, all parts to
     ``data/NAME``; of few pairs a plug-in (part ``write_links``) writes the word links there, too. Returns the
     configuration. With ``measure`` it says how long training will take; with ``minutes`` too there are as many updates

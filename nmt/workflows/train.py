@@ -52,15 +52,10 @@ LOCK = ".lock"
 
 
 def train(
-    experiment: Experiment,
-    *,
-    device: str = "auto",
-    precision: str = "auto",
-    skip_damaged: bool = False,
-    extend: bool = False,
-    callbacks: Sequence[object] = (),
+    experiment: Experiment, *, device: str = "auto", precision: str = "auto", skip_damaged: bool = False,
+    extend: bool = False, callbacks: Sequence[object] = (),
     threads: Callable[[int | None], AbstractContextManager[object]] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Trains the model of an experiment, from the newest checkpoint of its run directory on, and returns that
     directory.
 

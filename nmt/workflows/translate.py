@@ -49,17 +49,9 @@ LIMIT_BYTES = 1 << 16
 
 
 def translate(
-    model: str | None,
-    load: Loader,
-    *,
-    input: Path | None,
-    output: Path | None,
-    prefix: Path | None,
-    constraints: Path | None,
-    options: OutputOptions,
-    workers: int | None,
-    context: bool = False,
-) -> None:
+    model: str | None, load: Loader, *, input: Path | None, output: Path | None, prefix: Path | None,
+    constraints: Path | None, options: OutputOptions, workers: int | None, context: bool = False,
+) -> None:  # fmt: skip
     """Writes one line for each line read, in order, or in tsv one for each of its translations, by the translator that
     ``load`` returns; ``model`` is the name by which the user has called it, and ``options`` are the form of the output.
     None means stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of

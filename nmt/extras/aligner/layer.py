@@ -126,14 +126,9 @@ def states(model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, compu
 
 
 def weights(
-    layer: AlignmentLayer,
-    model: Seq2Seq[Any, Any],
-    sources: TokenIds,
-    targets: TokenIds,
-    compute: Compute,
-    *,
+    layer: AlignmentLayer, model: Seq2Seq[Any, Any], sources: TokenIds, targets: TokenIds, compute: Compute, *,
     batch_tokens: int,
-) -> list[tuple[NDArray[np.float32], ...]]:
+) -> list[tuple[NDArray[np.float32], ...]]:  # fmt: skip
     """Computes the forward and the backward matrix (T, S) of each pair of piece ids, whose sides are not empty."""
     assert not layer.training
     assert not model.training

@@ -48,14 +48,9 @@ class ModelAligner:
     layer: AlignmentLayer
 
     def align(
-        self,
-        sources: Sequence[EncodedWords],
-        targets: Sequence[EncodedWords],
-        attention: Mapping[int, Weights],
-        *,
-        share: float,
-        first_line: int,
-    ) -> list[Alignment]:
+        self, sources: Sequence[EncodedWords], targets: Sequence[EncodedWords], attention: Mapping[int, Weights], *,
+        share: float, first_line: int,
+    ) -> list[Alignment]:  # fmt: skip
         """Aligns by a mean of the word aligner's matrices, weighted by ``share``, and the model's. The model's matrices
         are those of its layer or, if it has attention, the mean of these and the attention. A word without subwords of
         its own is unknown to the model, and is aligned by the word aligner only."""
@@ -115,15 +110,9 @@ def _weights_name(trained: TrainedModel) -> str:
 
 
 def learn_for_model(
-    model: str | None,
-    overrides: Sequence[str],
-    source: Path | None,
-    target: Path | None,
-    *,
-    seed: int,
-    device: str,
+    model: str | None, overrides: Sequence[str], source: Path | None, target: Path | None, *, seed: int, device: str,
     precision: str,
-) -> Path:
+) -> Path:  # fmt: skip
     """Learns an aligner from the training pairs of a model's run, or from two files, and trains an alignment layer on
     the model with its links. Writes both into the run, and returns the run."""
     trained = load_trained(model, overrides, device=device, precision=precision)
@@ -145,14 +134,9 @@ def learn_for_model(
 
 
 def learn_layer(
-    trained: TrainedModel,
-    aligner: WordAligner,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    prefixes: Sequence[tuple[int, ...]],
-    *,
-    seed: int,
-) -> AlignmentLayer:
+    trained: TrainedModel, aligner: WordAligner, sources: Sequence[str], targets: Sequence[str],
+    prefixes: Sequence[tuple[int, ...]], *, seed: int,
+) -> AlignmentLayer:  # fmt: skip
     """Trains a layer with the links that the aligner finds in lines; the model reads the prefix before each source."""
     rows = range(0, len(sources), -(-len(sources) // MAX_PAIRS))
     sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -36,6 +37,23 @@ class TranslateWaiting(TranslateOptions):
 
     def load(self) -> Loader:
         return partial(super().load(), wait=self.wait)
+
+
+@dataclass(frozen=True)
+class TranslateNeighbors(TranslateOptions):
+    """Has `nmt translate` follow known translations of similar sentences."""
+
+    neighbors: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
+    """Follow known translations of similar sentences: those of a file of pairs (TSV, TMX ...), or `train`: those that
+    the model was trained on."""
+    after: ClassVar[str] = "constraints"
+    conflicts: ClassVar = (
+        Excludes("neighbors", "ensemble wait engine!=nmt/auto ray shard",
+            "--neighbors: cannot be had together with {others}; leave one of them out"),
+    )  # fmt: skip
+
+    def load(self) -> Loader:
+        return super().load() if self.neighbors is None else partial(super().load(), neighbors=self.neighbors)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from nmt.plugins import Plugin
 PLUGIN = Plugin(
     options={
         "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting"],
-        "translate": ["nmt.extras.decoding.options:TranslateWaiting"],
+        "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:TranslateNeighbors"],
     },
     parts={
         "constrained_search": "nmt.extras.decoding.constrained_search:constrained_search",
+        "neighbors": "nmt.extras.decoding.nearest_neighbors:with_neighbors",
         "wait": "nmt.extras.decoding.wait_k:waiting",
         "wait_training": "nmt.extras.decoding.wait_training:WaitKTraining",
     },

@@ -217,13 +217,9 @@ class GlossaryTerminology:
 
 
 def _lost(
-    search: SearchConfig,
-    languages: Sequence[str | None],
-    formats: Mapping[str, str],
-    source: str,
-    ranked: Sequence[Candidate],
-    terms: Sequence[Occurrence],
-) -> list[Occurrence]:
+    search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
+    ranked: Sequence[Candidate], terms: Sequence[Occurrence],
+) -> list[Occurrence]:  # fmt: skip
     """Finds what the best translation of a source has lost, outside of terms. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []

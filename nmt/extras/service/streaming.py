@@ -31,14 +31,9 @@ class SentenceBySentence:
     on_tokens: Callable[[list[Sequence[int]]], object]
 
     def translate_ids(
-        self,
-        sources: TokenIds,
-        config: SearchConfig,
-        *,
-        prefixes: TokenIds | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
+        self, sources: TokenIds, config: SearchConfig, *, prefixes: TokenIds | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None, scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
         """See ``Engine``; there are no prefixes and constraints."""
         assert not prefixes
         assert not constraints

@@ -45,14 +45,9 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query_BHTA: Tensor,
-        keys_BHSA: Tensor,
-        values_BHSA: Tensor,
-        is_hidden: Tensor | None,
-        scale: float,
+        ctx: Any, query_BHTA: Tensor, keys_BHSA: Tensor, values_BHSA: Tensor, is_hidden: Tensor | None, scale: float,
         dropout_mask: Tensor | None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """Computes the contexts (B, H, T, A)."""
         ctx.scale = scale
         inputs = [each if each.stride(3) == 1 else each.contiguous() for each in (query_BHTA, keys_BHSA, values_BHSA)]

@@ -10,14 +10,9 @@ from nmt.nn.recurrent import RecurrentStack
 
 
 def recurrent_stack(
-    config: RNNEncoderConfig | RNNDecoderConfig,
-    *,
-    input_size: int,
-    transitions: int,
-    layers: int = 1,
-    residual: bool = False,
-    shared_size: int = 0,
-) -> RecurrentStack:
+    config: RNNEncoderConfig | RNNDecoderConfig, *, input_size: int, transitions: int, layers: int = 1,
+    residual: bool = False, shared_size: int = 0,
+) -> RecurrentStack:  # fmt: skip
     """Builds layers with the cell, the size and the normalisation of the configuration."""
     kind: Callable[..., RecurrentStack] = RecurrentStack
     if config.layer_norm or transitions:

@@ -21,14 +21,9 @@ _HASH = "sha256:"
 
 
 def run_step(
-    folder: Path,
-    name: str,
-    inputs: Mapping[str, Any],
-    outputs: Sequence[Path],
-    make: Callable[[], None],
-    *,
+    folder: Path, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path], make: Callable[[], None], *,
     resumes: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Runs a step of the pipeline in a folder, unless its outputs exist. Raises InputError if it was started with other
     inputs, or the record is damaged.
 

@@ -70,14 +70,9 @@ class CTranslate2Engine:
         self._end = [self._target_pieces[EOS]]
 
     def translate_ids(
-        self,
-        sources: TokenIds,
-        config: SearchConfig,
-        *,
-        prefixes: TokenIds | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
+        self, sources: TokenIds, config: SearchConfig, *, prefixes: TokenIds | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None, scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
         """See ``Engine``. Raises InputError for constraints."""
         if constraints is not None:
             raise InputError("--constraints: --engine ctranslate2 knows none; use --engine nmt")

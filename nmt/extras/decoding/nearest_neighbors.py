@@ -1,0 +1,222 @@
+"""Translations that follow the most similar known ones: nearest-neighbor machine translation.
+
+The readouts of a model before each token of known translations are kept with the tokens (Khandelwal et al. 2021,
+"Nearest Neighbor Machine Translation"). In a search, the ``NEAREST`` of them vote for the next token, each with a
+weight that falls with its distance from the readout q of the hypothesis, and together against the model (Jiang et al.
+2021, "Learning Kernel-Smoothed Machine Translation with Retrieved Examples", with a fixed kernel):
+
+    u_k = STRENGTH exp(-|q - q_k|^2 / t)             of a near key k with token y_k; t: ``TEMPERATURE``
+    w   = min(sum_k u_k / (1 + sum_k u_k), MOST)
+    p(y) = (1 - w) p_model(y) + w sum_k u_k [y_k = y] / sum_k u_k
+
+Only the translations of the ``SENTENCES`` most similar sources have keys, so that a step compares hundreds of keys and
+not millions (Deguchi et al. 2023, "Subset Retrieval Nearest Neighbor Machine Translation"). Sources are compared by the
+cosine of the encoder's vectors of whole sentences.
+
+Shapes: B sentences, N rows of hypotheses, W of them of each sentence, R width of a readout, E width of a vector of a
+sentence, P pairs, X tokens of all targets, M keys of a sentence, K of them near, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from nmt.core import log
+from nmt.core.device import uploaded
+from nmt.core.errors import InputError
+from nmt.core.files import content_hash, reading, whole_file
+from nmt.core.record import BatchRecord
+from nmt.data.batching import TokenIds, length_batches, pad
+from nmt.data.config import CorpusConfig
+from nmt.data.corpus import numbered_pairs
+from nmt.data.prepared import opened
+from nmt.data.store import Store
+from nmt.models.seq2seq import Seq2Seq, Step
+from nmt.nn.output import top_tokens_in_parts
+from nmt.search.engine import TorchEngine
+from nmt.training.run_directory import MODEL
+from nmt.translator.loading import TrainedModel
+from nmt.translator.translator import Translator
+
+TRAIN = "train"
+"""Name of the training pairs."""
+SENTENCES, NEAREST = 32, 8
+"""Maximum numbers of similar pairs and of near keys."""
+STRENGTH, MOST = 4.0, 0.6
+"""Votes of a key at no distance, where the model has one, and maximum weight of all."""
+TEMPERATURE = 0.1
+"""As a share of the mean squared length of keys, which differs between models."""
+MOST_TOKENS = 8_000_000
+"""Maximum number of keys; of more pairs every second is taken, and so on."""
+BATCH_TOKENS = 8192
+
+
+@dataclass(frozen=True)
+class Datastore:
+    """The keys of pairs."""
+
+    vector_PE: Tensor
+    """A vector of length 1 for each source."""
+    count_P: Tensor
+    """Number of keys of each pair."""
+    key_XR: Tensor
+    token_X: Tensor
+
+    @staticmethod
+    @torch.inference_mode()
+    def of(trained: TrainedModel, sources: TokenIds, targets: TokenIds) -> Datastore:
+        """Computes the keys of pairs of token ids without end-of-sentence; their order changes."""
+        model, compute = trained.model, trained.compute
+        parts: list[tuple[Tensor, ...]] = []
+        every = 1 + sum(map(len, targets)) // MOST_TOKENS
+        sources, targets = sources[::every], targets[::every]
+        lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+        for rows in length_batches(lengths, BATCH_TOKENS):
+            (source, _), (target, count) = (pad([side[row] for row in rows]) for side in (sources, targets))
+            source_BS, target_BT, count_B = (
+                uploaded(torch.from_numpy(each), compute.device) for each in (source, target, count)
+            )
+            with compute.autocast():
+                readout_BTR = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
+                vector_BE = vectors(model, source_BS)
+            is_token_BT = torch.arange(target_BT.shape[1], device=compute.device) < count_B[:, None]
+            own = vector_BE.half(), count_B, readout_BTR[is_token_BT].half(), target_BT[is_token_BT].int()
+            parts.append(tuple(each.cpu() for each in own))
+        return Datastore(*map(torch.cat, zip(*parts, strict=True)))
+
+    def near(self, query_BE: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Finds the keys of the pairs whose sources are most similar, and their tokens, for each sentence."""
+        for part_BE in torch.split(query_BE, 64):
+            similar_BP = part_BE @ self._vector_EP
+            for pairs in similar_BP.topk(min(SENTENCES, similar_BP.shape[1]), dim=1).indices.tolist():
+                own = [slice(*self._starts[pair : pair + 2]) for pair in pairs]
+                yield torch.cat([self.key_XR[keys] for keys in own]), torch.cat([self.token_X[keys] for keys in own])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return F.pad(self.count_P.cumsum(0), (1, 0)).tolist()
+
+    @cached_property
+    def _vector_EP(self) -> Tensor:
+        return self.vector_PE.float().T
+
+    @cached_property
+    def temperature(self) -> float:
+        """The temperature of the kernel, from the first keys."""
+        return TEMPERATURE * float(self.key_XR[:10_000].float().square().sum(dim=1).mean())
+
+
+def vectors(model: Seq2Seq[Any, Any], source_BS: Tensor) -> Tensor:
+    """Computes the vector of each source, of length 1, in float32."""
+    encoded = model.encoder(model.encoder.embed(source_BS), source_BS == model.pad)
+    return F.normalize(encoded.final_BD.float(), dim=1)
+
+
+@dataclass(frozen=True)
+class NeighborMemory(BatchRecord):
+    """The memory of the model, and the keys of each sentence."""
+
+    own: BatchRecord
+    key_BMR: Tensor
+    square_BM: Tensor
+    """Squared lengths of keys; infinite for padding."""
+    token_BM: Tensor
+
+
+class WithNeighbors:
+    """A model that follows near keys; see ``StepModel``."""
+
+    def __init__(self, model: Seq2Seq[Any, Any], datastore: Datastore) -> None:
+        self.pad, self.training, self.first_token = model.pad, model.training, model.first_token
+        self._model, self._datastore = model, datastore
+
+    def encode(self, source_BS: Tensor) -> NeighborMemory:
+        """See ``StepModel``."""
+        found = list(self._datastore.near(vectors(self._model, source_BS).cpu()))
+        keys = [key_MR.float() for key_MR, _ in found]
+        squares, tokens = [key_MR.square().sum(dim=1) for key_MR in keys], [token_M for _, token_M in found]
+        near = (
+            pad_sequence(each, batch_first=True, padding_value=padding).to(source_BS.device)
+            for each, padding in ((keys, 0.0), (squares, torch.inf), (tokens, 0.0))
+        )
+        return NeighborMemory(self._model.encode(source_BS), *near)
+
+    def start(self, memory: NeighborMemory) -> Any:
+        """See ``StepModel``."""
+        return self._model.start(memory.own)
+
+    def step(self, token_N: Tensor, memory: NeighborMemory, state: Any) -> Step[Any]:
+        """See ``StepModel``."""
+        model, sentences = self._model, len(memory.token_BM)
+        own = model.decoder.step(token_N, model.decoder_memory(memory.own), state)
+        step = model.predicted(own, memory.own)
+        query_BWR = own.readout_NR.float().view(sentences, -1, own.readout_NR.shape[1])
+        product_BWM = query_BWR @ memory.key_BMR.mT
+        distance_BWM = query_BWR.square().sum(dim=2, keepdim=True) - 2 * product_BWM + memory.square_BM[:, None]
+        near = distance_BWM.topk(min(NEAREST, distance_BWM.shape[2]), dim=2, largest=False)
+        token_NK = memory.token_BM[:, None].expand_as(distance_BWM).gather(2, near.indices).flatten(0, 1).long()
+        # u_k / sum_k u_k also where all u_k are 0
+        kernel_NK = -near.values.clamp(min=0).flatten(0, 1) / self._datastore.temperature
+        votes_N1 = STRENGTH * kernel_NK.exp().sum(dim=1, keepdim=True)
+        weight_N1 = (votes_N1 / (1 + votes_N1)).clamp(max=MOST)
+        share_NK = weight_N1 * kernel_NK.softmax(dim=1)
+
+        def logits(rows: slice) -> Tensor:
+            p_NV = (1 - weight_N1[rows]) * step.logits(rows).float().softmax(dim=1)
+            p_NV.scatter_add_(1, token_NK[rows], share_NK[rows])
+            return p_NV.log_()
+
+        return replace(step, logits=logits, top_tokens=partial(top_tokens_in_parts, logits, token_N, step.vocabulary))
+
+
+def with_neighbors(translator: Translator, pairs: str | Path) -> Translator:
+    """Returns the translator with a model that follows the training pairs (``TRAIN``) or those of a file, whose keys
+    are kept in the run. Raises InputError for an ensemble, for another engine, and for pairs that cannot be read."""
+    engine, trained, path = translator.engine, translator.trained, Path(pairs)
+    if not isinstance(engine, TorchEngine) or not isinstance(engine.model, Seq2Seq):
+        raise InputError("--neighbors: are of one model; leave out --ensemble, --wait and --engine")
+    data = opened(trained.experiment.data, run=trained.run) if str(pairs) == TRAIN else None
+    with reading(path):
+        names = [content_hash(path).hex() if data is None else data.key, content_hash(trained.checkpoint / MODEL).hex()]
+    kept = trained.run / f"neighbors-{names[0][:12]}-{names[1][:12]}.safetensors"
+    try:
+        datastore = Datastore(**safetensors.torch.load_file(kept))
+    except (OSError, safetensors.SafetensorError, TypeError):  # there is none, or it is damaged
+        log.info(f"{kept}: is computed once for these pairs and this model")
+        datastore = Datastore.of(trained, *(_of_file(trained, path) if data is None else _of_training(data.train)))
+        try:
+            with whole_file(kept) as unfinished:
+                safetensors.torch.save_file(vars(datastore), unfinished)
+        except OSError as error:
+            log.warning(f"{kept}: cannot be written ({error.strerror}), and will be computed again")
+    return replace(translator, engine=replace(engine, model=WithNeighbors(engine.model, datastore)))
+
+
+def _of_training(train: Store) -> tuple[TokenIds, TokenIds]:
+    rows = range(len(train))
+    return [[*train.prefix(row), *train.source(row).tolist()] for row in rows], [
+        train.target(row).tolist() for row in rows
+    ]
+
+
+def _of_file(trained: TrainedModel, path: Path) -> tuple[TokenIds, TokenIds]:
+    """Reads the pairs of a file that a model could have learnt."""
+    data, tokenizers = trained.experiment.data, trained.tokenizers
+    corpus = CorpusConfig.model_construct(pairs=path, languages=data.language_names)
+    _, sources, targets = zip(*numbered_pairs(corpus), strict=True)
+    ids = trained.prefixed(tokenizers.source.encode_batch(sources)), tokenizers.target.encode_batch(targets)
+    short = [pair for pair in zip(*ids, strict=True) if max(map(len, pair)) <= data.filters.max_length]
+    if not short:
+        raise InputError(f"{path}: no pair is short enough for the model; give others")
+    return [source for source, _ in short], [target for _, target in short]
