@@ -91,13 +91,9 @@ class PairedComparison:
 
 
 def sentence_counts(
-    hypotheses: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    *,
-    metric: str = "bleu",
-    lowercase: bool = False,
-    tokenize: str | None = None,
-) -> SentenceCounts:
+    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], *, metric: str = "bleu",
+    lowercase: bool = False, tokenize: str | None = None,
+) -> SentenceCounts:  # fmt: skip
     """Computes the counts of sacreBLEU in each sentence. Arguments and errors are the same as of
     `translation.scores`."""
     lines = prepare(hypotheses, references)

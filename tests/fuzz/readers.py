@@ -20,6 +20,7 @@ from unittest.mock import AsyncMock
 
 import numpy as np
 import safetensors.numpy
+import safetensors.torch
 import torch
 
 from nmt import experiment as experiments
@@ -48,6 +49,7 @@ from nmt.extras.corpus.pair_filter.lexicon import learn_lexicon
 from nmt.extras.corpus.pair_filter.model import INPUTS, PairClassifier
 from nmt.extras.corpus.pair_filter.pair_filter import FOLDS, SIZE, PairFilter, load_pair_filter, save_pair_filter
 from nmt.extras.corpus.pair_filter.wrong_pairs import KINDS
+from nmt.extras.decoding.nearest_neighbors import Datastore, read_datastore
 from nmt.extras.documents.glossary import find_variants, read_glossary
 from nmt.extras.documents.number_formats import read_formats
 from nmt.extras.exchange.export.engine import exported_about
@@ -520,6 +522,13 @@ def _aligner(folder: Path) -> Opened:
     return _written(file, read, shaped=True)
 
 
+def _datastore(folder: Path) -> Opened:
+    file = folder / "neighbors.safetensors"
+    one, tokens = torch.ones(3, 4).half(), torch.tensor([1, 2, 3])
+    safetensors.torch.save_file(vars(Datastore(one[:2], tokens[:2], one.clone(), tokens.int())), file)
+    return _written(file, read_datastore, shaped=True)
+
+
 def _layer(folder: Path) -> Opened:
     file = folder / "layer.safetensors"
     save_layer(AlignmentLayer(4, 5, width=6), file, model="me")
@@ -682,6 +691,7 @@ READERS = (
     Reader("run subwords", partial(_run_file, "subwords.model"), cost=10),
     Reader("aligner", _aligner, cost=5),
     Reader("alignment layer", _layer, cost=2),
+    Reader("datastore", _datastore, cost=2),
     Reader("pair filter", _pair_filter, cost=3),
     Reader("export manifest", _given("nmt.json", [ABOUT], lambda path: exported_about(path.parent, remedy="make it"))),
     Reader("shards manifest", _manifest),

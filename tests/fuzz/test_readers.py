@@ -86,7 +86,7 @@ def test_no_reader_of_a_kind_of_file_is_left_out() -> None:
         "workflows/info.py", "extras/cluster/manifest.py",
         "data/prepared.py", "extras/cluster/records.py",
         "extras/corpus/augment/steps.py", "extras/corpus/augment/text.py", "data/imported.py",
-        "extras/documents/number_formats.py",
+        "extras/documents/number_formats.py", "extras/decoding/nearest_neighbors.py",
         "extras/exchange/convert/from_marian.py", "extras/exchange/convert/marian_folder.py", "data/formats.py",
         "extras/trust/calibration.py", "data/number_words.py",
             "translator/source_language.py",

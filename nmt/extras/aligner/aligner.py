@@ -251,14 +251,10 @@ def _size(word: str | Run) -> int:
 
 
 def learn_aligner(
-    sources: IndexedSentences,
-    targets: IndexedSentences,
-    *,
-    shares: Sequence[float] | None = None,
-    iterations: tuple[int, int] | None = None,
-    before: WordAligner | None = None,
+    sources: IndexedSentences, targets: IndexedSentences, *, shares: Sequence[float] | None = None,
+    iterations: tuple[int, int] | None = None, before: WordAligner | None = None,
     after_iteration: Callable[[], object] = lambda: None,
-) -> WordAligner:
+) -> WordAligner:  # fmt: skip
     """Learns an aligner from sentence pairs, without those of more than `LONGEST` tokens. With an aligner ``before``,
     these are further pairs: its word units stay, and the links that it has learnt from also count. It is changed in
     place, so that memory holds the models only once. ``shares`` are sizes of vocabularies, by default `SHARES`, and
@@ -332,13 +328,9 @@ def _words_of_tokens(counts: Sequence[Tokens]) -> Floats:
 
 
 def learnt_alignments(
-    sources: Sequence[Words],
-    targets: Sequence[Words],
-    matrices: Sequence[tuple[Weights, Weights]],
-    source_spans: Sequence[Sequence[Span]],
-    target_spans: Sequence[Sequence[Span]],
-    rule: Grow = RULE,
-) -> list[Alignment]:
+    sources: Sequence[Words], targets: Sequence[Words], matrices: Sequence[tuple[Weights, Weights]],
+    source_spans: Sequence[Sequence[Span]], target_spans: Sequence[Sequence[Span]], rule: Grow = RULE,
+) -> list[Alignment]:  # fmt: skip
     """Builds the alignment of each pair from matrices of both directions. The soft alignment is their geometric mean,
     which is high only if both are high, and the rule extracts the links from it. The spans are those of the words in
     their lines. A pair with empty matrices, which was too long, is blank."""

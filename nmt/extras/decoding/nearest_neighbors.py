@@ -180,6 +180,18 @@ class WithNeighbors:
         return replace(step, logits=logits, top_tokens=partial(top_tokens_in_parts, logits, token_N, step.vocabulary))
 
 
+def read_datastore(path: Path) -> Datastore | None:
+    """Reads a datastore; returns None if there is none, or a damaged one."""
+    try:
+        found = Datastore(**safetensors.torch.load_file(path))
+        sizes = found.vector_PE.shape[:-1], found.key_XR.shape[:-1], found.token_X.shape
+        all_of_them = (int(found.count_P.sum()),)
+        is_whole = sizes == (found.count_P.shape, all_of_them, all_of_them)
+        return found if is_whole and min(found.count_P.min(), found.token_X.min() + 1) > 0 else None
+    except (OSError, safetensors.SafetensorError, TypeError, IndexError, RuntimeError):
+        return None
+
+
 def with_neighbors(translator: Translator, pairs: str | Path) -> Translator:
     """Returns the translator with a model that follows the training pairs (``TRAIN``) or those of a file, whose keys
     are kept in the run. Raises InputError for an ensemble, for another engine, and for pairs that cannot be read."""
@@ -190,9 +202,7 @@ def with_neighbors(translator: Translator, pairs: str | Path) -> Translator:
     with reading(path):
         names = [content_hash(path).hex() if data is None else data.key, content_hash(trained.checkpoint / MODEL).hex()]
     kept = trained.run / f"neighbors-{names[0][:12]}-{names[1][:12]}.safetensors"
-    try:
-        datastore = Datastore(**safetensors.torch.load_file(kept))
-    except (OSError, safetensors.SafetensorError, TypeError):  # there is none, or it is damaged
+    if (datastore := read_datastore(kept)) is None:
         log.info(f"{kept}: is computed once for these pairs and this model")
         datastore = Datastore.of(trained, *(_of_file(trained, path) if data is None else _of_training(data.train)))
         try:
