@@ -143,7 +143,9 @@ class WithNeighbors:
 
     def encode(self, source_BS: Tensor) -> NeighborMemory:
         """See ``StepModel``."""
-        found = list(self._datastore.near(vectors(self._model, source_BS).cpu()))
+        query_BE = vectors(self._model, source_BS).cpu()
+        with torch.autocast("cpu", enabled=False):  # distances need float32
+            found = list(self._datastore.near(query_BE))
         keys = [key_MR.float() for key_MR, _ in found]
         squares, tokens = [key_MR.square().sum(dim=1) for key_MR in keys], [token_M for _, token_M in found]
         near = (
@@ -162,7 +164,8 @@ class WithNeighbors:
         own = model.decoder.step(token_N, model.decoder_memory(memory.own), state)
         step = model.predicted(own, memory.own)
         query_BWR = own.readout_NR.float().view(sentences, -1, own.readout_NR.shape[1])
-        product_BWM = query_BWR @ memory.key_BMR.mT
+        with torch.autocast(token_N.device.type, enabled=False):
+            product_BWM = query_BWR @ memory.key_BMR.mT
         distance_BWM = query_BWR.square().sum(dim=2, keepdim=True) - 2 * product_BWM + memory.square_BM[:, None]
         near = distance_BWM.topk(min(NEAREST, distance_BWM.shape[2]), dim=2, largest=False)
         token_NK = memory.token_BM[:, None].expand_as(distance_BWM).gather(2, near.indices).flatten(0, 1).long()

@@ -205,7 +205,7 @@ class GlossaryTerminology:
         occurrences: Sequence[Occurrence],
     ) -> list[Candidate]:
         """Selects the translations with all terms that do not cost too much, best first; if there are none, of those
-        within ``MAX_LOSS`` the one with the most terms."""
+        within twice ``MAX_LOSS`` the one with the most terms."""
 
         def within(loss: float) -> list[Candidate]:
             return [each for each in constrained if _per_token(each[1]) >= _per_token(free[0][1]) - loss]
@@ -213,7 +213,7 @@ class GlossaryTerminology:
         ranked = sorted([*free, *within(self.max_loss), *replaced], key=lambda each: -each.hypothesis.score)
         best = distinct(each for each in ranked if _has_all(each.text, occurrences))
         # max gives the first of equals
-        return best or [max([free[0], *within(MAX_LOSS)], key=lambda each: _count(each.text, occurrences))]
+        return best or [max([free[0], *within(2 * MAX_LOSS)], key=lambda each: _count(each.text, occurrences))]
 
 
 def _lost(

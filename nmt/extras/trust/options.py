@@ -41,7 +41,7 @@ class TranslateConfidence(TranslateOptions):
     conflicts: ClassVar = (
         Excludes("confidence reject_below choose_from", "engine",
             "{option}: --engine {engine} has no signals; use --engine nmt"),
-        Excludes("confidence reject_below choose_from", "ensemble wait ray shard",
+        Excludes("confidence reject_below choose_from", "ensemble wait neighbors ray shard",
             "{option}: is calibrated for one model that reads whole lines in this process; leave out {others}"),
         Needs("rejected", "reject_below", "--rejected: needs a probability; give --reject-below as well"),
         Excludes("choose_from", "n_best sample temperature top_k top_p seed consensus samples",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -116,8 +117,13 @@ def test_near_keys_vote_for_tokens(config: dict[str, Any], monkeypatch: pytest.M
 def test_a_known_source_gets_its_translation_in_any_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_neighbors, "TEMPERATURE", 1e-3)  # no other key votes
     model = make(tree(), tokens=10).eval()
-    engine = TorchEngine(cast(Any, WithNeighbors(model, datastore(model))), CPU)
-    for beam in (1, 3):
+    half = make(tree(), tokens=10).eval().to(torch.bfloat16)
+    engines = [
+        TorchEngine(cast(Any, WithNeighbors(model, datastore(model))), CPU),
+        TorchEngine(cast(Any, WithNeighbors(model, datastore(model))), Compute(CPU.device, "bfloat16")),
+        TorchEngine(cast(Any, WithNeighbors(half, datastore(half))), CPU),
+    ]
+    for beam, engine in product((1, 3), engines):
         config = SearchConfig(beam=beam, split_longer_than=None)
         sources = [source for source, _ in PAIRS]
         together = engine.translate_ids([*sources, [6, 6]], config)
