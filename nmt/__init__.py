@@ -90,8 +90,9 @@ def load_translator(
     if target_language is not None:
         overrides = [*overrides, Override.text("search.to", "--to", target_language)]
     threads = thread_count()
-    terms = {"glossary": glossary, "dictionary": dictionary, "neighbors": neighbors}
-    own = [name for name, value in {"ensemble": ensemble, "wait": wait, **terms}.items() if value]
+    # in this order: wait refuses terms, and neighbors a model that waits
+    parts = {"glossary": glossary, "dictionary": dictionary, "wait": wait, "neighbors": neighbors}
+    own = [name for name, value in {"ensemble": ensemble, **parts}.items() if value]
     if engine == "auto" and own:
         log.info(f"engine: nmt's own: --{own[0]} needs it")
         engine = "nmt"
@@ -113,7 +114,7 @@ def load_translator(
         trained = load_trained(model, overrides, device=device, precision=precision_of_model, before_use=accelerate)
         searcher = of_engine(trained, device, precision)
     translator = Translator(trained, trained.experiment.search, searcher, threads)
-    for part, option in {"wait": wait, **terms, "confidence": confidence}.items():
+    for part, option in {**parts, "confidence": confidence}.items():
         if option is not None and option is not False:
             extended: Callable[[Translator, object], Translator] = plugins.find("parts", part, f"--{part}")
             translator = extended(translator, option)

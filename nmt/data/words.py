@@ -100,6 +100,11 @@ def text_words(text: str) -> list[Span]:
     return [match.span() for match in _WORD.finditer(text.translate(_SORTS))]
 
 
+def lacks_spaces(lines: Sequence[str]) -> bool:
+    """Returns True if most words of ordinary text are not separated by white space, as in Chinese or Thai."""
+    return 3 * sum(len(white_space_words(line)) for line in lines) < sum(len(text_words(line)) for line in lines)
+
+
 _KEPT = frozenset("#%&@§‰")
 """Characters that Unicode counts as punctuation, but that belong to the word beside them."""
 

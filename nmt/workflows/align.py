@@ -25,7 +25,7 @@ from nmt.core.files import refuse_overwriting
 from nmt.data.config import CorpusConfig
 from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, read_blocks, read_lines
-from nmt.data.words import text_words, white_space_words
+from nmt.data.words import lacks_spaces, text_words, white_space_words
 from nmt.workflows.output_files import text_file
 
 if TYPE_CHECKING:
@@ -155,6 +155,9 @@ def check_files(inputs: AlignmentInputs, outputs: AlignmentOutputs, *others: Pat
     written; ``others`` are read, too."""
     read = (inputs.source, inputs.target, inputs.gold)
     check_readable(*read)
+    for path in read[:2]:
+        if path and not inputs.text and lacks_spaces(list(islice(read_lines(path, longest=None), 100))):
+            log.warning(f"{path}: white space separates few of its words, and whole sentences are aligned; give --text")
     for option, path in outputs.files.items():
         refuse_overwriting(path, *read, *others, option=option)
 

@@ -29,7 +29,7 @@ from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.corpus import read_blocks
 from nmt.data.splitting import Held, Survey, survey, write_parts
-from nmt.data.words import text_words, white_space_words
+from nmt.data.words import lacks_spaces
 from nmt.experiment import Experiment
 from nmt.translator.find_run import find_checkpoint, run_of
 
@@ -400,10 +400,7 @@ def size_for(tokens: int, *, cuda: bool) -> Size:
 def is_guided(size: Size, found: Survey) -> bool:
     """Returns True if attention should learn from word links: for few pairs, whose words are separated by spaces on
     both sides."""
-    for side in zip(*found.sample, strict=True):
-        if 3 * sum(len(white_space_words(line)) for line in side) < sum(len(text_words(line)) for line in side):
-            return False
-    return size.is_guided
+    return size.is_guided and not any(map(lacks_spaces, zip(*found.sample, strict=True)))
 
 
 def subwords_for(size: Size, found: Survey) -> int:

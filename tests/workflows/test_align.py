@@ -497,3 +497,21 @@ def test_an_error_on_the_way_leaves_no_file_and_an_old_one_as_it_was(
     assert error == "t has 8 lines, but s has more: they must agree line by line"
     assert Path("old").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["b", "f", "gold", "old", "s", "t"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "warned"),
+    [("我有一只猫。", False, True), ("我有一只猫。", True, False), ("我 有 一只 猫", False, False)],
+)
+def test_sentences_without_spaces_need_an_option(
+    line: str, text: bool, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zh").write_text(f"{line}\n", encoding="utf-8")
+    (tmp_path / "en").write_text("I have a cat.\n", encoding="utf-8")
+    warnings = list[str]()
+    monkeypatch.setattr("nmt.core.log.warning", warnings.append)
+    align_workflow.check_files(AlignmentInputs(tmp_path / "zh", tmp_path / "en", text=text), AlignmentOutputs(None))
+    expected = (
+        f"{tmp_path / 'zh'}: white space separates few of its words, and whole sentences are aligned; give --text"
+    )
+    assert warnings == [expected] * warned

@@ -40,8 +40,8 @@ class TranslateWaiting(TranslateOptions):
 
 
 @dataclass(frozen=True)
-class TranslateNeighbors(TranslateOptions):
-    """Has `nmt translate` follow known translations of similar sentences."""
+class FollowNeighbors(TranslateOptions):
+    """Has `nmt translate`, and the search of `nmt evaluate`, follow known translations of similar sentences."""
 
     neighbors: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
     """Follow known translations of similar sentences: those of a file of pairs (TSV, TMX ...), or `train`: those that
@@ -50,6 +50,8 @@ class TranslateNeighbors(TranslateOptions):
     conflicts: ClassVar = (
         Excludes("neighbors", "ensemble wait engine!=nmt/auto ray shard",
             "--neighbors: cannot be had together with {others}; leave one of them out"),
+        Excludes("hypothesis alignment", "neighbors", "--neighbors: is for a search; leave it out, or {option}",
+            where="hypothesis gold"),
     )  # fmt: skip
 
     def load(self) -> Loader:

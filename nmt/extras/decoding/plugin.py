@@ -6,8 +6,8 @@ from nmt.plugins import Plugin
 
 PLUGIN = Plugin(
     options={
-        "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting"],
-        "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:TranslateNeighbors"],
+        "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting", "nmt.extras.decoding.options:FollowNeighbors"],
+        "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:FollowNeighbors"],
     },
     parts={
         "constrained_search": "nmt.extras.decoding.constrained_search:constrained_search",

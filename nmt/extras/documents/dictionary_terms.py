@@ -31,7 +31,7 @@ MAX_LOSS = 0.2
 same chrF on Tatoeba, and 1 a lower BLEU, by translations that repeat themselves."""
 MOST_SENSES = 8
 """Maximum number of translations of a word, of which the search chooses one."""
-ENDING, BEGINNING = 3, 4
+ENDING, BEGINNING = 2, 4
 """Maximum number of letters at the end in which an entry differs from the form of a word, and minimum number of those
 at the beginning that both share."""
 MOST_PAIRS = 200_000

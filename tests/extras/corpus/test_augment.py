@@ -252,7 +252,7 @@ MISTAKES = {
     "--dictionary no.tsv": "no.tsv: no such file",
     "--dictionary no.tsv --keep 0.5": "--keep: is for translations; add --target-text, --source-text or --diversify",
     "--dictionary no.tsv --reverse run": "--reverse: is for translations; add --target-text, --source-text or --dive",
-    "--dictionary mono.de": "mono.de: is of an unknown format; give TSV (source TAB target), ",
+    "--dictionary mono.de": "mono.de: 90 of 90 rows are no pairs: ",
     "--dictionary no.tsv --min-confidence 0.5": "--min-confidence: is for translations; add --target-text, --sou",
     "--diversify --ray x --min-confidence 0.5": "--min-confidence: is estimated in this process; leave out --ray",
     "--source-text .": ".: is a folder; name a file",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from itertools import product
@@ -25,7 +26,8 @@ from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from tests.models.variants import TRANSFORMER, kinds, make, tree
 from tests.search.plain_search import padded
-from tests.workflows.runs import refused, translated
+from tests.workflows.runs import error, refused, translated
+from tests.workflows.runs import nmt as run
 
 CPU = Compute(torch.device("cpu"), "float32")
 PAIRS = [([4, 5], [6, 7, 8]), ([4], [9]), ([5, 6, 7, 8], [4, 4]), ([9, 8], [7, 5, 6])]
@@ -152,6 +154,12 @@ def test_translations_follow_files_and_the_training_pairs(trained: Path, tmp_pat
     (of_train,) = {*(own / "run").glob("neighbors-*")} - {kept}
     assert len(load_file(of_train)["count_P"]) == len(data.train)
     assert len(load_file(of_train)["key_XR"]) == sum(len(data.train.target(row)) + 1 for row in range(len(data.train)))
+    (own / "x.de").write_text("Hund\n", encoding="utf-8")
+    (own / "x.en").write_text("wet rain and dog\n", encoding="utf-8")
+    files = ("--source", "x.de", "--reference", "x.en", "--neighbors", "memory.tsv", "--json")
+    assert json.loads(run("evaluate", "run", *files, folder=own).stdout)["BLEU"]["value"] == pytest.approx(100)
+    done = run("evaluate", "--hypothesis", "x.en", *files[2:], folder=own)
+    assert error(done) == "--neighbors: is for a search; leave it out, or --hypothesis"
     assert "nothing.tsv" in refused(own, "--neighbors", "nothing.tsv")
     assert "--wait" in refused(own, "--neighbors", "train", "--wait", "3")
     with pytest.raises(InputError, match="leave out --ensemble"):

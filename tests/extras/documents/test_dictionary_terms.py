@@ -28,7 +28,7 @@ SENSES = {
     [
         ("Der Hund unter der Kiefer.", {"Kiefer": ("pine", "jaw", "pine tree")}),  # hund is not rare
         ("Kiefern Kieferns", {word: ("pine", "jaw", "pine tree", word) for word in ("Kiefern", "Kieferns")}),
-        ("Kief", {"Kief": ("pine", "jaw", "pine tree", "Kief")}),  # up to three letters are missing
+        ("Kief", {"Kief": ("pine", "jaw", "pine tree", "Kief")}),  # up to two letters are missing
         ("Kontakten", {"Kontakten": ("contacts", "Kontakten")}),  # and not Kontaktende
         ("rotes", {"rotes": ("red", "rotes")}),
         ("rate Kie 12 Kiefernwald", {}),  # too few letters in common, or too many others
