@@ -23,6 +23,17 @@ _SAMPLE = 1000
 """Number of rows that determine the columns of a table."""
 
 _NAMES = (("source", "target"), ("src", "tgt"), ("src", "trg"))
+_COLUMNS = dict(
+    each.split("=")
+    for each in """
+    arabic=ar chinese=zh 中文=zh czech=cs čeština=cs dutch=nl nederlands=nl english=en englisch=en inglés=en anglais=en
+    finnish=fi suomi=fi french=fr français=fr französisch=fr german=de deutsch=de hausa=ha hungarian=hu magyar=hu
+    italian=it italiano=it japanese=ja 日本語=ja korean=ko 한국어=ko polish=pl polski=pl portuguese=pt português=pt
+    romanian=ro română=ro russian=ru русский=ru spanish=es español=es spanisch=es swedish=sv svenska=sv turkish=tr
+    türkçe=tr ukrainian=uk українська=uk vietnamese=vi
+    """.split()  # noqa: SIM905
+)
+"""Codes of languages by names in the headers of tables."""
 _NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
 _SPACES = re.compile(r"[ \t\r\n]++")
 
@@ -78,7 +89,7 @@ def text_rows(
         return _batches(_json_pair(line, keys) for line in lines)
     delimiter = _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
     rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
-    return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES])
+    return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES], place)
 
 
 def _json(line: str) -> Any:
@@ -129,8 +140,11 @@ def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
             yield from [[]] * (reader.line_num - before)
 
 
-def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages]) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a table whose first row may be a header with ``wanted`` names."""
+def _table(
+    rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages], place: str
+) -> Iterator[Sequence[Row]]:
+    """Yields the rows of a table whose first row may be a header with ``wanted`` names, or those of two languages.
+    Raises InputError if it names more."""
     sample = list(islice(rows, _SAMPLE))
     width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
     # columns of numbers number the sentences (Tatoeba) or are scores; columns after the pair are its origin or licence
@@ -139,12 +153,18 @@ def _table(rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages
     # columns of few different cells are labels, such as parts of speech
     varied = [column for column in texts if len({*columns[column]}) > max(1, 0.05 * len(columns[column]))]
     source, target, *_ = next(found for found in (varied, texts, range(width)) if len(found) > 1)
-    names = [cell.strip().casefold() for cell in sample[0]] if sample else []
+    cells = [cell.strip().casefold() for cell in sample[0]] if sample else []
+    names = [_COLUMNS.get(cell, cell) for cell in cells]
+    codes = [name for name in names if name in _COLUMNS.values()]
+    # two languages are a header, too, if none of the wanted pairs is there; a word that stands twice is no header
+    wanted = [*wanted, *([(codes[0], codes[1])] if len(codes) == len({*codes}) == 2 else [])]
     header: list[Row] = []
     for pair in wanted:
         if not header and len({*pair}.intersection(names)) == 2:
             source, target = map(names.index, pair)
             header = [HEADER]
+    if len({*codes}) > 2 and not header:
+        choose(codes, place, None, ())  # raises
     name = {"\t": "TAB"}.get(delimiter, repr(delimiter))
     fault = f"without exactly one {name}" if width == 2 else f"without the {width} columns of the others"
 

@@ -30,13 +30,9 @@ class TopTokens(NamedTuple):
 
 @Operation
 def attend(
-    query_BHTA: Tensor,
-    keys_BHSA: Tensor,
-    values_BHSA: Tensor,
-    is_hidden: Tensor | None,
-    scale: float,
+    query_BHTA: Tensor, keys_BHSA: Tensor, values_BHSA: Tensor, is_hidden: Tensor | None, scale: float,
     dropout_mask: Tensor | None,
-) -> tuple[Tensor, Callable[[], Tensor]]:
+) -> tuple[Tensor, Callable[[], Tensor]]:  # fmt: skip
     """Computes softmax(scale q . k) v (Vaswani et al. 2017, equation 1): the contexts (B, H, T, A), and the weights on
     demand.
 

@@ -70,14 +70,9 @@ class LogitsProcessors:
     never rule out."""
 
     def __init__(
-        self,
-        max_length_B: Tensor,
-        *,
-        eos: int,
-        prefixes: TokenIds | None = None,
-        processors: Sequence[LogitsProcessor] = (),
-        device: torch.device | None = None,
-    ) -> None:
+        self, max_length_B: Tensor, *, eos: int, prefixes: TokenIds | None = None,
+        processors: Sequence[LogitsProcessor] = (), device: torch.device | None = None,
+    ) -> None:  # fmt: skip
         """``max_length_B`` (at least 1, on the CPU) counts end-of-sentence, which is forced as the last token.
         Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``.
         ``device`` is the device of the logits, by default the CPU."""

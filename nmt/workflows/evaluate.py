@@ -52,13 +52,9 @@ class Scoring:
         return scores(hypotheses, references, lowercase=self.lowercase, tokenize=self.tokenize, metrics=metrics)
 
     def evaluation(
-        self,
-        sources: Sequence[str],
-        hypotheses: Sequence[str],
-        references: Sequence[str],
-        predictions: Mapping[str, Prediction],
-        waits: Sequence[WaitScore] = (),
-    ) -> Evaluation:
+        self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str],
+        predictions: Mapping[str, Prediction], waits: Sequence[WaitScore] = (),
+    ) -> Evaluation:  # fmt: skip
         """Computes all figures of translations; without ``sources``, not those by source length and of terms."""
         warn_of_bleu(references, tokenize=self.tokenize)
         texts, lengths, terms = (sources, hypotheses, references), None, None

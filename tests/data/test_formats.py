@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import pytest
 
+from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import open_text, read_blocks
 from tests.data.conftest import Pairs, refusal
@@ -139,6 +140,20 @@ def test_more_columns_than_two_are_read_over(file: File, row: str, pair: tuple[s
 def test_columns_go_by_a_header_that_names_the_languages(file: File) -> None:
     text = "id;en;de\n" + "x1;Go.;Geh.\n" * 30
     assert read(file("pairs.csv", text), ("de", "en")) == read(file("my.de-en.csv", text)) == [("Geh.", "Go.")] * 30
+
+
+@pytest.mark.parametrize("header", ["German,English", "id,Deutsch,Englisch", "de,en", "Notes,DE,EN"])
+def test_a_header_of_two_languages_is_no_pair(file: File, header: str) -> None:
+    text = "x{n},Geh.,Go {n}.\n" if header.count(",") > 1 else "Geh.,Go {n}.\n"
+    found = read(file("pairs.csv", f"{header}\n" + "".join(text.format(n=n) for n in range(30))))
+    assert found == [("Geh.", f"Go {n}.") for n in range(30)]
+
+
+def test_a_header_of_three_languages_is_a_question(file: File) -> None:
+    path = file("pairs.tsv", "German\tSpanish\tEnglish\n" + "Geh.\tVete.\tGo.\n" * 30)
+    with pytest.raises(InputError, match=r"pairs\.tsv.*de.*es.*en"):
+        read(path)
+    assert read(path, ("en", "es")) == [("Go.", "Vete.")] * 30
 
 
 def test_the_sides_of_tmx_go_by_the_languages(file: File) -> None:

@@ -178,13 +178,9 @@ def sample(
 
 
 def candidates(
-    target_BT: Tensor,
-    drawn_BKT: Tensor,
-    text: Callable[[Sequence[int]], str],
-    reward: Callable[[str, str], float],
-    *,
-    include_reference: bool,
-) -> Candidates:
+    target_BT: Tensor, drawn_BKT: Tensor, text: Callable[[Sequence[int]], str], reward: Callable[[str, str], float],
+    *, include_reference: bool,
+) -> Candidates:  # fmt: skip
     """Collects the references and the distinct drawn hypotheses, which end with end-of-sentence, with their costs. Two
     segmentations of one text are two hypotheses. A reference that was drawn counts in any case."""
     sentences, cells = len(target_BT), 1 + drawn_BKT.shape[1]
