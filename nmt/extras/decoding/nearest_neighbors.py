@@ -57,8 +57,8 @@ STRENGTH, MOST = 4.0, 0.6
 """Votes of a key at no distance, where the model has one, and maximum weight of all."""
 TEMPERATURE = 0.1
 """As a share of the mean squared length of keys, which differs between models."""
-MOST_TOKENS = 8_000_000
-"""Maximum number of keys; of more pairs every second is taken, and so on."""
+MOST_BYTES = 1 << 31
+"""Maximum size of all keys; of more pairs every second is taken, and so on."""
 BATCH_TOKENS = 8192
 
 
@@ -79,7 +79,9 @@ class Datastore:
         """Computes the keys of pairs of token ids without end-of-sentence; their order changes."""
         model, compute = trained.model, trained.compute
         parts: list[tuple[Tensor, ...]] = []
-        every = 1 + sum(map(len, targets)) // MOST_TOKENS
+        every = 1 + 2 * model.decoder.readout_size * sum(map(len, targets)) // MOST_BYTES
+        if every > 1:
+            log.warning(f"--neighbors: one of {every} pairs is followed, as all would take too much memory")
         sources, targets = sources[::every], targets[::every]
         lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
         for rows in length_batches(lengths, BATCH_TOKENS):

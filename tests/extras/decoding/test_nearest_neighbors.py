@@ -115,6 +115,16 @@ def test_near_keys_vote_for_tokens(config: dict[str, Any], monkeypatch: pytest.M
             assert sum(found) == pytest.approx(1, abs=1e-4)
 
 
+def test_memory_limits_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, warnings = make(tree(), tokens=10).eval(), list[str]()
+    tokens = sum(len(target) for _, target in PAIRS)
+    monkeypatch.setattr("nmt.core.log.warning", warnings.append)
+    for size, pairs in ((2 * model.decoder.readout_size * tokens + 1, 4), (2 * model.decoder.readout_size * tokens, 2)):
+        monkeypatch.setattr(nearest_neighbors, "MOST_BYTES", size)
+        assert len(datastore(model).count_P) == pairs
+    assert warnings == ["--neighbors: one of 2 pairs is followed, as all would take too much memory"]
+
+
 @torch.inference_mode()
 def test_a_known_source_gets_its_translation_in_any_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_neighbors, "TEMPERATURE", 1e-3)  # no other key votes
