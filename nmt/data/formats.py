@@ -156,7 +156,7 @@ def _table(
     cells = [cell.strip().casefold() for cell in sample[0]] if sample else []
     names = [_COLUMNS.get(cell, cell) for cell in cells]
     codes = [name for name in names if name in _COLUMNS.values()]
-    # two languages are a header, too, if none of the wanted pairs is there; a word that stands twice is no header
+    # two languages are a header, too, where none of the wanted pairs is there; the same word twice may be a pair
     wanted = [*wanted, *([(codes[0], codes[1])] if len(codes) == len({*codes}) == 2 else [])]
     header: list[Row] = []
     for pair in wanted:

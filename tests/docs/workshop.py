@@ -22,6 +22,10 @@ from tests.extras.exchange.convert.marian_folders import write as write_marian
 KEPT = {"train": 1000, "valid": 30, "test": 50, "hard": 50}
 """Pairs of the corpus that ships."""
 
+MEMORY = (
+    '<tmx version="1.4"><header srclang="de"/><body><tu><tuv xml:lang="de"><seg>Der Hund bellt.</seg></tuv>'
+    '<tuv xml:lang="en"><seg>The dog barks.</seg></tuv></tu></body></tmx>'
+)
 SHORT = ("training.stopping.updates=3", "training.validation.every=1", "search.max_length_ratio=1.0")
 """Overrides that keep a training short, for any configuration and command."""
 
@@ -102,6 +106,7 @@ def _add_corpora(folder: Path) -> None:
     (folder / "shards").mkdir()
     (folder / "shards" / "01.txt").write_text("Der Hund bellt oft.\n", encoding="utf-8")
     (folder / "de-en.tsv").write_text("Regen\train\nKiefer {f}\tpine\n", encoding="utf-8")
+    (folder / "memory.tmx").write_text(MEMORY, encoding="utf-8")
     (folder / "terms.tsv").write_text("Hund\tdog|hound\nMotor\tengine\n", encoding="utf-8")
 
 
