@@ -82,13 +82,9 @@ def progress(items: Iterable[T], *, total: int | None = ..., description: str = 
 def progress(items: None = None, *, total: int | None = ..., description: str = ..., unit: str = ...,
              initial: int = ...) -> tqdm[NoReturn]: ...  # fmt: skip
 def progress(
-    items: Iterable[T] | None = None,
-    *,
-    total: int | None = None,
-    description: str = "",
-    unit: str = "it",
+    items: Iterable[T] | None = None, *, total: int | None = None, description: str = "", unit: str = "it",
     initial: int = 0,
-) -> tqdm[T] | tqdm[NoReturn]:
+) -> tqdm[T] | tqdm[NoReturn]:  # fmt: skip
     """A progress bar over `items`, or one to advance by `update(n)`; close it, or use it in a `with` statement.
 
     See `shows_progress` for where it is shown.

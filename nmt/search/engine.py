@@ -111,13 +111,9 @@ class TorchEngine:
         return found
 
     def _search_repetitions_again(
-        self,
-        found: list[tuple[Hypothesis, ...]],
-        sources: TokenIds,
-        config: SearchConfig,
-        prefixes: TokenIds | None,
+        self, found: list[tuple[Hypothesis, ...]], sources: TokenIds, config: SearchConfig, prefixes: TokenIds | None,
         scored: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Replaces the hypotheses of the sentences that say something twice in a row."""
         from nmt.search.repetition import NoRepetition, excess, least_repetitive
 

@@ -235,13 +235,9 @@ class PairWindow(NamedTuple):
 
 
 def windows(
-    translator: Translator | None,
-    source: Path,
-    target: Path | None,
-    *,
-    description: str = "align",
+    translator: Translator | None, source: Path, target: Path | None, *, description: str = "align",
     size: int | None = None,
-) -> Generator[PairWindow, None, None]:
+) -> Generator[PairWindow, None, None]:  # fmt: skip
     """Divides all pairs of lines into windows of ``size`` pairs; None means ``WINDOW_PAIRS``. Without ``target`` the
     pairs are source lines and their translations by the model, which is not needed otherwise. The generator must be
     closed, so that its progress bar disappears. Raises InputError if there is no pair."""

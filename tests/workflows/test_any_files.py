@@ -207,7 +207,8 @@ class Files:
     def _refuse(self, files: Sequence[Path], *arguments: str | Path) -> None:
         done = self._command(*arguments)
         assert done.code == 2
-        (line,) = done.stderr.splitlines()
+        *warnings, line = done.stderr.splitlines()
+        assert all(each.endswith("give --text") for each in warnings)
         assert line.startswith("error: ")
         assert any(str(path) in line for path in files)
 

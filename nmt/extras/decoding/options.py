@@ -40,22 +40,30 @@ class TranslateWaiting(TranslateOptions):
 
 
 @dataclass(frozen=True)
-class FollowNeighbors(TranslateOptions):
-    """Has `nmt translate`, and the search of `nmt evaluate`, follow known translations of similar sentences."""
+class TranslateNeighbors(TranslateOptions):
+    """Has `nmt translate` follow known translations of similar sentences."""
 
-    neighbors: Annotated[Path | None, typer.Option(metavar="FILE", rich_help_panel="Text")] = None
+    neighbors: Annotated[Path | None, search_option(metavar="FILE")] = None
     """Follow known translations of similar sentences: those of a file of pairs (TSV, TMX ...), or `train`: those that
     the model was trained on."""
-    after: ClassVar[str] = "constraints"
-    conflicts: ClassVar = (
+    after: ClassVar[str] = "n_best"
+    conflicts: ClassVar[tuple[Excludes, ...]] = (
         Excludes("neighbors", "ensemble wait engine!=nmt/auto ray shard",
             "--neighbors: cannot be had together with {others}; leave one of them out"),
-        Excludes("hypothesis alignment", "neighbors", "--neighbors: is for a search; leave it out, or {option}",
-            where="hypothesis gold"),
     )  # fmt: skip
 
     def load(self) -> Loader:
         return super().load() if self.neighbors is None else partial(super().load(), neighbors=self.neighbors)
+
+
+@dataclass(frozen=True)
+class EvaluateNeighbors(TranslateNeighbors):
+    """Has the search of `nmt evaluate` follow them."""
+
+    conflicts: ClassVar = (
+        Excludes("neighbors", "wait", "--neighbors: cannot be had together with --wait; leave one of them out"),
+        Excludes("hypothesis alignment", "neighbors", "--neighbors: is for a search; leave it out, or {option}"),
+    )
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from nmt.plugins import Plugin
 
 PLUGIN = Plugin(
     options={
-        "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting", "nmt.extras.decoding.options:FollowNeighbors"],
-        "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:FollowNeighbors"],
+        "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting", "nmt.extras.decoding.options:EvaluateNeighbors"],
+        "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:TranslateNeighbors"],
     },
     parts={
         "constrained_search": "nmt.extras.decoding.constrained_search:constrained_search",
