@@ -117,10 +117,11 @@ class GlossaryTerminology:
         as they are."""
         if not isinstance(translator.engine, TorchEngine) or constrains(translator.search) is not None:
             return list(found)
-        found = self._with_terms(translator, sentences, found)
+        formats = read_formats(translator.trained.run)
+        found = self._with_terms(translator, sentences, found, formats)
         if not translator.search.numbers or sentences.prefixes is not None or sentences.constraints is not None:
             return found
-        formats, changed = read_formats(translator.trained.run), list[tuple[int, str]]()
+        changed: list[tuple[int, str]] = []
         for row, source in enumerate(sentences.texts):
             terms, free = self.glossary.find(source), [each.text for each in found[row]]
             # max gives the first of equals
@@ -132,15 +133,16 @@ class GlossaryTerminology:
         return found
 
     def _with_terms(
-        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]]
-    ) -> list[list[Candidate]]:
+        self, translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]],
+        formats: Mapping[str, str],
+    ) -> list[list[Candidate]]:  # fmt: skip
         """Finds translations with the terms and numbers; see ``revised``."""
         trained, engine = translator.trained, translator.engine
         assert isinstance(engine, TorchEngine)
         terms = [self.glossary.find(text) for text in sentences.texts]
         source_language, language = trained.experiment.data.language_names or (None, None)
         languages = source_language, translator.search.to or language
-        lost = partial(_lost, translator.search, languages, read_formats(trained.run))
+        lost = partial(_lost, translator.search, languages, formats)
         numbers = list(map(lost, sentences.texts, found, terms))
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
