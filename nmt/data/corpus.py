@@ -44,7 +44,7 @@ from nmt.data.file_kinds import (
     kind_of,
     once,
 )
-from nmt.data.misalignment import locate_misalignment
+from nmt.data.misalignment import locate_misalignment, shifted_windows
 from nmt.data.packed import PACKED, zstandard
 
 if TYPE_CHECKING:
@@ -95,11 +95,12 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
     A row without a pair (without exactly one TAB, not UTF-8, ...) has blank sides, and is reported at the end. Raises
     InputError for a file that cannot be read, is damaged, empty or of an unknown kind; for two files with different
     line counts (at the end, with the line where they probably start to differ); and at the end if more than
-    `MOST_FAULTY` of the rows are not pairs, or any if `faulty` is "refuse".
+    `MOST_FAULTY` of the rows are not pairs, or any if `faulty` is "refuse", or if more than that are shifted.
     """
     first_line, wrong = 1, 0
     reasons: Counter[str] = Counter()
     places: list[int] = []
+    shifted: list[tuple[int, int, int]] = []  # first line, number of lines, shift
     files = corpus.files
     groups = _one_file(files[0], corpus.languages) if len(files) == 1 else _two_files(*files)
     for rows in _regrouped(groups, size):
@@ -114,6 +115,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
             from nmt.data import formats
 
             sources, targets = ([formats.one_line(html.unescape(text)) for text in side] for side in (sources, targets))
+        shifted += [(first_line + begin, end - begin, by) for begin, end, by in shifted_windows(sources, targets)]
         yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
         first_line += len(rows)
         if reasons.total() == first_line - 1 > 100:
@@ -132,6 +134,15 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         raise InputError(f"{text}; {remedy}")
     if reasons:
         once(f"{text}; left out", log.warning if wrong else log.info)
+    if shifted:
+        line, _, by = shifted[0]
+        lines = sum(number for _, number, _ in shifted)
+        where = f"{abs(by)} line{'s' * (abs(by) > 1)} {'later' if by > 0 else 'earlier'} than its translation"
+        text = f"{corpus.name}: by their lengths, {lines:,} of {count:,} pairs are shifted"
+        text += f"; from about line {line:,} on, each source stands {where}: mend the files there"
+        if lines > MOST_FAULTY * count:
+            raise InputError(text)
+        once(text, log.warning)
 
 
 def numbered_pairs(corpus: CorpusConfig) -> Iterator[tuple[int, str, str]]:

@@ -1,4 +1,4 @@
-"""Estimates the line at which two files of different line counts stop corresponding, from the lengths of their lines.
+"""Finds where the lines of two sides stop corresponding, from their lengths.
 
 The lengths of a sentence and its translation correlate (Gale and Church 1993, "A Program for Aligning Sentences in
 Bilingual Corpora"). An extra line on one side shifts all following lines, and removes the correlation from there on,
@@ -7,12 +7,17 @@ until the shift is undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+
+WINDOW, LEAST = 500, 200
+"""Numbers of lines in which shifts are sought. With fewer than the least, chance would find some."""
+FAR = 3
+"""Maximum number of lines of a shift."""
 
 
 def locate_misalignment(sources: Iterable[str], targets: Iterable[str]) -> int:
@@ -44,6 +49,29 @@ def locate_misalignment(sources: Iterable[str], targets: Iterable[str]) -> int:
         squares = here[:p].sum() + shifted[q:].sum()
         related = min(max(float(squares) / max(p + lines - q, 1), 1e-3 * unrelated), 0.7 * unrelated)
     return p + 1
+
+
+def shifted_windows(sources: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Yields the first index, the end and the shift of each window whose lines correspond only when shifted: if the
+    shift is 1, each source stands one line after its translation.
+
+    With c_k the correlation of the log lengths of source line i + k and target line i, these are windows in which the
+    highest c_k is above 0.5 and exceeds c_0 by 0.3. In seven natural corpora the highest c_k of each window is below
+    c_0; of sentences sorted by length, all c_k are alike.
+    """
+    source, target = _log_lengths(sources), _log_lengths(targets)
+    for begin in range(0, max(len(source) - LEAST, 0) + 1, WINDOW):
+        end = begin + WINDOW if len(source) - begin - WINDOW >= LEAST else len(source)
+        s, t = source[begin:end], target[begin:end]
+        if len(s) >= LEAST and min(s.std(), t.std()) > 0:
+            of = {k: _correlation(s[max(k, 0) :][: len(s) - abs(k)], t[max(-k, 0) :]) for k in range(-FAR, FAR + 1)}
+            shift = max(of, key=lambda k: of[k])
+            if of[shift] > max(0.5, of[0] + 0.3):
+                yield begin, end, shift
+
+
+def _correlation(source: Floats, target: Floats) -> float:
+    return float(np.corrcoef(source, target[: len(source)])[0, 1])
 
 
 def _cut(here: Floats, shifted: Floats, related: float, unrelated: float) -> tuple[int, int]:

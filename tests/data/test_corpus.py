@@ -123,6 +123,25 @@ def test_a_line_that_is_not_utf8_takes_its_pair_along(tmp_path: Path) -> None:
     assert [last.first_line + index for index in last.faulty] == [100_001]
 
 
+@pytest.mark.parametrize("place", [0, 6000, 9700])
+def test_shifted_lines_are_refused_or_told(tmp_path: Path, place: int, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = ["s" * (5 + number * 7919 % 83) for number in range(10_000)]
+    targets = [text.replace("s", "t") + "!" for text in sources]
+    sources = [*sources[:place], "one line more", *sources[place:-1]]
+    (tmp_path / "s").write_text("\n".join(sources) + "\n")
+    (tmp_path / "t").write_text("\n".join(targets) + "\n")
+    corpus = CorpusConfig(source=tmp_path / "s", target=tmp_path / "t")
+    if place == 9700:  # few
+        list(read_blocks(corpus))
+        text = capsys.readouterr().err
+    else:
+        text = refusal(lambda: list(read_blocks(corpus)))
+    lines, line = re.search(r"([\d,]+) of 10,000 pairs are shifted; from about line ([\d,]+) on, each", text).groups()
+    assert abs(int(line.replace(",", "")) - place) < 600
+    assert abs(int(lines.replace(",", "")) - 10_000 + place) < 600
+    assert "each source stands 1 line later than its translation: mend the files there" in text
+
+
 def test_html_entities_are_replaced_on_request(tmp_path: Path) -> None:
     (tmp_path / "tsv").write_text("A &amp; B&#10;C\t&quot;D&quot; 5 &lt; 7\n")
     assert pairs_of(list(read_blocks(CorpusConfig(pairs=tmp_path / "tsv", unescape=True)))) == [

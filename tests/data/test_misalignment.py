@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nmt.data.misalignment import locate_misalignment
+from nmt.data.misalignment import locate_misalignment, shifted_windows
 
 
 def synthetic(pairs: int, seed: int) -> tuple[list[str], list[str]]:
@@ -40,3 +40,24 @@ def test_the_first_of_several_misalignments_is_located() -> None:
 def test_misalignment_of_lines_that_say_nothing_is_still_a_line() -> None:
     assert 1 <= locate_misalignment(["a"] * 10, ["a"] * 7) <= 8
     assert locate_misalignment([], ["a"]) == 1
+
+
+@pytest.mark.parametrize("shift", [-3, -1, 1, 2])
+@pytest.mark.parametrize("pairs", [200, 680, 5000])
+def test_shifted_lines_are_found(pairs: int, shift: int) -> None:
+    sources, targets = synthetic(pairs + abs(shift), seed=pairs)
+    sources, targets = sources[max(-shift, 0) :][:pairs], targets[max(shift, 0) :][:pairs]
+    found = list(shifted_windows(sources, targets))
+    assert [begin for begin, _, _ in found] == [0, *(end for _, end, _ in found[:-1])]  # every line, once
+    assert found[-1][1] == pairs
+    assert {by for _, _, by in found} == {shift}
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 60, 199, 200, 700, 20_000])
+def test_no_other_lines_are_found(pairs: int) -> None:
+    sources, targets = synthetic(pairs, seed=3)
+    assert not list(shifted_windows(sources, targets))
+    assert not list(shifted_windows(sources, targets[::-1]))  # unrelated lines
+    by_length = sorted(zip(sources, targets, strict=True), key=lambda pair: len(pair[0]))
+    assert not list(shifted_windows(*([pair[side] for pair in by_length] for side in (0, 1))))
+    assert not list(shifted_windows(["a"] * pairs, targets))
