@@ -22,7 +22,7 @@ LEFT_OUT = frozenset({HEADER, UNTRANSLATED})
 """Reasons that are not faults of the file."""
 
 TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
-_PO = "a PO file"
+_PO, _CR = "a PO file", "text whose lines end in CR alone"
 _XML = r"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b"
 _ROOT = r"[^\0]*?(?<=<)(?:!doctype\s++)?(?:\w++:)?"
 _KINDS = {
@@ -34,14 +34,14 @@ _KINDS = {
     "PK\3\4.*\nword/": "a Word document (DOCX)", "PK\3\4.*\nxl/": "an Excel workbook (XLSX)",
     "PK\3\4.*\nMETA-INF/": "an OpenDocument or EPUB file", "PK\3\4": ZIP,
     rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",
-    r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
+    r"(?:[^\n\r]*+\r){3}[^\n]*+\Z": _CR, r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
 }  # fmt: skip
 """Patterns of the first bytes, each read as a character, followed by the names in a ZIP archive, one per line."""
 _KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
 _PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
 _ADVICE = {
     _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
-    ZIP: "unpack it",
+    ZIP: "unpack it", _CR: "convert it, such as with tr '\\r' '\\n'",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -35,6 +36,10 @@ _COLUMNS = dict(
 )
 """Codes of languages by names in the headers of tables."""
 _NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
+_QUOTED = re.compile(
+    r"""(?=.*?(?:[^"\s]""|""[^"\s]))(?:(?:"(?:[^"]|"")*+(?:"|\Z)|[^"\t\n]++)?+(?:[\t\n]|\Z))*+""", re.DOTALL
+)
+"""A table in which every quotation mark is that of a whole cell or doubled in one, and some are doubled."""
 _SPACES = re.compile(r"[ \t\r\n]++")
 
 # ------------------------------------------------------------------------------------------------------------ languages
@@ -80,6 +85,8 @@ def text_rows(
     CSV. ``is_csv`` says that the name ends in .csv, ``is_utf16`` that the file is in UTF-16, like Excel's "Unicode
     text", in which cells are quoted as in CSV."""
     first = next(groups, [])
+    if first and re.fullmatch(r"\[\s*+(?:[{\[].*)?", first[0]):
+        first, groups = _of_array(chain(first, chain.from_iterable(groups))), iter([])
     lines = chain(first, chain.from_iterable(groups))
     tree = _json(first[0]) if first else None
     if tree is not None:
@@ -90,6 +97,15 @@ def text_rows(
     delimiter = _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
     rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
     return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES], place)
+
+
+def _of_array(lines: Iterable[str]) -> list[str]:
+    """Returns the elements of an array of JSON as JSON lines, and other lines, such as text that begins with ``[``, as
+    they are."""
+    lines = [*lines]
+    with suppress(ValueError, RecursionError):
+        lines = [json.dumps(pair) for pair in json.loads("\n".join(lines))]
+    return lines
 
 
 def _json(line: str) -> Any:
@@ -111,9 +127,10 @@ def _json_pair(line: str, keys: Sequence[str | int]) -> Row:
 
 
 def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | None:
-    """Finds the delimiter of the cells of CSV; returns None for TSV, in which quotation marks are text."""
+    """Finds the delimiter of the cells of CSV; returns None for TSV, in which quotation marks are text, unless all of
+    them are as in CSV, and some are written twice."""
     if sum("\t" in line for line in lines) * 2 >= len(lines) and not is_csv:
-        return "\t" if is_utf16 else None
+        return "\t" if is_utf16 or _QUOTED.fullmatch("\n".join(lines)) else None
 
     def share(delimiter: str) -> float:
         """Computes the share of the rows that have the most frequent number of cells."""

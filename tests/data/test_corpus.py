@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nmt.data import corpus as corpus_module
@@ -42,6 +42,7 @@ NASTY = st.text(st.sampled_from("ab \n\r\t\v\f\0\x1c\x1d\x1e\x85\u2028\u2029\ufe
 def test_lines_end_at_lf_and_crlf_alone(
     tmp_path_factory: pytest.TempPathFactory, text: str, bom: bool, read_bytes: int
 ) -> None:
+    assume("\n" in text or text.count("\r") < 3)  # an old Mac's, which is refused
     path = tmp_path_factory.getbasetemp() / "text"
     path.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
     with pytest.MonkeyPatch.context() as patch:

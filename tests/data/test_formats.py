@@ -104,6 +104,10 @@ FORMS: list[tuple[str, str | bytes]] = [
     ("memory.tmx", tmx(PAIRS).decode().replace("utf-8", "utf-16").encode("utf-16")),
     ("x.zip", zipped({"folder/memory.tmx": tmx(PAIRS)})),
     ("a", bz2.compress(TSV)),
+    ("pairs.tsv", table(PAIRS, "\t")),  # with the quotation marks of CSV
+    ("pairs.json", json.dumps([{"de": s, "en": t} for s, t in PAIRS])),
+    ("pairs.json", json.dumps([{"translation": {"de": s, "en": t}} for s, t in PAIRS], indent=2)),
+    ("pairs.json", json.dumps(PAIRS, indent=1)),
 ]
 
 
@@ -115,6 +119,14 @@ def test_pairs_are_the_same_in_every_form(name: str, content: str | bytes, file:
 def test_quotation_marks_are_text_in_tsv(file: File) -> None:
     path = file("pairs.tsv", '"Ja", sagte er.\t"Yes", he said.\n"\t"\n')
     assert read(path) == [('"Ja", sagte er.', '"Yes", he said.'), ('"', '"')]
+
+
+def test_text_in_brackets_is_no_json(file: File) -> None:
+    assert read(file("pairs.tsv", "[[Musik]]\t[[Music]]\n" * 2)) == [("[[Musik]]", "[[Music]]")] * 2
+
+
+def test_lines_that_end_in_cr_alone_are_named(file: File) -> None:
+    assert "pairs.tsv: is text whose lines end in CR alone" in failure(file("pairs.tsv", "a\tb\r" * 20))
 
 
 def test_a_quotation_mark_that_is_never_closed_loses_no_row_silently(file: File) -> None:
