@@ -5,7 +5,7 @@
     2    a fault of the input, the configuration or the command line, in one line on stderr
     130  interrupted (Ctrl-C)
     141  the reader of our output went away, as `head` does
-    143  ended by SIGTERM; `nmt train` has saved before
+    143  ended by SIGTERM; `nmt train` has saved before, and no command leaves an unfinished file
 
 Neither this module nor the command modules import PyTorch, so that `--help` and configuration errors are shown at once.
 Only the requested command is imported.
@@ -18,7 +18,9 @@ import io
 import os
 import re
 import select
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
@@ -170,6 +172,8 @@ def _nmt(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line (by default `sys.argv`) and exits."""
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):

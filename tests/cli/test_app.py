@@ -125,9 +125,14 @@ def test_what_has_been_imported_is_not_collected() -> None:
     assert replaced("import gc\ndef translate(*a, **k): assert gc.isenabled() and gc.get_freeze_count()") == (0, "")
 
 
-def test_ctrl_c_ends_a_process_quietly() -> None:
-    workflow = "    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)"
-    assert replaced(f"import os, signal, time\ndef translate(*a, **k):\n{workflow}") == (130, "")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_ends_a_process_quietly_and_cleans_up(name: str, code: int, tmp_path: Path) -> None:
+    clean = tmp_path / "clean"
+    work = (
+        f"    try:\n        os.kill(os.getpid(), signal.{name}), time.sleep(60)\n    finally: os.mkdir({str(clean)!r})"
+    )
+    assert replaced(f"import os, signal, time\ndef translate(*a, **k):\n{work}") == (code, "")
+    assert clean.exists()
 
 
 @pytest.mark.parametrize("lines", [1, 100_000], ids=["at the last flush", "on the way"])
