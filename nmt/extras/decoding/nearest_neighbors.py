@@ -5,9 +5,11 @@ The readouts of a model before each token of known translations are kept with th
 weight that falls with its distance from the readout q of the hypothesis, and together against the model (Jiang et al.
 2021, "Learning Kernel-Smoothed Machine Translation with Retrieved Examples", with a fixed kernel):
 
-    u_k = STRENGTH exp(-|q - q_k|^2 / t)             of a near key k with token y_k; t: ``TEMPERATURE``
-    w   = min(sum_k u_k / (1 + sum_k u_k), MOST)
+    u_k = c exp(-|q - q_k|^2 / t)                    of a near key k with token y_k
+    w   = min(sum_k u_k / (1 + sum_k u_k), w_max)
     p(y) = (1 - w) p_model(y) + w sum_k u_k [y_k = y] / sum_k u_k
+
+The strength c, t and w_max are one of ``KERNELS``, by the likelihood of held-out pairs.
 
 Only the translations of the ``SENTENCES`` most similar sources have keys, so that a step compares hundreds of keys and
 not millions (Deguchi et al. 2023, "Subset Retrieval Nearest Neighbor Machine Translation"). Sources are compared by the
@@ -19,7 +21,7 @@ sentence, P pairs, X tokens of all targets, M keys of a sentence, K of them near
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -53,10 +55,12 @@ TRAIN = "train"
 """Name of the training pairs."""
 SENTENCES, NEAREST = 32, 8
 """Maximum numbers of similar pairs and of near keys."""
-STRENGTH, MOST = 4.0, 0.6
-"""Votes of a key at no distance, where the model has one, and maximum weight of all."""
-TEMPERATURE = 0.1
-"""As a share of the mean squared length of keys, which differs between models."""
+KERNELS = ((4.0, 0.1, 0.6), (0.25, 0.2, 0.3))
+"""Strength: votes of a key at no distance, where the model has one; temperature, as a share of the mean squared length
+of keys, which differs between models; and maximum weight of all keys. The first gains most for models that are not
+trained to the end and for other domains, where the second gains little; the first costs finished models BLEU."""
+HELD_OUT = 300
+"""Maximum number of pairs to choose by."""
 MOST_BYTES = 1 << 31
 """Maximum size of all keys; of more pairs every second is taken, and so on."""
 BATCH_TOKENS = 8192
@@ -73,37 +77,85 @@ class Datastore:
     key_XR: Tensor
     token_X: Tensor
 
+    kernel_3: Tensor
+    """One of ``KERNELS``."""
+
     @staticmethod
-    @torch.inference_mode()
     def of(trained: TrainedModel, sources: TokenIds, targets: TokenIds) -> Datastore:
         """Computes the keys of pairs of token ids without end-of-sentence; their order changes."""
-        model, compute = trained.model, trained.compute
-        parts: list[tuple[Tensor, ...]] = []
-        every = 1 + 2 * model.decoder.readout_size * sum(map(len, targets)) // MOST_BYTES
+        every = 1 + 2 * trained.model.decoder.readout_size * sum(map(len, targets)) // MOST_BYTES
         if every > 1:
             log.warning(f"--neighbors: one of {every} pairs is followed, as all would take too much memory")
-        sources, targets = sources[::every], targets[::every]
-        lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
-        for rows in length_batches(lengths, BATCH_TOKENS):
-            (source, _), (target, count) = (pad([side[row] for row in rows]) for side in (sources, targets))
-            source_BS, target_BT, count_B = (
-                uploaded(torch.from_numpy(each), compute.device) for each in (source, target, count)
-            )
-            with compute.autocast():
+        parts: list[tuple[Tensor, ...]] = []
+        for source_BS, target_BT, is_token_BT in _batches(trained, sources[::every], targets[::every]):
+            model = trained.model
+            with torch.inference_mode(), trained.compute.autocast():
                 readout_BTR = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
                 vector_BE = vectors(model, source_BS)
-            is_token_BT = torch.arange(target_BT.shape[1], device=compute.device) < count_B[:, None]
-            own = vector_BE.half(), count_B, readout_BTR[is_token_BT].half(), target_BT[is_token_BT].int()
-            parts.append(tuple(each.cpu() for each in own))
-        return Datastore(*map(torch.cat, zip(*parts, strict=True)))
+            keys = readout_BTR[is_token_BT].half(), target_BT[is_token_BT].int()
+            parts.append(tuple(each.cpu() for each in (vector_BE.half(), is_token_BT.sum(dim=1), *keys)))
+        return Datastore(*map(torch.cat, zip(*parts, strict=True)), torch.tensor(KERNELS[0]))
 
-    def near(self, query_BE: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Finds the keys of the pairs whose sources are most similar, and their tokens, for each sentence."""
+    def with_best_kernel(
+        self, trained: TrainedModel, sources: TokenIds, targets: TokenIds, *, are_own: bool
+    ) -> Datastore:
+        """Chooses the kernel by some of the held-out pairs, if there are any, or of its own pairs."""
+        if len(self.count_P) <= SENTENCES:  # all of them vote
+            return self
+        step = 1 + len(sources) // HELD_OUT
+        scores = self.log_likelihoods(trained, sources[::step], targets[::step], are_own=are_own)
+        log.detail(f"--neighbors: log-likelihoods {', '.join(f'{score:.1f}' for score in scores)} of {KERNELS}")
+        return replace(self, kernel_3=torch.tensor(KERNELS[scores.index(max(scores))]))
+
+    @torch.inference_mode()
+    def log_likelihoods(
+        self, trained: TrainedModel, sources: TokenIds, targets: TokenIds, *, are_own: bool
+    ) -> list[float]:
+        """Computes the sum of the log-probabilities of target tokens and end-of-sentence with each of ``KERNELS``. If
+        the pairs are the datastore's own, their own keys do not vote."""
+        total, model = torch.zeros(len(KERNELS), dtype=torch.float64), trained.model
+        for source_BS, target_BT, is_token_BT in _batches(trained, sources, targets):
+            with trained.compute.autocast():
+                memory = WithNeighbors(model, self, skipped=int(are_own)).encode(source_BS)
+                decoded = model.teacher_forced(target_BT, memory.own)
+                index_N, gold_N = is_token_BT.flatten().nonzero()[:, 0], target_BT[is_token_BT]
+                copies = None if decoded.copies is None else decoded.copies.select(index_N)
+                readout_NR = decoded.readout_BTR[is_token_BT]
+                p_N = model.output.likelihood(readout_NR, gold_N, copies=copies).log_p_N.float().exp()
+            for number, kernel in enumerate(KERNELS):
+                votes = self.votes(decoded.readout_BTR, memory, kernel)
+                weight_N, share_NK, token_NK = (each[index_N] for each in votes)
+                of_gold_N = (share_NK * (token_NK == gold_N[:, None])).sum(dim=1)
+                total[number] += ((1 - weight_N[:, 0]) * p_N + of_gold_N).clamp(min=1e-9).double().log().sum().cpu()
+        return total.tolist()
+
+    def near(self, query_BE: Tensor, skipped: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Finds the keys of the pairs whose sources are most similar, and their tokens, for each sentence, without a
+        number of the most similar ones."""
         for part_BE in torch.split(query_BE, 64):
             similar_BP = part_BE @ self._vector_EP
-            for pairs in similar_BP.topk(min(SENTENCES, similar_BP.shape[1]), dim=1).indices.tolist():
+            nearest_BP = similar_BP.topk(min(skipped + SENTENCES, similar_BP.shape[1]), dim=1).indices[:, skipped:]
+            for pairs in nearest_BP.tolist():
                 own = [slice(*self._starts[pair : pair + 2]) for pair in pairs]
                 yield torch.cat([self.key_XR[keys] for keys in own]), torch.cat([self.token_X[keys] for keys in own])
+
+    def votes(
+        self, query_BWR: Tensor, memory: NeighborMemory, kernel: Sequence[float]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Computes w, the shares of the near keys in p(y), and their tokens, (N, 1) and (N, K), for W readouts of each
+        sentence."""
+        strength, temperature, most = kernel
+        query_BWR = query_BWR.float()
+        with torch.autocast(query_BWR.device.type, enabled=False):
+            product_BWM = query_BWR @ memory.key_BMR.mT
+        distance_BWM = query_BWR.square().sum(dim=2, keepdim=True) - 2 * product_BWM + memory.square_BM[:, None]
+        near = distance_BWM.topk(min(NEAREST, distance_BWM.shape[2]), dim=2, largest=False)
+        token_NK = memory.token_BM[:, None].expand_as(distance_BWM).gather(2, near.indices).flatten(0, 1).long()
+        # u_k / sum_k u_k also where all u_k are 0
+        kernel_NK = -near.values.clamp(min=0).flatten(0, 1) / (temperature * self._square)
+        votes_N1 = strength * kernel_NK.exp().sum(dim=1, keepdim=True)
+        weight_N1 = (votes_N1 / (1 + votes_N1)).clamp(max=most)
+        return weight_N1, weight_N1 * kernel_NK.softmax(dim=1), token_NK
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -114,9 +166,20 @@ class Datastore:
         return self.vector_PE.float().T
 
     @cached_property
-    def temperature(self) -> float:
-        """The temperature of the kernel, from the first keys."""
-        return TEMPERATURE * float(self.key_XR[:10_000].float().square().sum(dim=1).mean())
+    def _square(self) -> float:
+        """The mean squared length of the first keys."""
+        return float(self.key_XR[:10_000].float().square().sum(dim=1).mean())
+
+
+def _batches(trained: TrainedModel, sources: TokenIds, targets: TokenIds) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yields batches of pairs as padded sources, padded targets and a mask of the target tokens."""
+    lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+    for rows in length_batches(lengths, BATCH_TOKENS):
+        (source, _), (target, count) = (pad([side[row] for row in rows]) for side in (sources, targets))
+        source_BS, target_BT, count_B = (
+            uploaded(torch.from_numpy(each), trained.compute.device) for each in (source, target, count)
+        )
+        yield source_BS, target_BT, torch.arange(target_BT.shape[1], device=count_B.device) < count_B[:, None]
 
 
 def vectors(model: Seq2Seq[Any, Any], source_BS: Tensor) -> Tensor:
@@ -139,15 +202,17 @@ class NeighborMemory(BatchRecord):
 class WithNeighbors:
     """A model that follows near keys; see ``StepModel``."""
 
-    def __init__(self, model: Seq2Seq[Any, Any], datastore: Datastore) -> None:
+    def __init__(self, model: Seq2Seq[Any, Any], datastore: Datastore, *, skipped: int = 0) -> None:
+        """``skipped`` is the number of the most similar pairs that have no vote."""
         self.pad, self.training, self.first_token = model.pad, model.training, model.first_token
-        self._model, self._datastore = model, datastore
+        self._model, self._datastore, self._skipped = model, datastore, skipped
+        self._kernel = datastore.kernel_3.tolist()
 
     def encode(self, source_BS: Tensor) -> NeighborMemory:
         """See ``StepModel``."""
         query_BE = vectors(self._model, source_BS).cpu()
         with torch.autocast("cpu", enabled=False):  # distances need float32
-            found = list(self._datastore.near(query_BE))
+            found = list(self._datastore.near(query_BE, self._skipped))
         keys = [key_MR.float() for key_MR, _ in found]
         squares, tokens = [key_MR.square().sum(dim=1) for key_MR in keys], [token_M for _, token_M in found]
         near = (
@@ -165,17 +230,8 @@ class WithNeighbors:
         model, sentences = self._model, len(memory.token_BM)
         own = model.decoder.step(token_N, model.decoder_memory(memory.own), state)
         step = model.predicted(own, memory.own)
-        query_BWR = own.readout_NR.float().view(sentences, -1, own.readout_NR.shape[1])
-        with torch.autocast(token_N.device.type, enabled=False):
-            product_BWM = query_BWR @ memory.key_BMR.mT
-        distance_BWM = query_BWR.square().sum(dim=2, keepdim=True) - 2 * product_BWM + memory.square_BM[:, None]
-        near = distance_BWM.topk(min(NEAREST, distance_BWM.shape[2]), dim=2, largest=False)
-        token_NK = memory.token_BM[:, None].expand_as(distance_BWM).gather(2, near.indices).flatten(0, 1).long()
-        # u_k / sum_k u_k also where all u_k are 0
-        kernel_NK = -near.values.clamp(min=0).flatten(0, 1) / self._datastore.temperature
-        votes_N1 = STRENGTH * kernel_NK.exp().sum(dim=1, keepdim=True)
-        weight_N1 = (votes_N1 / (1 + votes_N1)).clamp(max=MOST)
-        share_NK = weight_N1 * kernel_NK.softmax(dim=1)
+        query_BWR = own.readout_NR.view(sentences, -1, own.readout_NR.shape[1])
+        weight_N1, share_NK, token_NK = self._datastore.votes(query_BWR, memory, self._kernel)
 
         def logits(rows: slice) -> Tensor:
             p_NV = (1 - weight_N1[rows]) * step.logits(rows).float().softmax(dim=1)
@@ -190,6 +246,7 @@ def read_datastore(path: Path) -> Datastore | None:
     try:
         found = Datastore(**safetensors.torch.load_file(path))
         sizes = found.vector_PE.shape[:-1], found.key_XR.shape[:-1], found.token_X.shape
+        found.kernel_3.reshape(3)
         all_of_them = (int(found.count_P.sum()),)
         is_whole = sizes == (found.count_P.shape, all_of_them, all_of_them)
         return found if is_whole and min(found.count_P.min(), found.token_X.min() + 1) > 0 else None
@@ -197,19 +254,22 @@ def read_datastore(path: Path) -> Datastore | None:
         return None
 
 
-def with_neighbors(translator: Translator, pairs: str | Path) -> Translator:
+def with_neighbors(translator: Translator, name: str | Path) -> Translator:
     """Returns the translator with a model that follows the training pairs (``TRAIN``) or those of a file, whose keys
     are kept in the run. Raises InputError for an ensemble, for another engine, and for pairs that cannot be read."""
-    engine, trained, path = translator.engine, translator.trained, Path(pairs)
+    engine, trained, path = translator.engine, translator.trained, Path(name)
     if not isinstance(engine, TorchEngine) or not isinstance(engine.model, Seq2Seq):
         raise InputError("--neighbors: are of one model; leave out --ensemble, --wait and --engine")
-    data = opened(trained.experiment.data, run=trained.run) if str(pairs) == TRAIN else None
+    data = opened(trained.experiment.data, run=trained.run) if str(name) == TRAIN else None
     with reading(path):
         names = [content_hash(path).hex() if data is None else data.key, content_hash(trained.checkpoint / MODEL).hex()]
     kept = trained.run / f"neighbors-{names[0][:12]}-{names[1][:12]}.safetensors"
     if (datastore := read_datastore(kept)) is None:
         log.info(f"{kept}: is computed once for these pairs and this model")
-        datastore = Datastore.of(trained, *(_of_file(trained, path) if data is None else _of_training(data.train)))
+        pairs = _of_file(trained, path) if data is None else _of_store(data.train)
+        valid = None if data is None or data.valid is None else _of_store(data.valid)
+        datastore = Datastore.of(trained, *pairs)
+        datastore = datastore.with_best_kernel(trained, *(valid or pairs), are_own=valid is None)
         try:
             with whole_file(kept) as unfinished:
                 safetensors.torch.save_file(vars(datastore), unfinished)
@@ -218,11 +278,10 @@ def with_neighbors(translator: Translator, pairs: str | Path) -> Translator:
     return replace(translator, engine=replace(engine, model=WithNeighbors(engine.model, datastore)))
 
 
-def _of_training(train: Store) -> tuple[TokenIds, TokenIds]:
-    rows = range(len(train))
-    return [[*train.prefix(row), *train.source(row).tolist()] for row in rows], [
-        train.target(row).tolist() for row in rows
-    ]
+def _of_store(store: Store) -> tuple[TokenIds, TokenIds]:
+    rows = range(len(store))
+    sources = [[*store.prefix(row), *store.source(row).tolist()] for row in rows]
+    return sources, [store.target(row).tolist() for row in rows]
 
 
 def _of_file(trained: TrainedModel, path: Path) -> tuple[TokenIds, TokenIds]:

@@ -67,6 +67,17 @@ class EvaluateNeighbors(TranslateNeighbors):
 
 
 @dataclass(frozen=True)
+class ServeNeighbors(TranslateNeighbors):
+    """Has `nmt serve` follow them."""
+
+    after: ClassVar[str] = "ensemble"
+    conflicts: ClassVar = (
+        Excludes("neighbors", "ensemble engine!=nmt confidence",
+            "--neighbors: cannot be had together with {others}; leave one of them out"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class EvaluateWaiting(EvaluateOptions):
     """Has `nmt evaluate` score translations by wait-k, too."""
 

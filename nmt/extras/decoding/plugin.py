@@ -7,6 +7,7 @@ from nmt.plugins import Plugin
 PLUGIN = Plugin(
     options={
         "evaluate": ["nmt.extras.decoding.options:EvaluateWaiting", "nmt.extras.decoding.options:EvaluateNeighbors"],
+        "serve": ["nmt.extras.decoding.options:ServeNeighbors"],
         "translate": ["nmt.extras.decoding.options:TranslateWaiting", "nmt.extras.decoding.options:TranslateNeighbors"],
     },
     parts={

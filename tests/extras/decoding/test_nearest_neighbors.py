@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,9 @@ from nmt.core.errors import InputError
 from nmt.data.prepared import opened
 from nmt.data.vocabulary import BOS, EOS
 from nmt.extras.decoding import nearest_neighbors
-from nmt.extras.decoding.nearest_neighbors import Datastore, WithNeighbors
+from nmt.extras.decoding.nearest_neighbors import KERNELS, Datastore, WithNeighbors
+from nmt.extras.service.batcher import RequestOptions
+from nmt.extras.service.engine import TranslatorEngine
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
@@ -56,17 +59,20 @@ def vector(model: Seq2Seq[Any, Any], source: list[int]) -> list[float]:
     return [x / math.hypot(*found) for x in found]
 
 
-def expected(model: Seq2Seq[Any, Any], source: list[int], history: list[int], plain: list[float]) -> list[float]:
+def expected(
+    model: Seq2Seq[Any, Any], source: list[int], history: list[int], plain: list[float], kernel: Any, skipped: int = 0
+) -> list[float]:
     """The probabilities of the next token, from those of the model."""
-    own = vector(model, source)
+    own, (strength, temperature, most) = vector(model, source), kernel
     cosine = [sum(a * b for a, b in zip(own, vector(model, [*known, EOS]), strict=True)) for known, _ in PAIRS]
-    similar = sorted(range(len(PAIRS)), key=lambda pair: -cosine[pair])[: nearest_neighbors.SENTENCES]
+    similar = sorted(range(len(PAIRS)), key=lambda pair: -cosine[pair])
+    similar = similar[skipped : skipped + nearest_neighbors.SENTENCES]
     keys = [
         (readout(model, [*PAIRS[pair][0], EOS], PAIRS[pair][1][:t]), token)
         for pair in range(len(PAIRS))
         for t, token in enumerate([*PAIRS[pair][1], EOS])
     ]
-    t = nearest_neighbors.TEMPERATURE * sum(sum(x * x for x in key) for key, _ in keys) / len(keys)
+    t = temperature * sum(sum(x * x for x in key) for key, _ in keys) / len(keys)
     query = readout(model, source, history)
     votes = sorted(
         (
@@ -75,9 +81,9 @@ def expected(model: Seq2Seq[Any, Any], source: list[int], history: list[int], pl
             for at, token in enumerate([*target, EOS])
         )
     )[: nearest_neighbors.NEAREST]
-    strengths = [(nearest_neighbors.STRENGTH * math.exp(-distance / t), token) for distance, token in votes]
+    strengths = [(strength * math.exp(-distance / t), token) for distance, token in votes]
     total = sum(strength for strength, _ in strengths)
-    weight = min(total / (1 + total), nearest_neighbors.MOST)
+    weight = min(total / (1 + total), most)
     shares = [weight * sum(s for s, token in strengths if token == v) / total for v in range(len(plain))]
     return [(1 - weight) * p + share for p, share in zip(plain, shares, strict=True)]
 
@@ -90,9 +96,8 @@ POINTER = tree(score="scaled_dot", encoder=TRANSFORMER, decoder=TRANSFORMER, cop
 def test_near_keys_vote_for_tokens(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_neighbors, "SENTENCES", 3)
     monkeypatch.setattr(nearest_neighbors, "NEAREST", 5)
-    monkeypatch.setattr(nearest_neighbors, "TEMPERATURE", 0.5)
-    model = make(config, tokens=10).eval()
-    followed = WithNeighbors(model, datastore(model))
+    model, kernel = make(config, tokens=10).eval(), (4.0, 0.5, 0.6)
+    followed = WithNeighbors(model, replace(datastore(model), kernel_3=torch.tensor(kernel)))
     memory = followed.encode(padded(SOURCES))
     for length in (1, 2):
         histories = [history[:length] for history in HISTORIES if len(history) >= length]
@@ -111,8 +116,37 @@ def test_near_keys_vote_for_tokens(config: dict[str, Any], monkeypatch: pytest.M
                 plain_state = plain.state
             p = plain.logits_NV[0].double().softmax(0).tolist()
             found = step.logits_NV[row].exp().tolist()
-            assert found == pytest.approx(expected(model, source, history, p), abs=2e-3)  # keys are of float16
+            assert found == pytest.approx(expected(model, source, history, p, kernel), abs=2e-3)  # keys are of float16
             assert sum(found) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("are_own", [False, True])
+def test_the_kernel_is_the_one_that_makes_held_out_pairs_likelier(
+    are_own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_neighbors, "SENTENCES", 2)
+    model = make(tree(), tokens=10).eval()
+    store = datastore(model)
+    trained = cast(Any, SimpleNamespace(model=model, compute=CPU))
+    some = PAIRS[:2] if are_own else [([4, 6], [6, 7]), ([9, 9, 8], [7])]
+    wanted = []
+    with torch.inference_mode():
+        for kernel in KERNELS:
+            total = 0.0
+            for source, target in some:
+                memory = model.encode(torch.tensor([[*source, EOS]]))
+                state = model.start(memory)
+                for at, token in enumerate([BOS, *target]):
+                    step = model.step(torch.tensor([token]), memory, state)
+                    state, plain = step.state, step.logits_NV[0].double().softmax(0).tolist()
+                    p = expected(model, [*source, EOS], target[:at], plain, kernel, skipped=int(are_own))
+                    total += math.log(p[[*target, EOS][at]])
+            wanted.append(total)
+    sources, targets = [list(side) for side in zip(*some, strict=True)]
+    assert store.log_likelihoods(trained, sources, targets, are_own=are_own) == pytest.approx(wanted, abs=0.02)
+    best = KERNELS[wanted.index(max(wanted))]
+    chosen = store.with_best_kernel(trained, sources, targets, are_own=are_own)
+    assert chosen.kernel_3.tolist() == pytest.approx(best)
 
 
 def test_memory_limits_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +161,7 @@ def test_memory_limits_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @torch.inference_mode()
 def test_a_known_source_gets_its_translation_in_any_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_neighbors, "TEMPERATURE", 1e-3)  # no other key votes
+    monkeypatch.setattr(nearest_neighbors, "KERNELS", [(4.0, 1e-3, 0.6)])  # no other key votes
     model = make(tree(), tokens=10).eval()
     half = make(tree(), tokens=10).eval().to(torch.bfloat16)
     engines = [
@@ -172,6 +206,10 @@ def test_translations_follow_files_and_the_training_pairs(trained: Path, tmp_pat
     assert error(done) == "--neighbors: is for a search; leave it out, or --hypothesis"
     assert "nothing.tsv" in refused(own, "--neighbors", "nothing.tsv")
     assert "--wait" in refused(own, "--neighbors", "train", "--wait", "3")
+    (answer,) = TranslatorEngine(translator).answer(["Hund"], RequestOptions(beam=1), lambda: None)
+    assert answer.tree["translations"][0]["text"] == "wet rain and dog"
+    done = run("serve", "run", "--neighbors", "memory.tsv", "--ensemble", "run", folder=own)
+    assert error(done) == "--neighbors: cannot be had together with --ensemble; leave one of them out"
     with pytest.raises(InputError, match="leave out --ensemble"):
         nmt.load(own / "run", neighbors="train", ensemble=[own / "run"])
     (own / "long.tsv").write_text(f"{'Hund ' * 300}\tdog\n", encoding="utf-8")
