@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
@@ -369,38 +369,22 @@ def _archive(
 def _two_files(source: AnyPath, target: AnyPath) -> Iterator[Sequence[Row]]:
     refuse_records(source)
     refuse_records(target)
-    source_groups = _regrouped(_line_groups(source, lenient=True), BLOCK_PAIRS)
-    target_groups = _regrouped(_line_groups(target, lenient=True), BLOCK_PAIRS)
-    lines = 0
-    while True:
-        sources, targets = next(source_groups, []), next(target_groups, [])
+    blocks = (_regrouped(_line_groups(path, lenient=True), BLOCK_PAIRS) for path in (source, target))
+    for sources, targets in zip_longest(*blocks, fillvalue=[]):
         if len(sources) != len(targets):
-            counts = (
-                lines + len(sources) + sum(len(group) for group in source_groups),
-                lines + len(targets) + sum(len(group) for group in target_groups),
-            )
+            counts = [sum(map(len, _line_groups(path, lenient=True))) for path in (source, target)]
             both = (chain.from_iterable(_line_groups(path, lenient=True)) for path in (source, target))
             raise InputError(
                 f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
                 f"their lengths stop correlating at about line {locate_misalignment(*both)}: mend the files there"
             )
-        if not sources:
-            return
-        lines += len(sources)
         yield [NO_UTF8 if NOT_UTF8 in row else row for row in zip(sources, targets, strict=True)]
 
 
 def _regrouped(groups: Iterator[Sequence[T]], size: int) -> Iterator[list[T]]:
     """Yields the same lines in groups of exactly `size`, except for the last group."""
-    pending: list[T] = []
-    for group in groups:
-        pending += group
-        whole = len(pending) - len(pending) % size
-        for start in range(0, whole, size):
-            yield pending[start : start + size]
-        del pending[:whole]
-    if pending:
-        yield pending
+    lines = chain.from_iterable(groups)
+    return iter(lambda: list(islice(lines, size)), [])
 
 
 def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]:
@@ -431,24 +415,16 @@ def _line_groups(path: AnyPath, *, lenient: bool = False) -> Iterator[list[str]]
 
 def whole_lines(path: AnyPath) -> Iterator[bytes]:
     """Yields the bytes of a text file in parts that end after line ends."""
-    with open_text(path) as file:
+    with open_text(path) as file, reading(path), unpacking(path):
         rest = b""
-        first = True
-        while True:
-            with reading(path), unpacking(path):
-                data = file.read(_READ_BYTES)
-            if first:
-                data = data.removeprefix(_BOM)
-                first = False
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                yield rest + data[:cut]
-                rest = data[cut:]
-            elif data:
-                rest += data
+        for number, data in enumerate(iter(lambda: file.read(_READ_BYTES), b"")):
+            ended, newline, begun = (data if number else data.removeprefix(_BOM)).rpartition(b"\n")
+            if newline:
+                yield rest + ended + newline
+                rest = begun
+            else:
+                rest += begun
                 if len(rest) > _MAX_LINE_BYTES:
                     raise InputError(f"{path}: a line of more than {_MAX_LINE_BYTES >> 20} MiB; is this a text file?")
-            else:
-                break
         if rest:
             yield rest

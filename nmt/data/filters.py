@@ -63,11 +63,8 @@ class TextFilter:
         self._identical = config.identical
         self._control = config.control_characters
         self._by_pair = config.held_out == "pair"
-        self._held_out: frozenset[str] = frozenset(
-            ()
-            if config.held_out == "none"
-            else (self._key(source.strip(), target.strip()) for source, target in held_out)
-        )
+        pairs = () if config.held_out == "none" else held_out
+        self._held_out = frozenset(self._key(source.strip(), target.strip()) for source, target in pairs)
 
     def __call__(self, source: str, target: str) -> Verdict:
         """Returns the verdict on a pair of stripped sides."""
