@@ -209,12 +209,7 @@ class Store:
     def words(self, index: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """Returns the index of the word that contains each source token and each target token of a pair with links; it
         is `WORDS` for all words from number `WORDS` on. Requires `has_links` and not `has_text`."""
-        self._check(index)
-        source, target = (
-            self._columns[f"{side}.words"][offsets[index] : offsets[index + 1]]
-            for side, offsets in ((side, self._columns[f"{side}.offsets"]) for side in SIDES)
-        )
-        return source, target
+        return self._row("source.words", index), self._row("target.words", index)
 
     def check(self, source_tokens: int, target_tokens: int) -> None:
         """Reads all numbers. Raises InputError if a token is not in vocabularies of these sizes, or the offsets of a
@@ -253,7 +248,9 @@ class Store:
 
     def _row(self, column: str, index: int) -> npt.NDArray[Any]:
         self._check(index)
-        offsets = self._columns[f"{column}.offsets"]
+        offsets = self._columns[
+            f"{column.removesuffix('.words')}.offsets"
+        ]  # the words of tokens have none of their own
         return self._columns[column][offsets[index] : offsets[index + 1]]
 
     def _check(self, index: int) -> None:
