@@ -98,12 +98,6 @@ class ImportedProcessor:
         self._unknown = int(self._processor.unk_id())
         self._id_of = np.array([self._spelt.get(piece, UNK) for piece in own], dtype=np.int32)
 
-    @classmethod
-    def joined(cls, model: bytes) -> ImportedProcessor:
-        """Opens a model that `ImportedVocabulary.joined_to` has joined to a vocabulary; raises the same errors as the
-        constructor."""
-        return cls(*split(model))
-
     def get_piece_size(self) -> int:
         """Returns the number of entries of the vocabulary."""
         return len(self._pieces)

@@ -103,9 +103,9 @@ class Tokenizer:
             if not model:  # an empty message parses, as a model without any piece
                 raise ValueError("empty")
             if model.startswith(IMPORTED):
-                from nmt.data.imported import ImportedProcessor
+                from nmt.data.imported import ImportedProcessor, split
 
-                self._processor: Any = ImportedProcessor.joined(model)
+                self._processor: Any = ImportedProcessor(*split(model))
             else:
                 self._processor = sentencepiece.SentencePieceProcessor.from_proto(model)
         except (RuntimeError, ValueError):

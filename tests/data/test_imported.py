@@ -38,7 +38,7 @@ def test_special_pieces_have_the_usual_ids(vocabulary: ImportedVocabulary) -> No
 def test_ids_are_those_of_the_pieces_of_the_model(
     processor: sentencepiece.SentencePieceProcessor, vocabulary: ImportedVocabulary, pairs: Pairs
 ) -> None:
-    imported = ImportedProcessor.joined(vocabulary.joined_to(processor.serialized_model_proto()))
+    imported = ImportedProcessor(*split(vocabulary.joined_to(processor.serialized_model_proto())))
     order = [vocabulary.pieces[number] for number in vocabulary.order]
     texts = [*(source for source, _ in pairs[:40]), "", "Ωmega", ">>xyz<< der"]
     expected = [
