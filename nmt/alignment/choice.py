@@ -18,21 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment import Weights
+from nmt.models.names import matching
 
 
-def candidates(head_names: Sequence[str]) -> dict[str, list[int]]:
-    """Lists the indices of the heads of each pattern: all heads, each layer if there are several, and each head."""
-    by_pattern = {"*": list(range(len(head_names)))}
-    for index, name in enumerate(head_names):
-        layer, dot, _ = name.partition(".")
-        if dot:
-            by_pattern.setdefault(f"{layer}.*", []).append(index)
-    for index, name in enumerate(head_names):
-        by_pattern[name] = [index]
-    sets: dict[tuple[int, ...], str] = {}
-    for pattern, indices in by_pattern.items():
-        sets.setdefault(tuple(indices), pattern)
-    return {pattern: list(indices) for indices, pattern in sets.items()}
+def candidates(head_names: Sequence[str]) -> list[str]:
+    """Lists patterns of all heads, of each layer and of each head; of those for the same heads only the first."""
+    layers = dict.fromkeys(f"{layer}.*" for layer, dot, _ in (name.partition(".") for name in head_names) if dot)
+    by_heads: dict[tuple[int, ...], str] = {}
+    for pattern in ("*", *layers, *head_names):
+        by_heads.setdefault(tuple(matching(head_names, pattern)), pattern)
+    return list(by_heads.values())
 
 
 def uncertainty(weights_TS: Weights) -> tuple[float, int]:

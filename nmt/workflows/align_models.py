@@ -170,13 +170,9 @@ def _choosing(
     with closing(windows(forward, inputs.source, inputs.target, description="choose heads")) as all_windows:
         _, sources, targets = next(all_windows)
     gold = None if all_gold is None else all_gold[: len(sources)]
-    found: dict[Direction, Translator] = {
-        "forward": choose_heads(forward, by, sources, targets, gold, text=inputs.text)
-    }
-    if (backward := translators.get("backward")) is not None:
-        turned = None if gold is None else [links.turned() for links in gold]
-        found["backward"] = choose_heads(backward, by, targets, sources, turned, text=inputs.text)
-    return found
+    turned = None if gold is None else [links.turned() for links in gold]
+    pairs = {"forward": (sources, targets, gold), "backward": (targets, sources, turned)}
+    return {side: choose_heads(model, by, *pairs[side], text=inputs.text) for side, model in translators.items()}
 
 
 def choose_heads(
