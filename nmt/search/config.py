@@ -100,6 +100,11 @@ class SearchConfig(Structure):
         """The exponent of the length penalty."""
         return USUAL_PENALTY if self.length_penalty is None else self.length_penalty
 
+    def for_validation(self, beam: int) -> SearchConfig:
+        """Returns the search for one translation of each sentence, whose cost is that of the beam alone."""
+        off = dict.fromkeys(("sampling", "consensus", "repetition_margin"))
+        return self.model_copy(update={"beam": beam, "n_best": 1, "groups": 1, "numbers": False, **off})
+
     @model_validator(mode="before")
     @classmethod
     def _without_shortlist(cls, tree: Any) -> Any:

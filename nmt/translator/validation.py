@@ -124,21 +124,11 @@ class Validation:
         """Computes BLEU and chrF of the model's translations, and gives the table an example."""
         from nmt.data.corpus import read_blocks
         from nmt.evaluation.translation import scores
-        from nmt.search.config import SearchConfig
         from nmt.search.engine import TorchEngine
         from nmt.translator.translator import Translator
 
         names, beam = ("bleu", "chrf"), self.experiment.training.validation.beam
-        one = {
-            "beam": beam,
-            "n_best": 1,
-            "groups": 1,
-            "sampling": None,
-            "consensus": None,
-            "repetition_margin": None,
-            "numbers": False,
-        }
-        search = SearchConfig(**{**self.experiment.search.model_dump(), **one})
+        search = self.experiment.search.for_validation(beam)
         translator = Translator(trained, search, TorchEngine(trained.model, self.compute))
 
         def translate(language: str | None, sources: Sequence[str]) -> list[str]:

@@ -85,8 +85,7 @@ def measure_training(
         except torch.OutOfMemoryError:
             raise InputError(f"the memory of {chosen.device} is too small for this model, or taken") from None
         sources = [data.train.source(pair).tolist() for pair in range(min(len(data.train), SENTENCES))]
-        one = {"beam": config.validation.beam, "n_best": 1, "groups": 1, "sampling": None, "consensus": None}
-        search = experiment.search.model_copy(update=one)
+        search = experiment.search.for_validation(config.validation.beam)
         begun = time.monotonic()
         TorchEngine(for_inference(model, chosen), chosen).translate_ids(sources, search)
         validation = (time.monotonic() - begun) / len(sources)
