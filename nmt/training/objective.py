@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from operator import add
 from typing import Any, Generic, TypeVar
 
@@ -75,23 +75,21 @@ def training_criterion(model: Seq2Seq[Any, Any], smoothing: float = 0.0) -> Crit
     return CrossEntropy(smoothing)
 
 
+@dataclass
 class Objective:
     """The loss that a configuration describes."""
 
-    def __init__(
-        self,
-        model: Seq2Seq[Any, Any],
-        config: TrainingConfig,
-        optimizer: NamedOptimizer,
-        compute: Compute,
-        tokenizers: TokenizerPair,
-    ) -> None:
+    model: Seq2Seq[Any, Any]
+    config: TrainingConfig
+    optimizer: NamedOptimizer
+    compute: Compute
+    tokenizers: InitVar[TokenizerPair]
+
+    def __post_init__(self, tokenizers: TokenizerPair) -> None:
+        model, config, compute = self.model, self.config, self.compute
         self._model: Any = model
         if config.wait is not None:
             self._model = plugins.find("parts", "wait_training", "training.wait")(model, config.wait, tokenizers)
-        self._config = config
-        self._optimizer = optimizer
-        self._compute = compute
         self._passes = 2 if config.r_drop > 0.0 else 1
         self._risk: Callable[[Tensor, Tensor], TokenLoss] | None = None
         if config.risk is not None:
@@ -113,24 +111,24 @@ class Objective:
         ``totals`` are the counts of the whole update. ``all_reduce`` adds sums of rewards over all processes. If
         ``batch`` is None, this process has no rows but still takes part in that sum.
         """
-        zeros = Losses.zeros(self._compute.device)
+        zeros = Losses.zeros(self.compute.device)
         if batch is None:
             if self._criterion.learns_from_rewards:
                 all_reduce(torch.zeros(3))
             return zeros
         source_BS, target_BT = self._upload(batch.source_BS), self._upload(batch.target_BT)
         if self._risk is not None:
-            with recomputing(self._config.recompute):
+            with recomputing(self.config.recompute):
                 loss = self._risk(source_BS, target_BT)
         else:
             # R-Drop's two passes are one batch, with a draw of dropout for each row
             source_BS, target_BT = source_BS.repeat(self._passes, 1), target_BT.repeat(self._passes, 1)
-            feed, criterion = self._config.feed.at(update), self._criterion_of(batch, all_reduce)
+            feed, criterion = self.config.feed.at(update), self._criterion_of(batch, all_reduce)
             # counted on the host, so that the device need not be asked
             count = self._passes * int(batch.target_length_B.sum())
-            with self._compute.autocast(), recomputing(self._config.recompute):
+            with self.compute.autocast(), recomputing(self.config.recompute):
                 loss = token_loss(self._model, source_BS, target_BT, feed, criterion, count=count)
-        self._optimizer.scaled(self._mean(loss, totals)).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.scaled(self._mean(loss, totals)).backward()  # type: ignore[no-untyped-call]
         return Losses(
             loss.objective.detach().double(),
             loss.cross_entropy.double(),
@@ -143,16 +141,16 @@ class Objective:
         criterion = self._criterion
         if criterion.learns_from_rewards:
             criterion = replace(criterion, all_reduce=all_reduce)  # type: ignore[type-var]
-        if self._config.r_drop > 0.0:
+        if self.config.r_drop > 0.0:
             from nmt.models.r_drop import RDrop
 
-            criterion = RDrop(criterion, self._config.r_drop)
-        if self._config.coverage_loss > 0.0:
+            criterion = RDrop(criterion, self.config.r_drop)
+        if self.config.coverage_loss > 0.0:
             from nmt.models.coverage_loss import CoverageLoss
 
-            criterion = CoverageLoss(criterion, self._config.coverage_loss, self._passes)
+            criterion = CoverageLoss(criterion, self.config.coverage_loss, self._passes)
         links = batch.links
-        if self._config.guided_attention is not None and links is not None and links.targets > 0:
+        if self.config.guided_attention is not None and links is not None and links.targets > 0:
             from nmt.models.guidance import Guide, Guided
 
             arrays: tuple[npt.NDArray[Any], ...] = (links.sentence_E, links.target_E, links.source_E, links.share_E)
@@ -162,11 +160,11 @@ class Objective:
 
     def _upload(self, array: npt.NDArray[Any]) -> Tensor:
         # non_blocking: the memory is pinned, see stream.py
-        return torch.from_numpy(array).to(self._compute.device, non_blocking=True)
+        return torch.from_numpy(array).to(self.compute.device, non_blocking=True)
 
     def _mean(self, loss: TokenLoss, totals: BatchTotals) -> Tensor:
         """The part of a batch in the loss of an update, whose batches and shares all are divided by the same number."""
-        config = self._config
+        config = self.config
         count = totals.tokens if config.normalization == "tokens" else totals.sentences
         if config.risk is not None and loss.risk is not None:
             # minimum risk counts sentences, the usual loss beside it counts what the configuration says

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -101,25 +101,22 @@ class SegmentedLine:
     segments: tuple[Segment, ...]
 
 
+@dataclass
 class Segmentation:
     """Divides lines into segments, and joins the translations of the segments to translations of the lines."""
 
-    def __init__(
-        self,
-        search: SearchConfig,
-        trained: TrainedModel,
-        count: Callable[[str], int],
-        markup: Markup | None,
-        lines: Sequence[str],
-        whole: Sequence[bool],
-    ) -> None:
-        """``count`` returns the number of subwords of a text. A line that should be translated as a ``whole`` has one
-        segment and keeps its case."""
-        self._search = search
+    search: SearchConfig
+    trained: TrainedModel
+    count: Callable[[str], int]
+    """Returns the number of subwords of a text."""
+    markup: Markup | None
+    lines: InitVar[Sequence[str]]
+    whole: InitVar[Sequence[bool]]
+    """Of each line, True if it should be translated as a whole: it then has one segment and keeps its case."""
+
+    def __post_init__(self, lines: Sequence[str], whole: Sequence[bool]) -> None:
+        search, trained, count = self.search, self.trained, self.count
         self._is_plain = not (search.markup or search.document)
-        self._trained = trained
-        self._count = count
-        self._markup = markup
         limit = search.split_longer_than
         lengths = trained.lengths if limit == "trained" else None if limit is None else SourceLengths(limit, limit)
         by_sentence = search.document or (limit == "trained" and trained.reads_single_sentences)
@@ -180,10 +177,10 @@ class Segmentation:
         return SegmentedLine(segmented.marked, tuple(segments))
 
     def _cut(self, line: str, is_whole: bool) -> SegmentedLine:
-        marked = MarkedLine(line) if self._markup is None else self._markup(line, self._search.stand_in)
+        marked = MarkedLine(line) if self.markup is None else self.markup(line, self.search.stand_in)
         text = marked.text
         if is_whole:
-            spans = [(0, len(text))] if self._is_plain else split_long(text, self._count, None)
+            spans = [(0, len(text))] if self._is_plain else split_long(text, self.count, None)
             return SegmentedLine(marked, tuple(Segment(span, text[slice(*span)]) for span in spans))
         line_feeds = [match.start() for match in re.finditer("\n", text)]
         borders = [0, *sorted([*marked.borders, *line_feeds]), len(text)]  # sentences do not cross them
@@ -204,14 +201,14 @@ class Segmentation:
         changing = "".join(text[first:last] for first, last in zip(borders[::2], borders[1::2], strict=True))
         # str.isalpha is true for Unicode's categories L: marks do not count, but they are always on letters, in
         # Devanagari too
-        if not any(map(str.isalpha, changing)) and (kept or (text.strip() and self._trained.copies)):
+        if not any(map(str.isalpha, changing)) and (kept or (text.strip() and self.trained.copies)):
             return Segment(span, text, is_translated=False)
-        if not self._search.markup:
+        if not self.search.markup:
             return Segment(span, text)
         from nmt.data.casing import case_of, is_usual, to_ordinary
 
         case = case_of(text, kept)
-        ordinary = text if case == "ordinary" else to_ordinary(text, self._count, kept)
+        ordinary = text if case == "ordinary" else to_ordinary(text, self.count, kept)
         return Segment(span, text) if is_usual(text, ordinary) else Segment(span, ordinary, case)
 
     def _line(
@@ -254,7 +251,7 @@ class Segmentation:
         joined, begins, last = "", [], 0
         for segment, text in zip(line.segments, texts, strict=True):
             between = source[last : segment.span[0]]
-            if last == 0 and not self._search.document:
+            if last == 0 and not self.search.document:
                 between = ""
             elif between in ("", " ") and last > 0 and last not in borders and joined:
                 from nmt.data.words import is_unspaced
@@ -266,7 +263,7 @@ class Segmentation:
             begins.append(len(joined) + len(between))
             joined += between + text
             last = segment.span[1]
-        return joined + (source[last:] if self._search.document else ""), begins
+        return joined + (source[last:] if self.search.document else ""), begins
 
 
 def _unbroken(spans: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
