@@ -35,17 +35,14 @@ def to_ordinary(text: str, cost: Callable[[str], int], kept: Sequence[Span] = ()
     with a capital or in capitals; the first word with a capital or in capitals. The cost is the number of subwords,
     which is lowest in the case that the vocabulary was learnt with. The spans ``kept`` do not change, and no character
     is lost or added."""
-    changed, last, first = [], 0, True
+    changed, last = list[str](), 0
     for match in _words(text, kept):
         word = match.group()
         small, large = _lower(word), _upper(word)
         capital = _upper(small[0]) + small[1:]
-        if first:
-            chosen = min((capital, large), key=cost)
-        else:
-            chosen = min((small, capital, large), key=cost)  # of equal costs the first
-        changed += [text[last : match.start()], chosen]
-        last, first = match.end(), False
+        forms = (small, capital, large) if changed else (capital, large)
+        changed += [text[last : match.start()], min(forms, key=cost)]  # of equal costs the first
+        last = match.end()
     return "".join([*changed, text[last:]])
 
 
@@ -64,9 +61,8 @@ def put_back(text: str, case: Case) -> str:
         return text
     if case == "upper":
         return _upper(text)
-    words = list(_WORD.finditer(text))
     changed = list(text)
-    for index, match in enumerate(words):
+    for index, match in enumerate(_WORD.finditer(text)):
         if case == "title" or index == 0 or len(match.group()) > _SHORT:
             changed[match.start()] = _upper(changed[match.start()])
     return "".join(changed)

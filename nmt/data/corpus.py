@@ -203,10 +203,8 @@ def open_bytes(path: AnyPath) -> BinaryIO:
             raise InputError(f"{path}: is {what}; name a file")
         with _open(path) as file:
             magic = file.read(6)
-        for beginning, unpacked in _UNPACKED.items():
-            if magic.startswith(beginning):
-                return cast(BinaryIO, unpacked(path))
-        return _open(path)
+        unpacked = (unpacked for beginning, unpacked in _UNPACKED.items() if magic.startswith(beginning))
+        return cast(BinaryIO, next(unpacked, _open)(path))
 
 
 def _open(path: AnyPath) -> BinaryIO:

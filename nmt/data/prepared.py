@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,11 +124,9 @@ def corpus_key(config: DataConfig, seed: int) -> str:
 
 
 def _content_hash(path: Path) -> bytes:
-    try:
+    with suppress(OSError):
         if path.is_file():
             return content_hash(path)
-    except OSError:
-        pass
     from nmt.data.corpus import open_bytes
 
     open_bytes(path).close()  # raises the same errors as reading the text

@@ -64,11 +64,9 @@ def split_long(
     if not by_sentence and (begin >= end or lengths is None or count(text) <= lengths.usual):
         return [(begin, end)] if begin < end else []
     spans = sentence_spans(text, language)
-    return (
-        spans
-        if lengths is None
-        else [each for span in spans for each in split_in_half(text, span, count, lengths.longest)]
-    )
+    if lengths is None:
+        return spans
+    return [each for span in spans for each in split_in_half(text, span, count, lengths.longest)]
 
 
 def split_in_half(text: str, span: Span, count: Callable[[str], int], longest: int) -> list[Span]:
