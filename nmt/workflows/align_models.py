@@ -299,6 +299,9 @@ class Comparison:
 
     def tree(self) -> dict[str, Any]:
         """Returns a tree for JSON, not rounded, with stable keys; an unknown figure is null."""
+        has_attention, lowest = self.distances is not None, min(self.shares, default=None)
+        permuted = {"median_distance": self._distance, "target_subwords": len(self.distances or ())}
+        effective = {"mean_share": self._share, "lowest_share": lowest, "target_subwords": len(self.shares)}
         return {
             "sentences": self.sentences,
             "methods": {method: self.scores and self.scores[method].as_dict() for method in self.methods},
@@ -307,16 +310,8 @@ class Comparison:
                 for pair, each in self.agreements.items()
             ],
             "erasure": {method: each._asdict() for method, each in self.erasures.items()},
-            "permuted": None
-            if self.distances is None
-            else {"median_distance": self._distance, "target_subwords": len(self.distances)},
-            "effective": None
-            if self.distances is None
-            else {
-                "mean_share": self._share,
-                "lowest_share": min(self.shares, default=None),
-                "target_subwords": len(self.shares),
-            },
+            "permuted": permuted if has_attention else None,
+            "effective": effective if has_attention else None,
         }
 
 
