@@ -18,26 +18,15 @@ from nmt.core.errors import InputError
 from nmt.core.files import refuse_special, umask
 from nmt.core.version import VERSION
 from nmt.data.atomic_folder import replace_folder
-from nmt.training.run_directory import (
-    FORMAT,
-    MODEL,
-    STATE,
-    TRAINING,
-    Damaged,
-    checkpoint_path,
-    checkpoint_paths,
-    read_state,
-    set_link,
-    verify,
-    write_checksums,
-)
+from nmt.training import run_directory
+from nmt.training.run_directory import MODEL, STATE, TRAINING, Damaged
 
 
 def save(run: Path, update: int, model: nn.Module, training: Mapping[str, Tensor], state: Mapping[str, Any]) -> Path:
     """Writes the checkpoint of an update and points ``latest`` at it; see ``write``."""
-    final = checkpoint_path(run, update)
+    final = run_directory.checkpoint_path(run, update)
     write(final, {MODEL: named_weights(model), TRAINING: training}, state)
-    set_link(run, "latest", final)
+    run_directory.set_link(run, "latest", final)
     return final
 
 
@@ -50,9 +39,9 @@ def write(final: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping
         with replace_folder(final) as folder:
             for name, tensors in files.items():
                 _write_tensors(folder / name, tensors)
-            marked = {"format": FORMAT, "nmt": VERSION, **state}
+            marked = {"format": run_directory.FORMAT, "nmt": VERSION, **state}
             (folder / STATE).write_text(json.dumps(marked, indent=1) + "\n", encoding="utf-8")
-            write_checksums(folder, (*files, STATE))
+            run_directory.write_checksums(folder, (*files, STATE))
     except OSError as error:
         raise InputError(
             f"{final}: cannot be written: {error.strerror}; what was saved before is as it was, and the same command "
@@ -125,7 +114,7 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 def skip_damaged(run: Path) -> None:
     """Renames the checkpoints that are newer than the newest undamaged one. Raises InputError if all are damaged."""
     damaged: list[tuple[Path, Damaged]] = []
-    for folder in reversed(checkpoint_paths(run)):
+    for folder in reversed(run_directory.checkpoint_paths(run)):
         try:
             check_resumable(folder)
         except Damaged as error:
@@ -137,7 +126,7 @@ def skip_damaged(run: Path) -> None:
             aside = broken.rename(next(path for path in map(broken.with_name, names) if not path.exists()))
             log.warning(f"{fault}; set aside as {aside.name}")
         if damaged:
-            set_link(run, "latest", folder)
+            run_directory.set_link(run, "latest", folder)
         return
     if damaged:
         raise InputError(f"{run}: holds no checkpoint that is whole; {damaged[0][1]}")
@@ -145,7 +134,7 @@ def skip_damaged(run: Path) -> None:
 
 def check_resumable(checkpoint: Path) -> None:
     """Raises Damaged if training cannot resume from a checkpoint, judged by its checksums and by reading its files."""
-    verify(checkpoint, (MODEL, TRAINING, STATE))
-    read_state(checkpoint)
+    run_directory.verify(checkpoint, (MODEL, TRAINING, STATE))
+    run_directory.read_state(checkpoint)
     for name in (MODEL, TRAINING):
         read_tensors(checkpoint / name)

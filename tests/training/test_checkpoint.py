@@ -50,7 +50,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 
 def test_a_whole_checkpoint_counts_even_before_it_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint.save(tmp_path, 1, model(), {}, {})
-    monkeypatch.setattr(checkpoint, "set_link", lambda *_: None)
+    monkeypatch.setattr("nmt.training.run_directory.set_link", lambda *_: None)
     new = checkpoint.save(tmp_path, 2, model(), {}, {})
     assert latest_checkpoint(tmp_path) == new
 
