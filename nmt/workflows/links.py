@@ -62,10 +62,10 @@ def write_links(
     join = None if reverse is None else reverse.join
     check_files(inputs, outputs, links.path, reverse.file.path if reverse else None)
     needs_matrices = join is not None and join.is_soft
-    readers = [LinkReader(links, inputs, needs_matrices=needs_matrices)]
+    readers = [LinkReader(links, inputs, needs_matrices)]
     align: PairAligner = readers[0]
     if reverse is not None:
-        readers.append(LinkReader(reverse.file, inputs, needs_matrices=needs_matrices, backward=True))
+        readers.append(LinkReader(reverse.file, inputs, needs_matrices, backward=True))
         align = partial(align_both, readers[0], readers[1])
 
     def pairs_in_windows() -> Generator[PairWindow, None, None]:
@@ -85,34 +85,34 @@ def write_links(
     )
 
 
+@dataclass
 class LinkReader:
     """The links of a file as a `PairAligner` of its pairs; a backward reader aligns target to source."""
 
-    def __init__(
-        self, file: LinkFile, inputs: AlignmentInputs, *, needs_matrices: bool = False, backward: bool = False
-    ) -> None:
+    file: LinkFile
+    inputs: AlignmentInputs
+    needs_matrices: bool
+    backward: bool = False
+
+    def __post_init__(self) -> None:
         """Reads the beginning of the file, so that a fault there is found before another file is written."""
-        self.file = file
-        self._source = inputs.source
-        self._words = text_words if inputs.text else white_space_words
-        self._needs_matrices = needs_matrices
-        self._backward = backward
         self._count = 0
-        records = read_links(file.path, base=file.base)
+        self._words = text_words if self.inputs.text else white_space_words
+        records = read_links(self.file.path, base=self.file.base)
         self._records = chain(list(islice(records, 1)), records)
 
     def __call__(
         self, requests: Sequence[AlignmentRequest], sources: Sequence[str], targets: Sequence[str], *, first_line: int
     ) -> dict[AlignmentRequest, list[Alignment]]:
-        alignments = self._next(targets, sources) if self._backward else self._next(sources, targets)
-        if self._backward:
+        alignments = self._next(targets, sources) if self.backward else self._next(sources, targets)
+        if self.backward:
             alignments = [alignment.turned() for alignment in alignments]
         return dict.fromkeys(requests, alignments)
 
     def end(self) -> None:
         """Raises InputError if the file continues after the last pair."""
         if self._count and next(self._records, None) is not None:
-            self._refuse_count(self._source, self.file.path)
+            self._refuse_count(self.inputs.source, self.file.path)
 
     def _next(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
         """Reads the alignments of the next pairs, source to target."""
@@ -120,7 +120,7 @@ class LinkReader:
         alignments = [self._linked(*pair) for pair in zip(sources, targets, records, strict=False)]
         self._count += len(records)
         if len(records) < len(sources):
-            self._refuse_count(self.file.path, self._source)
+            self._refuse_count(self.file.path, self.inputs.source)
         return alignments
 
     def _refuse_count(self, fewer: Path, more: Path) -> NoReturn:
@@ -129,7 +129,7 @@ class LinkReader:
     def _linked(self, source: str, target: str, found: PairLinks) -> Alignment:
         """Joins the sentences with the links and the matrix of a file. Without a matrix, a link has its score as
         weight, or 1 if it has no score, and other cells have 0."""
-        if self._needs_matrices and (found.alignment is None or found.alignment.level != "word"):
+        if self.needs_matrices and (found.alignment is None or found.alignment.level != "word"):
             raise InputError(
                 f"{found.place}: holds no matrix between words, as soft-mean and soft-product need; "
                 "choose another --symmetrize"
