@@ -21,16 +21,13 @@ class Interruption:
     """A request to stop, which a signal makes."""
 
     def __init__(self) -> None:
-        self._signal = 0
+        self.signal = 0
+        """The signal that has arrived, or 0."""
         self._raises = False
-
-    def signal(self) -> int:
-        """Returns the signal that has arrived, or 0."""
-        return self._signal
 
     def note(self, number: int) -> None:
         """Records a signal. Raises Stopped within ``at_once``."""
-        self._signal = number
+        self.signal = number
         if self._raises:
             raise Stopped
 
@@ -40,7 +37,7 @@ class Interruption:
         leave nothing half done."""
         self._raises = True
         try:
-            if self.signal():
+            if self.signal:
                 raise Stopped
             yield
         finally:
@@ -62,7 +59,7 @@ def interruptible() -> Iterator[Interruption]:
     interruption = Interruption()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if interruption.signal():
+        if interruption.signal:
             end(number)
         if log.verbosity() > log.Verbosity.SILENT:  # not through the log, whose lock may be held right now
             os.write(2, b"\nstopping after this update; once more to stop at once\n")

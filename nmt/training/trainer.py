@@ -333,7 +333,7 @@ class Trainer:
         """Reads the results of all updates since the last call, for which the host waits for a GPU once, and the clock
         of the first process. Returns the signal by which a process has been asked to stop, 0 for none. A loss or
         gradient that is not finite raises InputError; weights have gone on by then, but no checkpoint."""
-        number = self.interruption.signal()  # once: a signal may come at any time
+        number = self.interruption.signal  # once: a signal may come at any time
         now = time.monotonic() - self._started if self.processes.is_first else 0.0
         # the losses are those of this process, the norms those of all
         losses = [loss for update in self._pending for losses in update.losses for loss in vars(losses).values()]
@@ -475,7 +475,7 @@ class Trainer:
             try:
                 result = work(self._metrics)
             except Stopped:
-                number = self.interruption.signal()
+                number = self.interruption.signal
         return result, self.processes.broadcast(number)
 
 

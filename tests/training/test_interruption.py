@@ -15,9 +15,9 @@ from nmt.training.interruption import Stopped, end, interruptible, terminated_as
 def test_the_first_signal_is_a_request_and_the_second_ends(number: int, ends: type[BaseException]) -> None:
     before = signal.getsignal(number)
     with interruptible() as interruption:
-        assert interruption.signal() == 0
+        assert interruption.signal == 0
         os.kill(os.getpid(), number)
-        assert interruption.signal() == number
+        assert interruption.signal == number
         with pytest.raises(Stopped), interruption.at_once():
             pytest.fail("it has arrived")
         with pytest.raises(ends):
