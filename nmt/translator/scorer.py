@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.data.batching import TokenIds
 from nmt.data.context import BREAK, rows_of_sentences
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict, token_log_probs
@@ -79,11 +80,11 @@ class Scorer:
         if tokenizers.source.control(BREAK) is not None:
             rows = rows_of_sentences(sources, targets)
             sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
-        return predict(
-            self.trained.model,
-            self.trained.prefixed(map(tokenizers.source.encode, sources), sources),
-            [tokenizers.target.encode(text) for text in targets],
-            feed or TeacherForcing(),
-            self.trained.compute,
-            batch_tokens=self.trained.experiment.search.batch_tokens,
-        )
+        source_ids = self.trained.prefixed(map(tokenizers.source.encode, sources), sources)
+        return self.predict_ids(source_ids, [tokenizers.target.encode(text) for text in targets], feed)
+
+    def predict_ids(self, sources: TokenIds, targets: TokenIds, feed: Feed | None = None) -> Prediction:
+        """Computes the same of sentences as the model reads them: their prefixes and tokens."""
+        trained, feed = self.trained, feed or TeacherForcing()
+        batch_tokens = trained.experiment.search.batch_tokens
+        return predict(trained.model, sources, targets, feed, trained.compute, batch_tokens=batch_tokens)

@@ -91,9 +91,8 @@ class Validation:
     def __call__(self, model: Seq2Seq[Any, Any], snapshot: Path | None) -> Mapping[str, float]:
         """Measures the figures, by name. The attention between the first valid pairs is written to ``snapshot``, if the
         configuration requests it and ``snapshot`` is not None."""
-        from nmt.evaluation.perplexity import predict
-        from nmt.models.feed import TeacherForcing
         from nmt.translator.loading import TrainedModel, for_inference
+        from nmt.translator.scorer import Scorer
 
         experiment = self.experiment
         if snapshot is not None and experiment.training.snapshots:
@@ -105,14 +104,9 @@ class Validation:
         sources = self.valid.source_texts()
         references = [self.valid.text(index).target for index in range(len(self.valid))]
         rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))
-        prediction = predict(
-            model,
-            [[*self.valid.prefix(row), *self.tokenizers.source.encode(sources[row])] for row in rows],
-            [self.tokenizers.target.encode(references[row]) for row in rows],
-            TeacherForcing(),
-            self.compute,
-            batch_tokens=experiment.search.batch_tokens,
-        )
+        source_ids = [[*self.valid.prefix(row), *self.tokenizers.source.encode(sources[row])] for row in rows]
+        target_ids = [self.tokenizers.target.encode(references[row]) for row in rows]
+        prediction = Scorer(trained).predict_ids(source_ids, target_ids)
         figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
         if experiment.training.validation.bleu:
             figures |= self._scores(trained, sources, references)
