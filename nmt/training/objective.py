@@ -129,12 +129,8 @@ class Objective:
             with self.compute.autocast(), recomputing(self.config.recompute):
                 loss = token_loss(self._model, source_BS, target_BT, feed, criterion, count=count)
         self.optimizer.scaled(self._mean(loss, totals)).backward()  # type: ignore[no-untyped-call]
-        return Losses(
-            loss.objective.detach().double(),
-            loss.cross_entropy.double(),
-            zeros.risk if loss.risk is None else loss.risk.detach().double(),
-            zeros.guidance if loss.guidance is None else loss.guidance.detach().double(),
-        )
+        parts = (loss.objective, loss.cross_entropy, loss.risk, loss.guidance)
+        return Losses(*(zeros.risk if part is None else part.detach().double() for part in parts))
 
     def _criterion_of(self, batch: Batch, all_reduce: AllReduce) -> Criterion:
         """The loss that the configuration, the kind of attention and the links of a batch ask for."""
