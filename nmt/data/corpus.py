@@ -29,21 +29,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, ca
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import reading
+from nmt.data import file_kinds
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
-from nmt.data.file_kinds import (
-    LEFT_OUT,
-    NO_UTF8,
-    NOT_UTF8,
-    TMX,
-    XLIFF,
-    ZIP,
-    Languages,
-    Row,
-    advice,
-    is_utf16,
-    kind_of,
-    once,
-)
+from nmt.data.file_kinds import LEFT_OUT, NO_UTF8, NOT_UTF8, Languages, Row, once
 from nmt.data.misalignment import locate_misalignment, shifted_windows
 from nmt.data.packed import PACKED, zstandard
 
@@ -232,10 +220,10 @@ def open_text(path: AnyPath) -> BinaryIO:
     """
     file = open_bytes(path)
     head, names = _beginning(file, path)
-    if kind := kind_of(head, names):
-        raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {advice(kind)}")
+    if kind := file_kinds.kind_of(head, names):
+        raise InputError(f"{path}: is {kind}, and lines of plain text are needed: {file_kinds.advice(kind)}")
     # bytes that are not UTF-16 become U+FFFD
-    return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if is_utf16(head) else file
+    return cast(BinaryIO, codecs.EncodedFile(file, "utf-8", "utf-16", "replace")) if file_kinds.is_utf16(head) else file
 
 
 def _beginning(file: BinaryIO, path: AnyPath) -> tuple[bytes, list[str]]:
@@ -325,20 +313,22 @@ def _one_file(path: AnyPath, languages: Languages | None) -> Iterator[Sequence[R
     hints = formats.languages_in(place)[::-1]  # the name of the file counts before those of its folders
     with open_bytes(path) as file, unpacking(path):
         head, names = _beginning(file, path)
-        kind = kind_of(head, names)
-        if kind in (TMX, XLIFF):
+        kind = file_kinds.kind_of(head, names)
+        if kind in (file_kinds.TMX, file_kinds.XLIFF):
             yield from formats.unit_rows(iter(lambda: file.read(1 << 16), b""), place, languages, hints)
-        elif kind == ZIP and names:
+        elif kind == file_kinds.ZIP and names:
             yield from _archive(Path(place), names, languages, hints)
         elif kind:
             raise InputError(
                 f"{path}: is {kind}, and not one of the files of pairs that nmt reads (TSV, CSV, JSON lines, TMX, "
-                f"XLIFF, or a ZIP archive of two text files): {advice(kind)}"
+                f"XLIFF, or a ZIP archive of two text files): {file_kinds.advice(kind)}"
             )
         else:
             ends = [end.lower() for end in PurePath(place).suffixes if end not in PACKED]
             groups, is_csv = _line_groups(path, lenient=True), ends[-1:] == [".csv"]
-            yield from formats.text_rows(groups, place, languages, hints, is_csv=is_csv, is_utf16=is_utf16(head))
+            yield from formats.text_rows(
+                groups, place, languages, hints, is_csv=is_csv, is_utf16=file_kinds.is_utf16(head)
+            )
 
 
 def _archive(
