@@ -12,7 +12,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -27,7 +27,7 @@ from nmt.data.words import Span
 
 if TYPE_CHECKING:
     from nmt.data.store import Store
-    from nmt.data.tokenizer import TokenizerPair
+    from nmt.data.tokenizer import Tokenizer, TokenizerPair
 
 _MARK = "\u2581"
 _SPELLS_ITSELF = (PieceType.NORMAL, PieceType.USER_DEFINED)
@@ -57,22 +57,21 @@ class SubwordSampling:
 
     def draw(self, store: Store, index: int) -> tuple[list[int], list[int]]:
         """Draws the source and target tokens of a pair, without special ones. The store must have its text."""
-        text, seeds = store.text(index), self._seeds(index)
-        return (
-            self.tokenizers.source.sample(text.source, alpha=self.alpha, seed=seeds[0]),
-            self.tokenizers.target.sample(text.target, alpha=self.alpha, seed=seeds[1]),
+        source, target = (
+            one.sample(text, alpha=self.alpha, seed=seed) for one, text, seed in self._sides(store, index)
         )
+        return source, target
 
     def draw_words(self, store: Store, index: int) -> tuple[tuple[Tokens, Tokens], tuple[Tokens, Tokens]]:
         """Draws as `draw` does, and also returns the word that contains each token of both sides."""
-        text, seeds = store.text(index), self._seeds(index)
-        source = self.tokenizers.source.sample_words(text.source, alpha=self.alpha, seed=seeds[0])
-        target = self.tokenizers.target.sample_words(text.target, alpha=self.alpha, seed=seeds[1])
+        sides = self._sides(store, index)
+        source, target = (one.sample_words(text, alpha=self.alpha, seed=seed) for one, text, seed in sides)
         return (source.ids, target.ids), (source.word_of_piece, target.word_of_piece)
 
-    def _seeds(self, index: int) -> tuple[int, int]:
-        source, target = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()
-        return source, target
+    def _sides(self, store: Store, index: int) -> Iterator[tuple[Tokenizer, str, int]]:
+        """Yields the tokenizer, the text and the seed of each side of a pair."""
+        seeds = np.random.SeedSequence([self.seed, self.epoch, index]).generate_state(2).tolist()
+        return zip((self.tokenizers.source, self.tokenizers.target), store.text(index), seeds, strict=True)
 
 
 class SegmentationSampler(ABC):
