@@ -116,15 +116,12 @@ Engine: TypeAlias = Annotated[_Engine, machine_option("--engine", help=f"{choice
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """The options of a command that searches with a model. The command's own options come before them in its help."""
+class ScoringOptions:
+    """The options of a command that scores with a model. The command's own options come before them in its help."""
 
     model: Model = None
     to: To = None
-    beam: Beam = None
     length_penalty: LengthPenalty = None
-    max_length_ratio: Annotated[float | None, search_option(metavar="X")] = None
-    """Longest translation, as a multiple of the source's length in tokens. Default: the configuration's."""
     batch_tokens: BatchTokens = None
     device: Device = "auto"
     precision: UsePrecision = "auto"
@@ -134,11 +131,20 @@ class ModelOptions:
     def changes(self) -> list[str]:
         """Returns the changes of the configuration."""
         keys = ("beam", "length_penalty", "max_length_ratio", "batch_tokens", "to")
-        return with_search(self.overrides, {key: getattr(self, key) for key in keys})
+        return with_search(self.overrides, {key: getattr(self, key, None) for key in keys})
 
     def load(self) -> Loader:
         """Returns the function that loads the translator; a plug-in may add arguments to it."""
         return loader(self.model, self.changes, device=self.device, precision=self.precision)
+
+
+@dataclass(frozen=True)
+class ModelOptions(ScoringOptions):
+    """The options of a command that searches with a model, likewise."""
+
+    beam: Beam = None
+    max_length_ratio: Annotated[float | None, search_option(metavar="X")] = None
+    """Longest translation, as a multiple of the source's length in tokens. Default: the configuration's."""
 
 
 def loader(model: str | None, changes: Sequence[str], *, device: str, precision: str) -> Loader:

@@ -4,46 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from nmt.cli import options as common
 from nmt.core.memory import gc_paused
 
-if TYPE_CHECKING:
-    from nmt.translator.translator import Loader
 
-
-@dataclass(frozen=True)
-class ScoreOptions:
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(common.ScoringOptions):
     """The options of `nmt score`."""
 
     source: Annotated[Path, typer.Option("--source", "-s", metavar="FILE")]
     """Source sentences."""
     target: Annotated[Path, typer.Option("--target", "-t", metavar="FILE")]
     """Their translations."""
-    model: common.Model = None
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
     """File to write; default: stdout."""
     format_: Annotated[Literal["text", "tsv", "jsonl"], typer.Option("--format")] = "text"
     """text: the score. tsv: score, log-probability, number of subwords. jsonl: also of each subword."""
-    to: common.To = None
-    length_penalty: common.LengthPenalty = None
-    batch_tokens: common.BatchTokens = None
-    device: common.Device = "auto"
-    precision: common.UsePrecision = "auto"
-    overrides: common.Overrides = None
-
-    @property
-    def changes(self) -> list[str]:
-        """Returns the changes of the configuration."""
-        search = {key: getattr(self, key) for key in ("length_penalty", "batch_tokens", "to")}
-        return common.with_search(self.overrides, search)
-
-    def load(self) -> Loader:
-        """Returns the function that loads the translator; a plug-in may add arguments to it."""
-        return common.loader(self.model, self.changes, device=self.device, precision=self.precision)
 
 
 @common.with_options(ScoreOptions)
