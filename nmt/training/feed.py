@@ -94,27 +94,13 @@ class InverseSigmoidDecay(GoldSchedule):
 AnyGoldSchedule = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, Field(discriminator="kind"), BareKind]
 
 
-class FeedConfig(Structure, ABC):
-    """The choice of the decoder's inputs in training."""
-
-    kind: str
-
-    @abstractmethod
-    def gold_probability(self, update: int) -> float:
-        """Returns the probability that a word read at ``update``, counted from 1, is gold."""
-
-    @abstractmethod
-    def at(self, update: int) -> Feed:
-        """Creates the decoder's feed at ``update``, counted from 1."""
-
-
-class TeacherForcingConfig(FeedConfig):
+class TeacherForcingConfig(Structure):
     """Gold words (Williams & Zipser 1989): all steps at once if the model allows it."""
 
     kind: Literal["teacher_forcing"] = "teacher_forcing"
 
     def gold_probability(self, update: int) -> float:
-        """Returns 1."""
+        """Returns 1, the probability that a word read at ``update``, counted from 1, is gold."""
         return 1.0
 
     def at(self, update: int) -> Feed:
@@ -124,13 +110,13 @@ class TeacherForcingConfig(FeedConfig):
         return TeacherForcing()
 
 
-class FreeRunningConfig(FeedConfig):
+class FreeRunningConfig(Structure):
     """The model's most probable words from the first update, as in translation. Learns slowly."""
 
     kind: Literal["free_running"] = "free_running"
 
     def gold_probability(self, update: int) -> float:
-        """Returns 0."""
+        """Returns 0, the probability that a word read at ``update``, counted from 1, is gold."""
         return 0.0
 
     def at(self, update: int) -> Feed:
@@ -140,7 +126,7 @@ class FreeRunningConfig(FeedConfig):
         return FreeRunning()
 
 
-class ScheduledSamplingConfig(FeedConfig):
+class ScheduledSamplingConfig(Structure):
     """Gold words at first, then more and more of the model's own (Bengio et al. 2015)."""
 
     kind: Literal["scheduled_sampling"] = "scheduled_sampling"
