@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.core.device import Compute
 from nmt.core.errors import InputError
-from nmt.data.batching import TokenIds, length_batches, pad
+from nmt.data.batching import TokenIds, pair_batches
 from nmt.models.names import matching
 from nmt.models.seq2seq import Seq2Seq
 
@@ -67,14 +67,11 @@ def in_batches(
     ``with_end`` is false, the last row and column are dropped.
     """
     end = 0 if with_end else 1
-    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
     matrices_B: list[tuple[NDArray[np.float32], ...]] = [()] * len(sources)
-    for rows in length_batches(lengths, batch_tokens):
-        source_BS, source_length_B = pad([sources[row] for row in rows])
-        target_BT, target_length_B = pad([targets[row] for row in rows])
-        weights = weigh(torch.from_numpy(source_BS).to(device), torch.from_numpy(target_BT).to(device))
+    for batch in pair_batches(sources, targets, batch_tokens):
+        weights = weigh(torch.from_numpy(batch.source_BS).to(device), torch.from_numpy(batch.target_BT).to(device))
         matrices = [weights_BTS.float().cpu().numpy() for weights_BTS in weights]
-        for index, row in enumerate(rows):
-            T, S = target_length_B[index] - end, source_length_B[index] - end
+        for index, row in enumerate(batch.pairs_B.tolist()):
+            T, S = batch.target_length_B[index] - end, batch.source_length_B[index] - end
             matrices_B[row] = tuple(weights_BTS[index, :T, :S].copy() for weights_BTS in matrices)
     return matrices_B

@@ -181,6 +181,14 @@ def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
+def pair_batches(sources: TokenIds, targets: TokenIds, tokens: int) -> Iterator[Batch]:
+    """Yields pairs of token ids by falling length, in batches of at most `tokens` tokens on either side, padding
+    included, or of one longer pair."""
+    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+    for rows in length_batches(lengths, tokens):
+        yield Batch(*pad([sources[row] for row in rows]), *pad([targets[row] for row in rows]), np.array(rows))
+
+
 def padding_waste(
     batches: Iterable[Indices], source_lengths: npt.NDArray[np.integer], target_lengths: npt.NDArray[np.integer]
 ) -> PaddingWaste:

@@ -6,17 +6,15 @@ Shapes: B pairs, T target tokens with end-of-sentence, N tokens of all pairs wit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.core.device import Compute
-from nmt.data.batching import TokenIds, length_batches, pad
+from nmt.data.batching import TokenIds, pair_batches
 from nmt.models.feed import Feed, TeacherForcing
 from nmt.models.loss import CrossEntropy, token_loss
 from nmt.models.seq2seq import Seq2Seq
@@ -49,14 +47,15 @@ def predict(
     """
     assert not model.training
     cross_entropy, correct, tokens = 0.0, 0, 0
-    for rows, source_BS, target_BT, length_B in _batches(sources, targets, compute, batch_tokens):
+    for batch in pair_batches(sources, targets, batch_tokens):
+        source_BS, target_BT = (torch.from_numpy(ids).to(compute.device) for ids in (batch.source_BS, batch.target_BT))
         with compute.autocast(), torch.random.fork_rng([compute.device] if compute.device.type == "cuda" else []):
-            torch.manual_seed(rows[0])
+            torch.manual_seed(int(batch.pairs_B[0]))
             loss = token_loss(model, source_BS, target_BT, feed, CrossEntropy())
         cross_entropy += loss.cross_entropy.item()
         assert loss.correct is not None, "inference counts correct tokens"
         correct += int(loss.correct.item())
-        tokens += int(length_B.sum())
+        tokens += int(batch.target_length_B.sum())
     return Prediction(cross_entropy / max(tokens, 1), 100.0 * correct / max(tokens, 1), tokens)
 
 
@@ -69,21 +68,11 @@ def token_log_probs(
     that of end-of-sentence. The model must be in eval mode."""
     assert not model.training
     log_p: dict[int, NDArray[np.float32]] = {}
-    for rows, source_BS, target_BT, length_B in _batches(sources, targets, compute, batch_tokens):
+    for batch in pair_batches(sources, targets, batch_tokens):
+        source_BS, target_BT = (torch.from_numpy(ids).to(compute.device) for ids in (batch.source_BS, batch.target_BT))
         with compute.autocast():
             loss = token_loss(model, source_BS, target_BT, TeacherForcing(), CrossEntropy())
         log_p_N = -loss.cross_entropy_N.float().cpu().numpy()
-        log_p |= zip(rows, np.split(log_p_N, np.cumsum(length_B)[:-1]), strict=True)
+        rows_of_log_p = np.split(log_p_N, np.cumsum(batch.target_length_B)[:-1])
+        log_p |= zip(batch.pairs_B.tolist(), rows_of_log_p, strict=True)
     return [log_p[row] for row in range(len(sources))]
-
-
-def _batches(
-    sources: TokenIds, targets: TokenIds, compute: Compute, batch_tokens: int
-) -> Iterator[tuple[Sequence[int], Tensor, Tensor, NDArray[np.int64]]]:
-    """Yields pairs of similar length: their indices, source_BS, target_BT and the lengths of the targets."""
-    lengths = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
-    for rows in length_batches(lengths, batch_tokens):
-        source_BS, _ = pad([sources[row] for row in rows])
-        target_BT, length_B = pad([targets[row] for row in rows])
-        source, target = (torch.from_numpy(tokens_BT).to(compute.device) for tokens_BT in (source_BS, target_BT))
-        yield rows, source, target, length_B

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.batching import BatchingConfig, EpochBatches, PaddingWaste, collate, epoch_batches, pad, padding_waste
+from nmt.data.batching import (
+    BatchingConfig,
+    EpochBatches,
+    PaddingWaste,
+    collate,
+    epoch_batches,
+    pad,
+    padding_waste,
+    pair_batches,
+)
 from nmt.data.config import SubwordsConfig
 from nmt.data.sampling import SubwordSampling
 from nmt.data.store import Ragged, Store, StoredCorpus, Text
@@ -257,3 +266,11 @@ def test_less_than_8_percent_of_multi30k_is_padding(make: Make) -> None:
         assert waste.source < 0.08
         assert waste.target < 0.08
         assert len(counted(batches)) == len(store)
+
+
+def test_pairs_are_batched_by_their_longer_side() -> None:
+    sources, targets = [[5], [5, 6, 7], [5, 6]], [[8, 9], [8], []]
+    first, second = pair_batches(sources, targets, 6)
+    assert (first.pairs_B.tolist(), second.pairs_B.tolist()) == ([1], [0, 2])
+    assert second.source_BS.tolist() == [[5, EOS, PAD], [5, 6, EOS]]
+    assert (second.target_BT.tolist(), second.target_length_B.tolist()) == ([[8, 9, EOS], [EOS, PAD, PAD]], [3, 1])
