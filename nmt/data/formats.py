@@ -175,11 +175,10 @@ def _table(
     codes = [name for name in names if name in _COLUMNS.values()]
     # two languages are a header, too, where none of the wanted pairs is there; the same word twice may be a pair
     wanted = [*wanted, *([(codes[0], codes[1])] if len(codes) == len({*codes}) == 2 else [])]
-    header: list[Row] = []
-    for pair in wanted:
-        if not header and len({*pair}.intersection(names)) == 2:
-            source, target = map(names.index, pair)
-            header = [HEADER]
+    named = next((pair for pair in wanted if len({*pair}.intersection(names)) == 2), None)
+    header: list[Row] = [] if named is None else [HEADER]
+    if named is not None:
+        source, target = map(names.index, named)
     if len({*codes}) > 2 and not header:
         choose(codes, place, None, ())  # raises
     name = {"\t": "TAB"}.get(delimiter, repr(delimiter))

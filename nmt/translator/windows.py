@@ -82,12 +82,9 @@ class OutputOptions:
                 for line, of_line in zip(window.lines, candidates, strict=True)
                 for rank, translation in enumerate(of_line, 1)
             ]
-        elif translator.search.document:  # with the ending of the source line; no line is lost
-            texts = [
-                f"{best.text}{line.ending}" or "\n" for line, (best, *_) in zip(window.lines, candidates, strict=True)
-            ]
-        else:
-            texts = [f"{best.text}\n" for best, *_ in candidates]
+        else:  # a document has the endings of the source lines; no line is lost
+            endings = [line.ending if translator.search.document else "\n" for line in window.lines]
+            texts = [f"{best.text}{end}" or "\n" for (best, *_), end in zip(candidates, endings, strict=True)]
         if self.confidence:
             from nmt.translator.confidence import with_cells
 

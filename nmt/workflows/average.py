@@ -101,9 +101,10 @@ def _by_name(found: Sequence[Path]) -> list[Path]:
     """Checks the named checkpoints and follows links."""
     if len(found) == 1:
         raise InputError(f"{found[0]}: is one checkpoint, and an average needs two or more; or name its run directory")
-    for path in found:
-        if not is_checkpoint(path):
-            raise InputError(f"{path}: is not a checkpoint folder; name checkpoint folders alone, or one run directory")
+    if others := [path for path in found if not is_checkpoint(path)]:
+        raise InputError(
+            f"{others[0]}: is not a checkpoint folder; name checkpoint folders alone, or one run directory"
+        )
     members = [path.resolve() for path in found]
     if twice := [path for path, member in zip(found, members, strict=True) if members.count(member) > 1]:
         raise InputError(f"{twice[0]}: is named twice")

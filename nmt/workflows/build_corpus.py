@@ -275,13 +275,9 @@ def _contexts(tokenizer: Tokenizer, block: _Texts, sources: Ragged) -> Ragged:
     if block.context == 0:
         return Ragged.blank(len(block.sources))
     encode, end = functools.cache(tokenizer.encode), tokenizer.control(BREAK)
-    pairs = zip(block.sources, sources.lengths.tolist(), strict=True)
-    return Ragged.of(
-        [
-            np.array(context_tokens(text, encode, end, number=block.context, room=block.max_length - length), np.int32)
-            for text, length in pairs
-        ]
-    )
+    texts = zip(block.sources, (block.max_length - sources.lengths).tolist(), strict=True)
+    rows = (context_tokens(text, encode, end, number=block.context, room=room) for text, room in texts)
+    return Ragged.of([np.array(row, np.int32) for row in rows])
 
 
 def _with_words(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ragged, Ragged]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import prod
@@ -211,13 +212,12 @@ def _corpus(experiment: Experiment, run: Path) -> CorpusSummary:
     data = experiment.data
     corpora = data.train_corpora
     pairs = kept = valid = None
-    try:
+    # it may have been deleted once the model was trained
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
         report = read_json((data.prepared or run / "prepared") / "report.json")
         pairs = sum(int(each["pairs"]) for each in report["corpora"])
         kept = sum(int(each["kept"]) for each in report["corpora"])
         valid = int(report["valid"]["pairs"]) if report.get("valid") else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InputError):
-        pass  # it may have been deleted once the model was trained
     directions = tuple(dict.fromkeys(each.languages for each in corpora if each.languages is not None))
     names = tuple(each.name for each in corpora)
     names = names if data.imported is None else (f"imported: {data.imported.name}",)
