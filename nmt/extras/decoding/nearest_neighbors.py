@@ -86,15 +86,15 @@ class Datastore:
         every = 1 + 2 * trained.model.decoder.readout_size * sum(map(len, targets)) // MOST_BYTES
         if every > 1:
             log.warning(f"--neighbors: one of {every} pairs is followed, as all would take too much memory")
-        parts: list[tuple[Tensor, ...]] = []
+        parts, model = list[tuple[Tensor, ...]](), trained.model
         for source_BS, target_BT, is_token_BT in _batches(trained, sources[::every], targets[::every]):
-            model = trained.model
             with torch.inference_mode(), trained.compute.autocast():
                 readout_BTR = model.teacher_forced(target_BT, model.encode(source_BS)).readout_BTR
                 vector_BE = vectors(model, source_BS)
             keys = readout_BTR[is_token_BT].half(), target_BT[is_token_BT].int()
             parts.append(tuple(each.cpu() for each in (vector_BE.half(), is_token_BT.sum(dim=1), *keys)))
-        return Datastore(*map(torch.cat, zip(*parts, strict=True)), torch.tensor(KERNELS[0]))
+        vector_PE, count_P, key_XR, token_X = map(torch.cat, zip(*parts, strict=True))
+        return Datastore(vector_PE, count_P, key_XR, token_X, torch.tensor(KERNELS[0]))
 
     def with_best_kernel(
         self, trained: TrainedModel, sources: TokenIds, targets: TokenIds, *, are_own: bool

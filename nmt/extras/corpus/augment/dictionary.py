@@ -38,6 +38,8 @@ _UNCLEAN = re.compile(r"[][(){}<>/|~=*…]|\.\.")
 
 _PLACEHOLDER = re.compile(r"(?:etw|jm?d[mns]?|(?:sth|sb|s\.o)(?:\.?'s)?|s\.th|q[cn]|qqn|qqch)\.?")
 """Abbreviations of something and somebody in German, English and French dictionaries."""
+_ARTICLE = re.compile(r"(?:d(?:er|ie|as|e)|eine?|the|an?|l[aeo]s?|une?|el|il|gli|het) (?=\S+\Z)", re.IGNORECASE)
+"""An article before one word. The sentence will need its own."""
 
 
 class DictionaryEntry(NamedTuple):
@@ -163,7 +165,7 @@ def _alternatives(form: str) -> Iterator[tuple[str, str]]:
             del words[0]
         while words and _is_placeholder(words[-1]):
             del words[-1]
-        text = " ".join(words)
+        text = _ARTICLE.sub("", " ".join(words))
         is_clean = not (_UNCLEAN.search(text) or CONTROL.search(text) or any(map(_is_placeholder, words)))
         if is_clean and 0 < len(words) <= MOST_WORDS:
             yield text, (_MARK.findall(alternative) or marks)[-1]

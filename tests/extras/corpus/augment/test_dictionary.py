@@ -68,6 +68,8 @@ OF_TEI = [("Ufer", "bank", "n neut"), ("Ufer", "bank side", "n neut"), ("säen",
         ("de-en.csv", 'Grille,"cricket; grig"\nUfer,bank\n', [("Grille", "cricket", ""), ("Ufer", "bank", "")]),
         ("de-en.tsv", "#words\tof\nGrille\tcricket\n", [("Grille", "cricket", "")]),
         ("de-en.tsv", "Grille\tNN\tcricket\nUfer\tNN\tbank\n", [("Grille", "cricket", ""), ("Ufer", "bank", "")]),
+        ("de-en.tsv", "das Ufer\tthe bank\nElse\tan Else\nla\tthere\nvor\tin the way\n",
+         [("Ufer", "bank", ""), ("Else", "Else", ""), ("la", "there", ""), ("vor", "in the way", "")]),
         ("deu-eng.tei", TEI_WITH_PREFIX, [("Ufer", "bank", "")]),
     ],
 )  # fmt: skip
