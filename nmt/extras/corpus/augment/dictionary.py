@@ -38,7 +38,7 @@ _UNCLEAN = re.compile(r"[][(){}<>/|~=*…]|\.\.")
 
 _PLACEHOLDER = re.compile(r"(?:etw|jm?d[mns]?|(?:sth|sb|s\.o)(?:\.?'s)?|s\.th|q[cn]|qqn|qqch)\.?")
 """Abbreviations of something and somebody in German, English and French dictionaries."""
-_ARTICLE = re.compile(r"(?:d(?:er|ie|as|e)|eine?|the|an?|l[aeo]s?|une?|el|il|gli|het) (?=\S+\Z)", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:d(?:er|ie|as|e)|eine?|the|an?|l[aeo]s?|une?|el|il|gli|het) (?=\S+\Z)", re.IGNORECASE)
 """An article before one word. The sentence will need its own."""
 
 
