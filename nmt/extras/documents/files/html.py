@@ -8,13 +8,13 @@ encloses stay as they are. Everything outside of the blocks keeps its bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from typing import Literal, TypeAlias
+from operator import methodcaller
 
 from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, as_markup, decoded, line_names
 from nmt.extras.documents.files.inline import Fragment, spans_of
+from nmt.extras.documents.files.xml_tokens import Kind, Token
 
 _BLOCKS = frozenset(
     """
@@ -37,38 +37,30 @@ _VOID = frozenset(
 
 _TEXT_ATTRIBUTES = frozenset(("abbr", "alt", "aria-label", "aria-description", "label", "placeholder", "title"))
 _DESCRIPTIONS = re.compile(r"(?:og:|twitter:)?(?:description|title)|keywords", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
+_ATTRIBUTE = re.compile(
+    r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*=\s*(?:(?P<mark>["'])(?P<text>.*?)(?P=mark)|[^\s"'=<>`]+)""", re.DOTALL
+)
+_QUOTES = {'"': "&quot;", "'": "&#39;"}
 _UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*\Z")
 _CHARSET = re.compile(rb"""<\?xml[^<>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^<>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
-_Kind: TypeAlias = Literal["text", "open", "close", "alone", "comment"]
-
-
-@dataclass(frozen=True)
-class _Token:
-    """A part of the file; its end is the beginning of the next one."""
-
-    kind: _Kind
-    begin: int
-    name: str = ""
-    attributes: Sequence[tuple[str, str | None]] = ()
-
-
 class _Tokenizer(HTMLParser):
-    """Collects the tokens of a file."""
+    """Collects the tokens of a file, without their ends: each ends where the next one begins. Comments and declarations
+    are of the kind "other"."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
-        self.tokens: list[_Token] = []
+        self.tokens: list[Token] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self.feed(text)
         self.close()
 
-    def _add(self, kind: _Kind, name: str = "", attributes: Sequence[tuple[str, str | None]] = ()) -> None:
+    def _add(self, kind: Kind, name: str = "", attributes: Sequence[tuple[str, str | None]] = ()) -> None:
         line, column = self.getpos()
         if kind != "text" or not self.tokens or self.tokens[-1].kind != "text":  # one text may come in parts
-            self.tokens.append(_Token(kind, self._lines[line - 1] + column, name, attributes))
+            values = {key: value or "" for key, value in attributes}
+            self.tokens.append(Token(kind, self._lines[line - 1] + column, name=name, attributes=values))
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self._add("alone" if tag in _VOID else "open", tag, attrs)
@@ -82,17 +74,11 @@ class _Tokenizer(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add("text")
 
-    def handle_entityref(self, name: str) -> None:
-        self._add("text")
-
     def handle_comment(self, data: str) -> None:
-        self._add("comment")
+        self._add("other")
 
-    def handle_decl(self, decl: str) -> None:
-        self._add("comment")
-
-    handle_charref = handle_entityref
-    handle_pi = unknown_decl = handle_comment
+    handle_entityref = handle_charref = handle_data  # type: ignore[assignment]
+    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
 
 
 def read(data: bytes) -> TextDocument:
@@ -133,36 +119,31 @@ def spans(text: str) -> Iterator[Span]:
         elif token.kind == "text":
             pieces.append(Fragment("text", token.begin, end, as_markup(raw)))
         elif not is_border:
-            kind = "alone" if token.kind == "comment" else token.kind
+            kind = token.kind if token.kind in ("open", "close") else "alone"
             pieces.append(Fragment(kind, token.begin, end, name=token.name))
     yield from spans_of(pieces, "the end")
 
 
-def _is_kept(token: _Token) -> bool:
-    values = dict(token.attributes)
-    if values.get("translate") == "no" or "notranslate" in (values.get("class") or "").split():
+def _is_kept(token: Token) -> bool:
+    values = token.attributes
+    if values.get("translate") == "no" or "notranslate" in values.get("class", "").split():
         return True
     return token.name in _KEPT and values.get("translate") != "yes"
 
 
-def _attributes(token: _Token, raw: str, place: str) -> Iterator[Span]:
+def _attributes(token: Token, raw: str, place: str) -> Iterator[Span]:
     """Yields the attributes of a tag that are text."""
-    values = {name: value or "" for name, value in token.attributes}
     if _is_kept(token) and token.name not in _KEPT:
         return
-    names = set(_TEXT_ATTRIBUTES)
+    names, values = set(_TEXT_ATTRIBUTES), token.attributes
     if token.name == "meta" and _DESCRIPTIONS.fullmatch(values.get("name", values.get("property", ""))):
         names.add("content")
     if token.name == "input" and values.get("type", "").lower() in ("button", "submit", "reset"):
         names.add("value")
     for match in _ATTRIBUTE.finditer(raw):
-        group = next(each for each in (2, 3, 4) if match[each] is not None)
-        if match[1].lower() in names and any(map(str.isalpha, match[group])) and group != 4:
-            begin, end = (token.begin + offset for offset in match.span(group))
-            quote = "&quot;" if group == 2 else "&#39;"
-            block = Block(as_markup(match[group]), f"{place}, {match[1]}", is_apart=True)
-            yield Span(begin, end, block, spell=_quoted(raw[match.start(group) - 1], quote))
-
-
-def _quoted(mark: str, entity: str) -> Callable[[str], str]:
-    return lambda text: text.replace(mark, entity)
+        text = match["text"] or ""  # one without quotation marks stays
+        if match[1].lower() in names and any(map(str.isalpha, text)):
+            begin, end = (token.begin + offset for offset in match.span("text"))
+            block = Block(as_markup(text), f"{place}, {match[1]}", is_apart=True)
+            spell = methodcaller("replace", match["mark"], _QUOTES[match["mark"]])
+            yield Span(begin, end, block, spell=spell)
