@@ -23,6 +23,7 @@ MARKUP = re.compile(r"<[^<>]*>|&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _XML_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
+_SPECIAL = re.compile(rf"{MARKUP.pattern}|[&<>]")
 _AMPERSAND = re.compile(r"&(?!(?:#\d+|#[xX][0-9a-fA-F]+|\w+);)")
 
 
@@ -150,16 +151,13 @@ def line_names(text: str) -> Callable[[int], str]:
 def escaped(translation: str, source: str) -> str:
     """Escapes each ``&``, ``<`` and ``>`` of a translation that is not of the markup of its source."""
     allowed = Counter(MARKUP.findall(source))
-    parts, end = [], 0
-    for match in MARKUP.finditer(translation):
-        markup = match.group()
-        parts.append(escape(translation[end : match.start()]))
-        # an entity may come again, since it is a character; a tag may not
-        is_markup = allowed[markup] > 0 or (markup[0] == "&" and markup in allowed)
-        parts.append(markup if is_markup else escape(markup))
-        allowed[markup] -= 1
-        end = match.end()
-    return "".join([*parts, escape(translation[end:])])
+
+    def spelt(match: re.Match[str]) -> str:
+        is_markup = allowed[match[0]] > 0
+        allowed[match[0]] -= match[0][0] == "<"  # an entity may come again, since it is a character; a tag may not
+        return match[0] if is_markup else escape(match[0])
+
+    return _SPECIAL.sub(spelt, translation)
 
 
 def as_markup(text: str) -> str:

@@ -10,6 +10,7 @@ def test_only_the_markup_of_the_source_stays() -> None:
     assert escaped("<x1>a & b</x1>", source) == "<x1>a &amp; b</x1>"
     assert escaped("&amp;&amp;&lt;&nbsp;<x1>", source) == "&amp;&amp;&amp;lt;&nbsp;<x1>"
     assert escaped("<x1><x1></x1></x2>", source) == "<x1>&lt;x1&gt;</x1>&lt;/x2&gt;"
+    assert escaped("&copy; &copy; &copy;", source) == "&amp;copy; &amp;copy; &amp;copy;"
     assert escaped("a < b > c <", source) == "a &lt; b &gt; c &lt;"
 
 
