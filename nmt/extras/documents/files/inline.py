@@ -66,7 +66,10 @@ def spans_of(pieces: Sequence[Fragment], place: str) -> list[Span]:
     if not has_words(pieces):
         return []
     text, tags = numbered(pieces)
-    return [Span(*extent(pieces), Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
+    first, last = pieces[0], pieces[-1]
+    begin = first.begin + len(first.text) - len(first.text.lstrip(SPACES))
+    end = last.end - (len(last.text) - len(last.text.rstrip(SPACES)))
+    return [Span(begin, end, Block(text, place), {tag: (piece.begin, piece.end) for tag, piece in tags.items()})]
 
 
 def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callable[[str], str] = str) -> Span:
@@ -86,13 +89,6 @@ def with_lines(span: Span, text: str, pieces: Sequence[Fragment], spell: Callabl
         return "".join(begin + spell(line) for begin, line in zip(begins, lines, strict=False))
 
     return replace(span, spell=spelt)
-
-
-def extent(pieces: Sequence[Fragment]) -> tuple[int, int]:
-    """Returns the beginning and the end of stripped pieces in the file, without white space."""
-    first, last = pieces[0], pieces[-1]
-    begin = first.begin + len(first.text) - len(first.text.lstrip(SPACES))
-    return begin, last.end - (len(last.text) - len(last.text.rstrip(SPACES)))
 
 
 def has_words(pieces: Sequence[Fragment]) -> bool:

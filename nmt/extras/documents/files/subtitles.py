@@ -10,21 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, decoded, line_names, spell_as
-from nmt.extras.documents.files.inline import (
-    SPACES,
-    Fragment,
-    cut,
-    extent,
-    fragments,
-    has_words,
-    length,
-    numbered,
-    stripped,
-)
+from nmt.extras.documents.files.document import DamagedFile, Span, TextDocument, decoded, line_names, spell_as
+from nmt.extras.documents.files.inline import SPACES, Fragment, cut, fragments, length, spans_of
 
 MOST_CUES = 6
 """Maximum number of cues that a block goes over."""
@@ -142,21 +132,18 @@ def _goes_on(speech: _Speech, after: _Speech, has_stops: bool) -> bool:
 
 def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt: bool) -> list[Span]:
     """Returns the span of a block, if there are words in it."""
-    pieces = list[Fragment]()
-    for index, speech in enumerate(group):
-        if index:
-            border = Fragment("alone", group[index - 1].end, speech.begin, name="border")
-            space = Fragment("text", border.begin, border.begin, " ")
-            pieces += [space, border, space]
+    pieces, gaps = list[Fragment](), [(speech.end, after.begin) for speech, after in pairwise(group)]
+    for speech, gap in zip(group, [*gaps, None], strict=True):
         pieces += fragments(text, speech.begin, speech.end, _TAG)
-    kept = stripped(pieces)
-    if not has_words(kept):
+        if gap is not None:
+            space = Fragment("text", gap[0], gap[0], " ")
+            pieces += [space, Fragment("alone", *gap), space]
+    if not (spans := spans_of(pieces, place)):
         return []
-    marked, tags = numbered(kept)
-    begin, end = extent(kept)
+    begin, end, tags = spans[0].begin, spans[0].end, spans[0].tags
     shown = [text[max(speech.begin, begin) : min(speech.end, end)].split("\n") for speech in group]
     breaks = [[1] * sum(map(bool, map(str.strip, lines))) for lines in shown]
-    borders = [tag for tag, piece in tags.items() if piece.name == "border"]
+    borders = [tag for tag, gap in tags.items() if gap in gaps]
 
     def spell(translation: str) -> str:
         words = _SPACE.sub(" ", translation)
@@ -166,8 +153,7 @@ def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt:
         written = [newline.join(cut(*pair)).strip() for pair in zip(parts, breaks, strict=True)]
         return "".join(part for pair in zip(["", *borders], written, strict=True) for part in pair)
 
-    spans = {tag: (piece.begin, piece.end) for tag, piece in tags.items()}
-    return [Span(begin, end, Block(marked, place), spans, spell, str if is_vtt else spell_as(text[begin:end]))]
+    return [replace(spans[0], spell=spell, spell_text=str if is_vtt else spell_as(text[begin:end]))]
 
 
 def _ends_sentence(text: str) -> bool:
