@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import TypeAlias
 
@@ -153,3 +153,13 @@ def _sort(character: str) -> str:
     if category[0] in "LN":
         return _UNSPACED if any(first <= code <= last for first, last in _UNSPACED_RANGES) else _LETTER
     return _SYMBOL if category == "So" else _SIGN
+
+
+def successive(numbers: Iterable[int]) -> list[Span]:
+    """Finds the runs of successive numbers in rising ones, such as indices of words: the first number of each run, and
+    the one after its last."""
+    runs: list[Span] = []
+    for number in numbers:
+        begin = runs.pop()[0] if runs and runs[-1][1] == number else number
+        runs.append((begin, number + 1))
+    return runs

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt.data.words import text_words, white_space_words
+from nmt.data.words import successive, text_words, white_space_words
 from tests.data.scripts import SCRIPTS
 
 ANYTHING = st.text(st.one_of(st.characters(exclude_categories=()), st.sampled_from(SCRIPTS)), max_size=30)
@@ -71,3 +71,8 @@ def test_a_mark_is_never_parted_from_a_letter_before_it(text: str) -> None:
 )
 def test_words_of_ordinary_text(text: str, words: str) -> None:
     assert "|".join(text[begin:end] for begin, end in text_words(text)) == words
+
+
+def test_successive_numbers_are_in_one_run() -> None:
+    assert successive([]) == []
+    assert successive([0, 1, 2, 5, 7, 8]) == [(0, 3), (5, 6), (7, 9)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from nmt.alignment.formats import Alignment
-from nmt.data.words import Span, is_punctuation
+from nmt.data.words import Span, is_punctuation, successive
 from nmt.extras.documents.glossary import Occurrence, find_variants
 
 NEARLY = 0.8
@@ -39,7 +39,8 @@ def with_terms(translation: str, occurrences: Sequence[Occurrence], alignment: A
         for index, word in enumerate(spans):
             if is_punctuation(translation[slice(*word)]) or any(_overlap(word, other) for other in taken):
                 weights_J[index] = 0.0
-        run = max(_runs(weights_J), key=lambda run: float(weights_J[slice(*run)].sum()), default=None)
+        near = np.flatnonzero((weights_J > 0.0) & (weights_J >= NEARLY * weights_J.max(initial=0.0))).tolist()
+        run = max(successive(near), key=lambda run: float(weights_J[slice(*run)].sum()), default=None)
         if run is None:
             return None
         span = spans[run[0]][0], spans[run[1] - 1][1]
@@ -64,14 +65,6 @@ def _weights(occurrence: Occurrence, alignment: Alignment) -> list[float]:
     columns = [column for column, word in enumerate(alignment.source_spans or ()) if _overlap(word, occurrence.span)]
     linked = {target for source, target in alignment.links if source in columns}
     return [float(row_I[columns].sum()) if index in linked else 0.0 for index, row_I in enumerate(alignment.weights_TS)]
-
-
-def _runs(weights_J: np.ndarray) -> Iterator[Span]:
-    """Yields the runs of neighbours whose weights are nearly the largest and above 0."""
-    near = np.flatnonzero((weights_J > 0.0) & (weights_J >= NEARLY * weights_J.max(initial=0.0)))
-    for part in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1):
-        if len(part):
-            yield int(part[0]), int(part[-1]) + 1
 
 
 def _overlap(one: Span, other: Span) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extract import Extraction
-from nmt.data.words import Span
+from nmt.data.words import Span, successive
 from nmt.extras.documents.markup import Item, Marked, extract
 from nmt.extras.documents.number_formats import read_formats, written
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
@@ -196,21 +196,16 @@ def _replaced(words: Mapping[int, int], units: Sequence[Unit]) -> list[Unit]:
     the largest."""
     held = {unit.held_by for unit in units}
     item_of = {number: index for index, number in words.items() if index not in held}
-    item_of_unit = [item_of.get(unit.weights.best, -1) if unit.held_by < 0 else -1 for unit in units]
-    weights = [
-        unit.weights.sum(words[index], words[index] + 1) if index >= 0 else 0.0
-        for unit, index in zip(units, item_of_unit, strict=True)
-    ]
-    most: dict[int, float] = {}
-    for index, weight in zip(item_of_unit, weights, strict=True):
-        most[index] = max(weight, most.get(index, 0.0))
-    near = [item if weight >= _NEARLY * most[item] else -1 for item, weight in zip(item_of_unit, weights, strict=True)]
-    runs: dict[int, tuple[float, Span]] = {}
-    for begin, end in _runs(near):
-        run = (sum(weights[begin:end]), (begin, end))
-        if (index := near[begin]) >= 0 and run[0] > runs.get(index, (-1.0, run))[0]:
-            runs[index] = run
-    holder = {row: index for index, (_, span) in runs.items() for row in range(*span)}
+    weights_of = defaultdict[int, dict[int, float]](dict)  # by the source unit of an item, and by target units
+    for row, unit in enumerate(units):
+        if unit.held_by < 0 and (best := unit.weights.best) in item_of:
+            weights_of[best][row] = unit.weights.sum(best, best + 1)
+    holder: dict[int, int] = {}
+    for number, weights in weights_of.items():
+        least = _NEARLY * max(weights.values())
+        near = [row for row, weight in weights.items() if weight >= least]
+        run = max(successive(near), key=lambda run: sum(weights[row] for row in range(*run)))
+        holder |= dict.fromkeys(range(*run), item_of[number])
     return [replace(unit, held_by=holder.get(row, unit.held_by)) for row, unit in enumerate(units)]
 
 
@@ -387,14 +382,8 @@ class _Writer:
     def _run(self, source_unit: int, begin: int, end: int) -> Span | None:
         """Finds the run of neighbouring target units with most of their weight on a source unit; if there are several,
         the one with the largest weight."""
-        runs: list[Span] = []
-        for unit in self._aligned_to[source_unit]:
-            if runs and runs[-1][1] == unit < end:
-                runs[-1] = (runs[-1][0], unit + 1)
-            elif begin <= unit < end:
-                runs.append((unit, unit + 1))
         return max(
-            runs,
+            successive(unit for unit in self._aligned_to[source_unit] if begin <= unit < end),
             key=lambda run: max(self._units[unit].weights.sum(source_unit, source_unit + 1) for unit in range(*run)),
             default=None,
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmt.core.errors import InputError
 from nmt.data.sentences import LINE_ENDS
-from nmt.data.words import is_punctuation
+from nmt.data.words import is_punctuation, successive
 from nmt.extras.trust.calibration import Calibration, load
 from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import sigmoid
@@ -179,11 +179,9 @@ def _reasons(
 
 def _doubtful_runs(words: Sequence[str], p_I: Sequence[float]) -> Iterator[tuple[int, int]]:
     """Finds the first and last words of runs of doubtful words, without punctuation."""
-    is_doubtful = [p < DOUBTFUL and not is_punctuation(word) for word, p in zip(words, p_I, strict=True)]
-    for doubtful, group in groupby(range(len(words)), key=is_doubtful.__getitem__):
-        if doubtful:
-            run = list(group)
-            yield run[0], run[-1]
+    pairs = enumerate(zip(words, p_I, strict=True))
+    doubtful = (index for index, (word, p) in pairs if p < DOUBTFUL and not is_punctuation(word))
+    return ((begin, end - 1) for begin, end in successive(doubtful))
 
 
 def _unjudged(target: str) -> Confidence:
