@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Literal
@@ -130,8 +131,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
             plain.add(" ")
     plain.add(text[last:])
     matches = [match for match in matches if match.kind is not None]
-    spaced = _with_spaces(_paired(items, matches), matches, text)
-    return Marked("".join(plain.parts), spaced, tuple(dict.fromkeys(borders)))
+    return Marked("".join(plain.parts), _with_spaces(items, matches, text), tuple(dict.fromkeys(borders)))
 
 
 def tags_and_placeholders(text: str) -> list[str]:
@@ -211,43 +211,42 @@ def _read(match: re.Match[str]) -> _Match:
     return _Match(begin, end, "word", match.group(), stands_for="name")
 
 
-def _paired(items: Sequence[Item], matches: Sequence[_Match]) -> list[Item]:
-    """Pairs each closing tag with the last open tag of its name; the others have no partner."""
-    paired = list(items)
-    opened: list[int] = []
-    for index, item in enumerate(items):
-        if item.kind == "open":
-            opened.append(index)
-        elif item.kind == "close":
-            name = matches[index].name
-            beginning = next((start for start in reversed(opened) if matches[start].name == name), None)
-            if beginning is not None:
-                del opened[opened.index(beginning) :]
-                paired[beginning] = replace(items[beginning], partner=index)
-                paired[index] = replace(item, partner=beginning)
-    return [
-        replace(each, kind="alone") if each.kind in ("open", "close") and each.partner < 0 else each for each in paired
-    ]
+def partners_of(tags: Iterable[tuple[str | None, str]]) -> dict[int, int]:
+    """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none. Tags
+    are given by their kinds and names, as are other things that have no partner."""
+    opened, names, partners = list[tuple[int, str]](), Counter[str](), dict[int, int]()
+    for index, (kind, name) in enumerate(tags):
+        if kind == "open":
+            opened.append((index, name))
+            names[name] += 1
+        elif kind == "close" and names[name]:
+            while (beginning := opened.pop())[1] != name:
+                names[beginning[1]] -= 1
+            names[name] -= 1
+            partners |= {beginning[0]: index, index: beginning[0]}
+    return partners
 
 
 def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) -> tuple[Item, ...]:
-    """Adds the white space beside items and their inline tags. No item leans over the border of a block."""
+    """Adds the partners of tags, and the white space beside items and their inline tags. No item leans over the border
+    of a block."""
+    partners = partners_of((match.kind, match.name) for match in matches)
     before = [match.begin == 0 or text[match.begin - 1].isspace() for match in matches]
     after = [match.end == len(text) or text[match.end].isspace() for match in matches]
     edge_before, edge_after = before.copy(), after.copy()
-    for index in range(1, len(items)):
-        if matches[index - 1].end == matches[index].begin and items[index - 1].kind in ("open", "close"):
-            is_border = matches[index - 1].name in _BLOCKS
-            before[index] = before[index - 1] and not is_border
-            edge_before[index] = edge_before[index - 1] or is_border
-    for index in reversed(range(len(items) - 1)):
-        if matches[index].end == matches[index + 1].begin and items[index + 1].kind in ("open", "close"):
-            is_border = matches[index + 1].name in _BLOCKS
-            after[index] = after[index + 1] and not is_border
-            edge_after[index] = edge_after[index + 1] or is_border
+    adjacent = [(index - 1, index) for index in range(1, len(items)) if matches[index - 1].end == matches[index].begin]
+    reverse = [(index, last) for last, index in reversed(adjacent)]
+    for spaces, edges, pairs in ((before, edge_before, adjacent), (after, edge_after, reverse)):
+        for tag, index in pairs:
+            if tag in partners:
+                is_border = matches[tag].name in _BLOCKS
+                spaces[index] = spaces[tag] and not is_border
+                edges[index] = edges[tag] or is_border
     return tuple(
         replace(
             item,
+            kind=item.kind if item.kind == "word" or index in partners else "alone",
+            partner=partners.get(index, -1),
             space_before=before[index],
             space_after=after[index],
             leans="not" if item.divides else _leaning(edge_before[index], edge_after[index]),

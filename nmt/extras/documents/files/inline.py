@@ -6,13 +6,13 @@ import re
 import textwrap
 import unicodedata
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal, TypeAlias, TypeVar
 
 from nmt.extras.documents.files.document import MARKUP, Block, Span, as_markup
+from nmt.extras.documents.markup import partners_of
 
 SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
@@ -98,7 +98,7 @@ def has_words(pieces: Sequence[Fragment]) -> bool:
 
 def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
     """Returns the marked text of a block, with numbered tags, and the piece of each tag."""
-    partners = partners_of(pieces)
+    partners = partners_of((piece.kind, piece.name) for piece in pieces)
     parts, tags = list[str](), dict[str, AnyPiece]()
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
@@ -116,7 +116,7 @@ def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
 
 def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
     """Removes pieces and pairs without text at both ends, and pairs of tags around everything."""
-    partners, first, last = partners_of(pieces), 0, len(pieces) - 1
+    partners, first, last = partners_of((piece.kind, piece.name) for piece in pieces), 0, len(pieces) - 1
     texts = [0, *accumulate(piece.kind == "text" and bool(piece.text.strip(SPACES)) for piece in pieces)]
     while first <= last:
         # an element at an end goes with its other tag, if there is no text between the two
@@ -130,21 +130,6 @@ def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
         else:
             break
     return pieces[first : last + 1]
-
-
-def partners_of(pieces: Sequence[Fragment]) -> dict[int, int]:
-    """Pairs the end of each element with the last beginning of its name, and the reverse; the others have none."""
-    opened, names, partners = list[int](), Counter[str](), dict[int, int]()
-    for index, piece in enumerate(pieces):
-        if piece.kind == "open":
-            opened.append(index)
-            names[piece.name] += 1
-        elif piece.kind == "close" and names[piece.name]:
-            while pieces[beginning := opened.pop()].name != piece.name:
-                names[pieces[beginning].name] -= 1
-            names[piece.name] -= 1
-            partners |= {beginning: index, index: beginning}
-    return partners
 
 
 def length(marked: str) -> int:

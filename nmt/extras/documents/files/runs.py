@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.extras.documents.files.document import Block, Span
-from nmt.extras.documents.files.inline import SPACES, Fragment, has_words, numbered, partners_of, stripped
+from nmt.extras.documents.files.inline import SPACES, Fragment, has_words, numbered, stripped
+from nmt.extras.documents.markup import partners_of
 
 _TAG = re.compile(r"(<[^<>]*>)")
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -58,7 +59,7 @@ class RunPiece(Fragment):
 
 def run_spans(pieces: Sequence[RunPiece], place: str, is_apart: bool = False) -> Iterator[Span]:
     """Yields the spans of blocks; where there is no letter or digit, there is none."""
-    partners, begin = partners_of(pieces), 0
+    partners, begin = partners_of((piece.kind, piece.name) for piece in pieces), 0
     borders = [index for index, piece in enumerate(pieces) if piece.divides and index not in partners]
     for border in [*borders, len(pieces)]:
         yield from _block(stripped(pieces[begin:border]), place, is_apart)
@@ -87,7 +88,7 @@ def _block(pieces: Sequence[RunPiece], place: str, is_apart: bool) -> Iterator[S
 def _with_formats(pieces: Sequence[RunPiece]) -> tuple[TextRun, list[RunPiece]]:
     """Returns the usual run of a block, and the pieces with a pair of tags around each text in a run that is not the
     usual one of the element in which the text stands."""
-    partners = partners_of(pieces)
+    partners = partners_of((piece.kind, piece.name) for piece in pieces)
     levels, counts = [-1], dict[int, Counter[TextRun]]()
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
