@@ -15,8 +15,9 @@ from nmt.data.number_words import WORDS
 from nmt.data.words import Span
 from nmt.extras.documents.glossary import Occurrence
 from nmt.extras.documents.replacement import spliced
+from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
-from nmt.translator.translator import EncodedSentences, Translator
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 DIGITS = "23456789"
 """The digits that may stand for a number; 1 is often an article in the translation."""
@@ -34,19 +35,26 @@ def with_stand_ins(
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
     by the indices of the sentences. Yields the translations in which all digits appear once, with the numbers in their
     place, in each way of writing them, and the index of each."""
-    assert isinstance(translator.engine, TorchEngine)
     choices = [(row, pairs) for row in lost for pairs in _choices(sentences.texts[row], lost[row])]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
     texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
     trained, search = translator.trained, translator.search.model_copy(update={"n_best": 1})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
-    hypotheses = replace(translator.engine, on_batch=None).translate_ids(encoded.ids, search)
-    for (row, pairs), ranked in zip(choices, translator.with_texts(encoded, hypotheses), strict=True):
+    for (row, pairs), ranked in zip(choices, searched(translator, encoded, search), strict=True):
         best = "".join(each.text for each in ranked)  # at most one
         found = {span: each.term.targets for each, digit in pairs if (span := _span(best, digit, language))}
         variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
         yield from ((row, spliced(best, found, variant)) for variant in variants if len(found) == len(pairs))
+
+
+def searched(translator: Translator, sentences: EncodedSentences, search: SearchConfig) -> list[list[Candidate]]:
+    """Searches for translations of sentences, without telling the progress of the search."""
+    assert isinstance(translator.engine, TorchEngine)
+    prefixes, constraints = sentences.prefixes, sentences.constraints
+    engine = replace(translator.engine, on_batch=None)
+    hypotheses = engine.translate_ids(sentences.ids, search, prefixes=prefixes, constraints=constraints)
+    return translator.with_texts(sentences, hypotheses)
 
 
 def _choices(text: str, lost: Sequence[Occurrence]) -> Iterator[list[tuple[Occurrence, str]]]:

@@ -42,7 +42,7 @@ from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_vari
 from nmt.extras.documents.number_formats import read_formats, rewritten
 from nmt.extras.documents.numbers import is_address, lost_items
 from nmt.extras.documents.replacement import with_terms
-from nmt.extras.documents.stand_ins import with_stand_ins
+from nmt.extras.documents.stand_ins import searched, with_stand_ins
 from nmt.search.config import SearchConfig, constrains
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
@@ -185,8 +185,6 @@ class GlossaryTerminology:
     ) -> dict[int, list[Candidate]]:
         """Finds translations with the terms that the vocabulary can spell, and with the constraints of the sentences,
         by the indices of the sentences; as many as there are beams."""
-        assert isinstance(translator.engine, TorchEngine)
-        engine = replace(translator.engine, on_batch=None)
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
         found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
@@ -195,8 +193,7 @@ class GlossaryTerminology:
             rows = list(group)
             part = replace(sentences.only(rows), constraints=[(*own[row], *constraints[row]) for row in rows])
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
-            hypotheses = engine.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
-            found |= zip(rows, translator.with_texts(part, hypotheses), strict=True)
+            found |= zip(rows, searched(translator, part, search), strict=True)
         return found
 
     def _best(
@@ -233,15 +230,11 @@ def _scored(
     translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]], rows: Iterable[int]
 ) -> list[list[Candidate]]:
     """Searches again for those of the translations that have no scores, which it gives."""
-    assert isinstance(translator.engine, TorchEngine)
-    found, quiet = list(found), replace(translator.engine, on_batch=None)
+    scored = list(found)
     without = [row for row in rows if found[row] and math.isnan(found[row][0].hypothesis.score)]
-    if without:
-        part, search = sentences.only(without), translator.search
-        found_again = quiet.translate_ids(part.ids, search, prefixes=part.prefixes, constraints=part.constraints)
-        for row, ranked in zip(without, translator.with_texts(part, found_again), strict=True):
-            found[row] = ranked
-    return found
+    for row, ranked in zip(without, searched(translator, sentences.only(without), translator.search), strict=True):
+        scored[row] = ranked
+    return scored
 
 
 def _with_numbers(

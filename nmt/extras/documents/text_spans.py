@@ -17,14 +17,14 @@ from nmt.extras.documents.markup import Marked
 from nmt.translator.aligner import PieceWeights
 
 
-def units(text: str, begin: int, end: int, marked: Marked | None = None) -> list[Span]:
-    """Finds the units of a part of a text: words, and each punctuation mark and each Chinese or Japanese character. In
+def units(text: str, marked: Marked | None = None) -> list[Span]:
+    """Finds the units of a text: words, and each punctuation mark and each Chinese or Japanese character. In
     the text of ``marked`` each item of kind "word" is one unit, and no unit crosses a tag."""
     borders = () if marked is None else {offset for item in marked.items for offset in (item.begin, item.end)}
     kept = set() if marked is None else set(marked.kept)
     sorts = text.translate(_SORTS)
     spans: list[Span] = []
-    for first, last in pairwise([begin, *sorted(cut for cut in borders if begin < cut < end), end]):
+    for first, last in pairwise([0, *sorted(cut for cut in borders if 0 < cut < len(text)), len(text)]):
         found = _UNIT.finditer(sorts, first, last)
         spans += [(first, last)] if (first, last) in kept else [match.span() for match in found]
     return spans

@@ -95,7 +95,7 @@ class TransferredLine(MarkedLine):
         """Puts all items into the translation; see ``MarkedLine``."""
         if not self.has_markup:
             return translation
-        source = units(self.text, 0, len(self.text), self.marked)
+        source = units(self.text, self.marked)
         target = [unit for segment in segments for unit in _units(segment, source, extraction)]
         return restore(self.marked, source, translation, target)
 
@@ -116,7 +116,7 @@ def _units(segment: SegmentTranslation, source: Sequence[Span], extraction: Extr
     if not segment.is_translated:
         spans, weights_JI = own, np.eye(len(own))
     else:
-        spans = units(segment.text, 0, len(segment.text))
+        spans = units(segment.text)
         weights_JI = np.zeros((len(spans), len(own)))
         if segment.weights is not None:
             weights_JI = to_units(segment.weights, spans, own)

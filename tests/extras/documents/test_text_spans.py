@@ -18,12 +18,12 @@ UNITS = [
 
 @pytest.mark.parametrize(("text", "expected"), UNITS)
 def test_units(text: str, expected: list[str]) -> None:
-    assert [text[begin:end] for begin, end in units(text, 0, len(text))] == expected
+    assert [text[begin:end] for begin, end in units(text)] == expected
 
 
 def test_units_end_at_tags_and_kept_words_are_one() -> None:
     marked = extract("Haus<b>tür</b> www.a.b/c.")
-    spans = units(marked.text, 0, len(marked.text), marked)
+    spans = units(marked.text, marked)
     assert [marked.text[begin:end] for begin, end in spans] == ["Haus", "tür", "www.a.b/c", "."]
 
 

@@ -42,7 +42,7 @@ def restored(text: str, target: str, links: Iterable[tuple[int, int]] | None = N
 
 def weighted(marked: Marked, target: str, weights: Callable[[Span, Span], float] | Sequence[Sequence[float]]) -> str:
     """Restores the markup by the weights of units: a function of their spans, or a row for each unit of the target."""
-    sources, spans = units(marked.text, 0, len(marked.text), marked), units(target, 0, len(target))
+    sources, spans = units(marked.text, marked), units(target)
     rows = [[weights(source, span) for source in sources] for span in spans] if callable(weights) else weights
     looking = [Unit(*span, UnitWeights(0, np.array(row))) for span, row in zip(spans, rows, strict=True)]
     return restore(marked, sources, target, looking)
@@ -216,7 +216,7 @@ def test_a_text_that_translates_to_itself_is_itself(text: str) -> None:
     """But for white space that is doubled, or inside tags at their edges."""
     marked = extract(text)
     # the words of a translation do not end at tags of the source, so that these units are the source's own
-    spans = units(marked.text, 0, len(marked.text), marked)
+    spans = units(marked.text, marked)
     same = [Unit(*span, UnitWeights(number, np.ones(1))) for number, span in enumerate(spans)]
     found = restore(marked, spans, marked.text, same)
     assert "".join(found.split()) == "".join(text.split())

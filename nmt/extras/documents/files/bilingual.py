@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 
 from nmt.extras.documents.files.document import Span, TextDocument
@@ -102,9 +103,7 @@ def message_spans(text: str, pieces: Iterable[Fragment], place: str, has_lines: 
     if begins:
         return []
 
-    def spell(line: str) -> str:
-        return _QUOTE.sub("’", line) if is_icu else line
-
+    spell = partial(_QUOTE.sub, "’") if is_icu else str
     return [with_lines(span, text, group, spell) for group in [*groups, *opened] for span in spans_of(group, place)]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import unescape
+from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeAlias
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -49,6 +51,10 @@ def tokens(text: str) -> list[Token]:
     text_kind: Kind = "text"
 
     def add(kind: Kind, name: str = "", attributes: Mapping[str, str] | None = None) -> None:
+        nonlocal depth
+        depth += (kind == "open") - (kind == "close")
+        if depth > MOST_NESTED:
+            raise DamagedFile("nests its elements too deep to be a document")
         if not (found and kind == found[-1].kind and kind in ("text", "cdata")):
             found.append(Token(kind, parser.CurrentByteIndex, name=name, attributes=attributes or _NO_ATTRIBUTES))
         if len(found) > MOST_TOKENS:
@@ -57,24 +63,12 @@ def tokens(text: str) -> list[Token]:
     def refuse(*_: Any) -> None:
         raise DamagedFile("declares entities of its own, which is not safe to read; save it without them")
 
-    def opened(name: str, attributes: Mapping[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > MOST_NESTED:
-            raise DamagedFile("nests its elements too deep to be a document")
-        add("open", name, attributes)
-
-    def closed(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        add("close", name)
-
     def section(kind: Kind) -> None:
         nonlocal text_kind
         text_kind = kind
         add("other")
 
-    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    parser.StartElementHandler, parser.EndElementHandler = partial(add, "open"), partial(add, "close")
     parser.CharacterDataHandler = lambda _: add(text_kind)
     parser.SkippedEntityHandler = lambda *_: add("text")
     parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = lambda: section("cdata"), lambda: section("text")
@@ -90,14 +84,10 @@ def tokens(text: str) -> list[Token]:
 
 def _placed(found: list[Token], data: bytes) -> list[Token]:
     """Turns the bytes where tokens begin into characters, adds their ends, and joins the tags of ``<a/>``."""
-    begins, byte, character = list[int](), 0, 0
-    for token in found:
-        character += len(data[byte : token.begin].decode("utf-8", "surrogatepass"))
-        byte = token.begin
-        begins.append(character)
-    last = character + len(data[byte:].decode("utf-8", "surrogatepass"))
+    parts = (data[slice(*span)] for span in pairwise([0, *(token.begin for token in found), len(data)]))
+    borders = list(accumulate(len(part.decode("utf-8", "surrogatepass")) for part in parts))
     placed = list[Token]()
-    for token, begin, end in zip(found, begins, [*begins[1:], last], strict=True):
+    for token, (begin, end) in zip(found, pairwise(borders), strict=True):
         is_empty = token.kind == "close" and data[token.begin - 2 : token.begin] == b"/>"
         if is_empty and placed and placed[-1].kind == "open":
             placed[-1] = replace(placed[-1], kind="alone", end=end)

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from nmt.extras.documents.files.document import Block, DamagedFile, DocumentFile
 
@@ -26,7 +27,6 @@ class Archive:
 
     def __init__(self, data: bytes) -> None:
         """Raises DamagedFile if it is not an archive, or one that may not be unpacked safely."""
-        self._data = data
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, OverflowError, NotImplementedError, OSError):
@@ -83,9 +83,9 @@ class ZipDocument(DocumentFile):
 
     def write(self, translations: Sequence[str]) -> bytes:
         """See ``DocumentFile.write``."""
-        texts, changes = iter(zip(self.blocks, translations, strict=True)), dict[str, bytes]()
+        remaining, changes = iter(translations), dict[str, bytes]()
         for name, part in self._parts.items():
-            pairs = [next(texts) for _ in part.blocks]
-            if any(block.text != translation for block, translation in pairs):
-                changes[name] = part.write([translation for _, translation in pairs])
+            texts = list(islice(remaining, len(part.blocks)))
+            if texts != [block.text for block in part.blocks]:
+                changes[name] = part.write(texts)
         return self._archive.written(changes) if changes else self._data
