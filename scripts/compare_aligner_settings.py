@@ -114,7 +114,7 @@ def compare_units(
 
 def text_aligner(members: Sequence[Member], learnt_from: Sequence[Sequence[str]]) -> TextAligner:
     """Aligns by the mean over models that have learnt from a text."""
-    return TextAligner(WordAligner(members, np.unique(pair_hashes(*map(sentences, learnt_from)))))
+    return TextAligner(WordAligner(list(members), np.unique(pair_hashes(*map(sentences, learnt_from)))))
 
 
 @contextmanager

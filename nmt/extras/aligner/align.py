@@ -15,7 +15,7 @@ from nmt.alignment.formats import Alignment, pharaoh_line
 from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import refuse_overwriting, refuse_unwritable, whole_file
+from nmt.core.files import refuse_overwriting, refuse_unwritable, whole_file, writing
 from nmt.core.memory import malloc_trim
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import read_blocks
@@ -52,10 +52,8 @@ def learn_from_text(source: Path, target: Path, output: Path, earlier: Path | No
     refuse_overwriting(output, source, target)
     refuse_unwritable(output, renamed=True)
     aligner = learn_from_files(source, target, None if earlier is None else load_aligner(earlier))
-    try:
+    with writing(f"--output {output}"):
         save_aligner(aligner, output)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror or error}") from None
     log.info(f"wrote {output}; use it with nmt align --aligner {output}")
     return aligner
 

@@ -16,7 +16,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -197,13 +197,13 @@ def _fitting(source_R: list[Tokens], target_R: list[Tokens]) -> tuple[list[Token
     return source_R, target_R, fits_R
 
 
+@dataclass(frozen=True, eq=False)
 class WordAligner:
     """A word aligner whose matrices are the mean over several members."""
 
-    def __init__(self, members: Sequence[Member], learnt_P: Hashes | None = None) -> None:
-        """``learnt_P`` are the sorted hashes of the pairs that the members have learnt from, see ``pair_hashes``."""
-        self.members = list(members)
-        self.learnt_P = np.zeros(0, np.uint32) if learnt_P is None else learnt_P
+    members: list[Member]
+    learnt_P: Hashes = field(default_factory=lambda: np.zeros(0, np.uint32))
+    """The sorted hashes of the pairs that the members have learnt from, see ``pair_hashes``."""
 
     def fits(self, source: Words, target: Words) -> bool:
         """Returns True if a pair is short enough for any of the members."""
@@ -362,8 +362,7 @@ def save_aligner(aligner: WordAligner, path: Path) -> None:
             arrays |= {f"{number}.{side}.{name}": np.frombuffer(data, np.uint8) for name, data in texts.items()}
         arrays[f"{number}.pairs"] = member.models.pair_E
         for name, direction in (("forward", member.models.forward), ("backward", member.models.backward)):
-            for field in fields(Hmm):
-                arrays[f"{number}.{name}.{field.name}"] = np.array(getattr(direction, field.name), np.float32)
+            arrays |= {f"{number}.{name}.{key}": np.array(value, np.float32) for key, value in vars(direction).items()}
     with whole_file(path) as unfinished:
         # a single entry: safetensors writes several in any order, but the same text must give the same bytes
         safetensors.numpy.save_file(arrays, unfinished, {"format": _FORMATS[0]})
@@ -405,13 +404,13 @@ def _member(arrays: Mapping[str, NDArray[Any]], number: int, path: Path) -> Memb
     source, target = (_side(arrays, f"{number}.{side}", path) for side in ("source", "target"))
     pair_E = arrays[f"{number}.pairs"]
     forward, backward = (
-        Hmm(*(arrays[f"{number}.{name}.{field.name}"] for field in fields(Hmm)))  # type: ignore[arg-type]
+        Hmm(*(arrays[f"{number}.{name}.{each.name}"] for each in fields(Hmm)))  # type: ignore[arg-type]
         for name in ("forward", "backward")
     )
     sides = (len(source.number), len(target.number))
     for direction, (known, tokens) in ((forward, sides), (backward, sides[::-1])):
         reach = len(direction.first_W1) - 1
-        values = [getattr(direction, field.name) for field in fields(Hmm)]
+        values = list(vars(direction).values())
         shapes = [pair_E.shape, (known + 1,), (known + 1,), (tokens + 1,), (2 * reach + 1,), (reach + 1,), ()]
         # smoothed counts may give a little more than 1; NaN fails every comparison
         ranges = all(each.dtype == np.float32 and ((each >= 0) & (each < 1.01)).all() for each in values)

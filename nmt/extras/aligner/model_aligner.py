@@ -97,14 +97,14 @@ def load_model_aligner(trained: TrainedModel) -> ModelAligner:
         if not path.exists():
             raise InputError(f"--method trained: {path} is not there; {remedy}")
     aligner = load_aligner(run / ALIGNER)
-    layer = load_layer(run / LAYER, model=_weights_name(trained), remedy=remedy)
+    layer = load_layer(run / LAYER, model=weights_name(trained), remedy=remedy)
     sizes = (trained.model.encoder.size, trained.model.decoder.readout_size)
     if (layer.source.narrow.in_features, layer.target.narrow.in_features) != sizes:
         raise InputError(f"{run / LAYER}: is not an alignment layer of this model; {remedy}")
     return ModelAligner(trained, aligner, layer.to(trained.compute.device))
 
 
-def _weights_name(trained: TrainedModel) -> str:
+def weights_name(trained: TrainedModel) -> str:
     """Returns the hash of a checkpoint's weights."""
     return content_hash(trained.checkpoint / run_directory.MODEL).hex()
 
@@ -126,7 +126,7 @@ def learn_for_model(
     layer = learn_layer(trained, aligner, sources, targets, prefixes, seed=seed)
     try:
         save_aligner(aligner, run / ALIGNER)
-        save_layer(layer, run / LAYER, model=_weights_name(trained))
+        save_layer(layer, run / LAYER, model=weights_name(trained))
     except OSError as error:
         raise InputError(f"{run}: cannot be written to: {error.strerror or error}") from None
     log.info(f"wrote {run / ALIGNER} and {run / LAYER}; use them with nmt align {run} --method trained")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from nmt.cli.conflicts import Needs
-from nmt.core.errors import InputError
+from nmt.cli.conflicts import Excludes, Needs
 
 if TYPE_CHECKING:
     from nmt.cli.init import InitOptions
@@ -28,14 +27,14 @@ class InitExample(InitOptions):
     conflicts: ClassVar = (
         Needs("", "name example",
             "NAME is missing; give one such as de-en (or --example, to try nmt with a corpus of its own)"),
+        Excludes("example",
+            "source target valid_source valid_target test_source test_target valid_pairs test_pairs",
+            "--example has a corpus of its own, in parts; leave out --example, or files and numbers"),
     )  # fmt: skip
 
     def parts(self) -> tuple[str, Callable[[], CorpusParts]]:
         if not self.example:
             return super().parts()
-        files = (self.source, self.target, self.valid_source, self.valid_target, self.test_source, self.test_target)
-        if any(option is not None for option in (*files, self.valid_pairs, self.test_pairs)):
-            raise InputError("--example has a corpus of its own, in parts; leave out --example, or files and numbers")
         from nmt.extras.corpus.example import write_example
         from nmt.workflows.init_config import CorpusParts, places, size_of_run
 

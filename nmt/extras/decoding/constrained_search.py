@@ -41,11 +41,6 @@ class ConstrainedBeamSearch(BeamSearch):
     """Mask of the tokens that may follow a ``WORD_END``, which includes the first tokens of all phrases of a row that
     has one. It is needed for phrases with a ``WORD_END``."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        assert self.groups == 1
-        assert all(constraint and all(constraint) for of_sentence in self.phrases for constraint in of_sentence)
-
     @property
     def needs_all_logits(self) -> bool:
         """See ``BeamSearch``."""

@@ -155,11 +155,8 @@ class WaitKModel:
     def _next_step(self, tokens_NT: Tensor, memory: Source, state: Prefixes) -> Step[Prefixes]:
         """Computes a step that goes on from the last one, after which a word may have begun."""
         number = tokens_NT.shape[1] - 1  # of tokens of the translation
-        begun_N = (
-            self.words.begins_target_V[tokens_NT[:, -1]]
-            if number > 1
-            else torch.full_like(state.read_N > 0, number > 0)
-        )
+        # the first one always begins a word, and before it there is none
+        begun_N = (self.words.begins_target_V[tokens_NT[:, -1]] | (number == 1)) & (number > 0)
         is_next_N = begun_N & (state.read_N < memory.word_BS[:, -1])
         read_N, prefix = state.read_N + is_next_N, state.memory
         if is_next_N.any():

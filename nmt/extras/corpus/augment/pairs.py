@@ -23,11 +23,9 @@ Method: TypeAlias = Literal["tagged", "beam", "noised", "sampling"]
 
 EDITS: Mapping[Method, Callable[[str, np.random.Generator], str]] = {
     "tagged": lambda line, _: f"{TAG} {line}",
-    "beam": lambda line, _: line,
     "noised": noised,
-    "sampling": lambda line, _: line,
 }
-"""Functions that change a source, by method."""
+"""Functions that change a source, by method; others leave it as it is."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,13 @@ def write_pairs(
     score_N = np.fromiter(known, np.float64)
     is_kept_N = best(score_N, keep)
 
+    edit = EDITS.get(kind.method)
+
     def kept() -> Iterator[tuple[str, str]]:
         for number, (row, is_kept) in enumerate(zip(rows(), is_kept_N.tolist(), strict=True)):
             if is_kept:
                 source, target = (row.text, row.line) if kind.side == "target" else (row.line, row.text)
-                yield EDITS[kind.method](source, np.random.default_rng([seed, number])), target
+                yield edit(source, np.random.default_rng([seed, number])) if edit else source, target
 
     written, finite = write_parallel(kept(), files, end), int(np.isfinite(score_N).sum())
     return PairCounts(written, int(np.isnan(score_N).sum()), int(np.isneginf(score_N).sum()), finite - written)

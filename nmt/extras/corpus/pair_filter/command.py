@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from nmt.cli.conflicts import Excludes
 from nmt.cli.options import with_options
-from nmt.core.errors import InputError
 from nmt.core.memory import gc_paused
 
 
@@ -35,15 +35,15 @@ class FilterOptions:
     """Seed of the training. Default: 1."""
 
 
-@with_options(FilterOptions)
+CONFLICTS = (Excludes("model", "save seed", "--model: nothing is trained; leave out {others}, or --model"),)
+
+
+@with_options(FilterOptions, CONFLICTS)
 def filter(options: FilterOptions) -> None:
     """Find the pairs of a corpus that are not translations.
 
     Learns to distinguish the pairs from wrong pairs made of them; a pair is scored by a model that has not learnt from
     it. The score is the log-odds that the pair is right; pairs that are more probably wrong are dropped."""
-    for option, value in {"--save": options.save, "--seed": options.seed}.items():
-        if options.model is not None and value is not None:
-            raise InputError(f"--model: nothing is trained; leave out {option}, or --model")
     with gc_paused():
         from nmt.extras.corpus.pair_filter.filter_pairs import filter_pairs
 
