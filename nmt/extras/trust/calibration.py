@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, read_json, reading, replace_file, writing
+from nmt.core.files import read_json, reading, replace_file, writing
 from nmt.data.number_words import NEGATION
+from nmt.extras.aligner.model_aligner import weights_name
 from nmt.extras.corpus.pair_filter.lexicon import Lexicon
 from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import Floats, Logistic, from_tree
 from nmt.extras.trust.signals import PAIR_FEATURES, SOURCE_FEATURES, TARGET_FEATURES, PairSignals
-from nmt.training import run_directory
 from nmt.translator.find_run import CONFIDENCE
 from nmt.translator.loading import TrainedModel
 
@@ -142,11 +142,6 @@ def load(trained: TrainedModel) -> Calibration:
     if to is not None and to.lower() not in languages[1:]:
         raise InputError(f"{path}: was learnt for another target language than {to}; {remedy} --to {to}")
     return calibration
-
-
-def weights_name(trained: TrainedModel) -> str:
-    """Returns the hash of a checkpoint's weights."""
-    return content_hash(trained.checkpoint / run_directory.MODEL).hex()
 
 
 def _lexicon(tree: Mapping[str, Any], tokens: int) -> Lexicon:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
 from nmt.data.words import is_punctuation, is_unspaced
@@ -55,7 +56,7 @@ def repetition(source: Sequence[str], target: Sequence[str]) -> tuple[int, int] 
 
 def _repeated(words: Sequence[str]) -> tuple[int, int] | None:
     last: dict[tuple[str, str], int] = {}
-    for index, pair in enumerate(zip((lower := [word.lower() for word in words]), lower[1:], strict=False)):
+    for index, pair in enumerate(pairwise(word.lower() for word in words)):
         if any(map(is_punctuation, pair)) or all(map(is_unspaced, pair)):
             continue
         if pair in last and 2 <= index - last[pair] <= FARTHEST:

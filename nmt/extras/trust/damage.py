@@ -79,9 +79,9 @@ def substitute(text: str, other: str, random: np.random.Generator) -> Damage | N
     """Replaces a word by one of another translation."""
     spans = text_words(text)
     own = [text[begin:end] for begin, end in spans]
-    others = sorted({other[begin:end] for begin, end in text_words(other)} - set(own))
+    strange = {other[begin:end] for begin, end in text_words(other)} - set(own)
+    others = sorted(word for word in strange if not is_punctuation(word))
     places = [place for place, word in enumerate(own) if not is_punctuation(word)]
-    others = [word for word in others if not is_punctuation(word)]
     if len(places) < MIN_WORDS or not others:
         return None
     return _replaced(text, spans, int(random.choice(places)), str(random.choice(others)))

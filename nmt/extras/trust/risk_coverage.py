@@ -66,13 +66,12 @@ def risk_coverage(translations: Sequence[Translation], references: Sequence[str]
     known = [(one.confidence.right, one.text, text) for one, text in pairs if one.confidence is not None]
     if not known:
         raise InputError("--risk-coverage: no translation has a confidence, as no line of the source has letters")
-    p, texts, references = zip(*known, strict=True)
-    order = np.argsort(-np.array(p), kind="stable")
-    chrf_N = np.array(sentence_chrf(texts, references))[order]
-    p_N, is_right_N = np.array(p)[order], chrf_N >= RIGHT
-    ends = sorted({-(-len(order) * group // GROUPS) for group in range(1, GROUPS + 1)})
+    p, texts, references = zip(*sorted(known, key=lambda each: -each[0]), strict=True)
+    p_N, chrf_N = np.array(p), np.array(sentence_chrf(texts, references))
+    is_right_N = chrf_N >= RIGHT
+    ends = sorted({-(-len(p) * group // GROUPS) for group in range(1, GROUPS + 1)})
     accepted = tuple(
-        Accepted(end / len(order), float(p_N[end - 1]), float(chrf_N[:end].mean()), float(is_right_N[:end].mean()))
+        Accepted(end / len(p), float(p_N[end - 1]), float(chrf_N[:end].mean()), float(is_right_N[:end].mean()))
         for end in ends
     )
     return RiskCoverage(accepted, calibration_error(p_N, is_right_N))
