@@ -49,7 +49,7 @@ ITEM = re.compile(
     re.DOTALL,
 )
 
-_BLOCKS = frozenset(
+BLOCKS = frozenset(
     """
     address article aside blockquote body caption dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6
     head header hr html legend li main nav ol option p pre section table tbody td tfoot th thead title tr ul
@@ -124,7 +124,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
         if match.kind is not None:
             written = text[match.begin : match.end]
             items.append(Item(written, match.kind, plain.length, plain.length + len(seen), divides=match.divides))
-        if match.name in _BLOCKS:
+        if match.name in BLOCKS:
             borders.append(plain.length)
         plain.add(seen)
         if match.divides and before.strip() and after.strip():
@@ -239,7 +239,7 @@ def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) ->
     for spaces, edges, pairs in ((before, edge_before, adjacent), (after, edge_after, reverse)):
         for tag, index in pairs:
             if tag in partners:
-                is_border = matches[tag].name in _BLOCKS
+                is_border = matches[tag].name in BLOCKS
                 spaces[index] = spaces[tag] and not is_border
                 edges[index] = edges[tag] or is_border
     return tuple(

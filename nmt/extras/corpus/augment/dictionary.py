@@ -161,12 +161,10 @@ def _alternatives(form: str) -> Iterator[tuple[str, str]]:
     marks = _MARK.findall(form) or [""]
     for alternative in form.split(";"):
         words = _MARK.sub("", alternative).split()
-        while words and _is_placeholder(words[0]):
-            del words[0]
-        while words and _is_placeholder(words[-1]):
-            del words[-1]
+        kept = [index for index, word in enumerate(words) if not _is_placeholder(word)]
+        words = words[kept[0] : kept[-1] + 1] if kept else []
         text = _ARTICLE.sub("", " ".join(words))
-        is_clean = not (_UNCLEAN.search(text) or CONTROL.search(text) or any(map(_is_placeholder, words)))
+        is_clean = not (_UNCLEAN.search(text) or CONTROL.search(text) or len(kept) < len(words))
         if is_clean and 0 < len(words) <= MOST_WORDS:
             yield text, (_MARK.findall(alternative) or marks)[-1]
 

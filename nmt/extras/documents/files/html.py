@@ -15,21 +15,18 @@ from operator import methodcaller
 from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, as_markup, decoded, line_names
 from nmt.extras.documents.files.inline import Fragment, spans_of
 from nmt.extras.documents.files.xml_tokens import Kind, Token
+from nmt.extras.documents.markup import BLOCKS
 
-_BLOCKS = frozenset(
+_BORDERS = BLOCKS | frozenset(
     """
-    address article aside blockquote body br button caption center col colgroup dd details dialog dir div dl dt fieldset
-    figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li link main
-    menu meta nav noscript object ol optgroup option p param search section select source summary table tbody td
-    template tfoot th thead title tr track ul video audio canvas base
+    audio base br button canvas center col colgroup details dialog dir frame frameset hgroup iframe link menu meta
+    noscript object optgroup param search select source summary template textarea track video
     """.split()  # noqa: SIM905
 )
-"""Elements whose borders sentences do not cross."""
+"""Elements whose borders sentences of a page do not cross."""
 
 _KEPT = frozenset("code kbd math pre rp rt samp script style svg textarea var".split())  # noqa: SIM905
 """Elements whose content is not translated."""
-
-_KEPT_BLOCKS = frozenset(("pre", "textarea"))
 
 _VOID = frozenset(
     "area base br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905
@@ -103,14 +100,14 @@ def spans(text: str) -> Iterator[Span]:
         if kept:  # inside an element that is not translated
             depth += (token.kind == "open") - (token.kind == "close") if token.name == kept else 0
             if depth == 0:
-                if kept not in _BLOCKS | _KEPT_BLOCKS:
+                if kept not in _BORDERS:
                     pieces.append(Fragment("alone", kept_from, end, name=kept))
                 kept = ""
             continue
         raw = text[token.begin : end]
         if token.kind in ("open", "alone"):
             yield from _attributes(token, raw, line_of(token.begin))
-        is_border = token.name in _BLOCKS | _KEPT_BLOCKS
+        is_border = token.name in _BORDERS
         if is_border and pieces:
             yield from spans_of(pieces, line_of(pieces[0].begin))
             pieces = []

@@ -17,7 +17,7 @@ from nmt.extras.documents.markup import partners_of
 SPACES = " \t\r\n\f"
 """White space that may be collapsed; a no-break space is not."""
 
-_SPACE = re.compile(f"[{SPACES}]+")
+SPACE = re.compile(f"[{SPACES}]+")
 _VALUE = re.compile(r"%[^$(<]*\Z")
 """A placeholder like ``%d``, by whose order a program puts in values; its tag is ``<x1./>``."""
 
@@ -111,7 +111,7 @@ def numbered(pieces: Sequence[AnyPiece]) -> tuple[str, dict[str, AnyPiece]]:
         tag = f"<x{number}{mark}/>" if partner is None else f"<x{number}>" if partner > index else f"</x{number}>"
         parts.append(tag)
         tags[tag] = piece
-    return _SPACE.sub(" ", "".join(parts)).strip(" "), tags
+    return SPACE.sub(" ", "".join(parts)).strip(" "), tags
 
 
 def stripped(pieces: Sequence[AnyPiece]) -> Sequence[AnyPiece]:
@@ -141,7 +141,7 @@ def cut(marked: str, sizes: Sequence[int]) -> list[str]:
     """Cuts a marked text at white space, or between characters of a script without it, into parts with about the given
     shares of its length. Parts for which nothing is left are empty."""
     marked = marked.strip(SPACES)
-    cuts = [match.span() for match in _SPACE.finditer(marked)]
+    cuts = [match.span() for match in SPACE.finditer(marked)]
     if len(cuts) < len(sizes) - 1:
         is_wide = [unicodedata.east_asian_width(character) in "WF" for character in marked]
         cuts = [(index, index) for index in range(1, len(marked)) if is_wide[index - 1] and marked[index].isalnum()]

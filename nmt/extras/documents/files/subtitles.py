@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nmt.extras.documents.files.document import DamagedFile, Span, TextDocument, decoded, line_names, spell_as
-from nmt.extras.documents.files.inline import SPACES, Fragment, cut, fragments, length, spans_of
+from nmt.extras.documents.files.inline import SPACE, Fragment, cut, fragments, length, spans_of
 
 MOST_CUES = 6
 """Maximum number of cues that a block goes over."""
@@ -22,7 +22,6 @@ MOST_CUES = 6
 LONGEST_PAUSE = 2.0
 """Seconds between two cues after which no sentence goes on."""
 
-_SPACE = re.compile(f"[{SPACES}]+")
 _CLOCK = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,3})?)"
 _TIMES = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?![\d:]).*$", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*(?:\n|\Z)")
@@ -146,7 +145,7 @@ def _span(text: str, group: Sequence[_Speech], place: str, newline: str, is_vtt:
     borders = [tag for tag, gap in tags.items() if gap in gaps]
 
     def spell(translation: str) -> str:
-        words = _SPACE.sub(" ", translation)
+        words = SPACE.sub(" ", translation)
         parts = re.split("|".join(borders), words) if borders else [words]
         if not all(length(part.strip()) for part in parts):  # alignment has put all words on one side
             parts = cut("".join(parts), [len(speech.plain) for speech in group])
