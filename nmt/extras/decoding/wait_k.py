@@ -214,10 +214,8 @@ def wait_scores(
         for pieces, translation in zip(encoded, translations, strict=True):
             if pieces:
                 source_words = 1 + sum(begins[piece] for piece in pieces[1:])
-                starts = [
-                    0,
-                    *(place for place, piece in enumerate(translation.tokens) if place and begins_target[piece]),
-                ]
+                further = enumerate(translation.tokens[1:], 1)  # the first one always begins a word
+                starts = [0, *(place for place, piece in further if begins_target[piece])]
                 # a word of several subwords is known when the last one is, which may have read one more source word
                 longer = [goes_on and end - start > 1 for start, end in pairwise([*starts, len(translation.tokens)])]
                 read = [min(wait + t + is_longer, source_words) for t, is_longer in enumerate(longer)]

@@ -26,8 +26,7 @@ ITERATIONS = 50
 
 def sigmoid(x: Floats) -> Floats:
     """Computes 1 / (1 + exp(-x)) of log-odds, which are clipped at 30."""
-    p: Floats = 1 / (1 + np.exp(-np.clip(x, -30, 30)))
-    return p
+    return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ class Logistic:
 
     def log_odds(self, x_NF: Floats) -> Floats:
         """Computes the log-odds of each example, (N,)."""
-        odds_N: Floats = standardised(x_NF, self.mean_F, self.deviation_F) @ self.weight_F + self.bias
-        return odds_N
+        return standardised(x_NF, self.mean_F, self.deviation_F) @ self.weight_F + self.bias
 
     def tree(self) -> dict[str, Any]:
         """Returns the values for JSON."""
@@ -61,8 +59,7 @@ def from_tree(tree: Mapping[str, Any], features: int) -> Logistic:
 
 def standardised(x_NF: Floats, mean_F: Floats, deviation_F: Floats) -> Floats:
     """Scales features to mean 0 and deviation 1, and clips them at ``LIMIT``."""
-    scaled_NF: Floats = np.clip((x_NF - mean_F) / deviation_F, -LIMIT, LIMIT)
-    return scaled_NF
+    return np.clip((x_NF - mean_F) / deviation_F, -LIMIT, LIMIT)
 
 
 def learn(x_NF: Floats, is_right_N: NDArray[Any], *, ridge: float = RIDGE) -> Logistic:
