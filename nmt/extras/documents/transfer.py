@@ -455,7 +455,7 @@ def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: 
     have no unit and no white space."""
     spaced = [False] * (len(items) + 1)
     for index, item in enumerate(items):
-        if _is_solid(item) and item.leans != "left":
+        if item.kind in ("alone", "word") and item.leans != "left":
             left, right = index, index + 1
             while left > 0 and items[left - 1].kind == "open":
                 left -= 1
@@ -465,15 +465,11 @@ def _spaced(items: Sequence[Item], has_space: bool, *, is_first: bool, is_last: 
             spaced[right] |= item.space_after and (has_space or is_first or is_last or right < len(items))
     divided = any(item.divides and not item.space_before and not item.space_after for item in items)
     if has_space and not any(spaced) and not divided:
-        leaning = (item.kind == "close" or (_is_solid(item) and item.leans == "left") for item in items)
+        leaning = (item.kind == "close" or (item.kind != "open" and item.leans == "left") for item in items)
         spaced[next((index for index, leans in enumerate(leaning) if not leans), len(items))] = True
     spaced[0] &= not is_first
     spaced[-1] &= not is_last
     return spaced
-
-
-def _is_solid(item: Item) -> bool:
-    return item.kind in ("alone", "word")
 
 
 def _set_apart(texts: Sequence[str], gaps: list[str], kept: Sequence[int]) -> None:

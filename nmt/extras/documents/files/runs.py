@@ -9,7 +9,7 @@ runs between two things are written where they differ.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -89,12 +89,15 @@ def _with_formats(pieces: Sequence[RunPiece]) -> tuple[TextRun, list[RunPiece]]:
     """Returns the usual run of a block, and the pieces with a pair of tags around each text in a run that is not the
     usual one of the element in which the text stands."""
     partners = partners_of((piece.kind, piece.name) for piece in pieces)
-    levels, counts = [-1], dict[int, Counter[TextRun]]()
+    levels, opened, counts = list[int](), [-1], defaultdict[int, Counter[TextRun]](Counter)
     for index, piece in enumerate(pieces):
-        if piece.kind == "text":
-            counts.setdefault(levels[-1], Counter())[piece.run] += sum(map(str.isalnum, piece.text))
+        if partners.get(index, -1) > index:
+            opened.append(index)
         elif index in partners:
-            _moved(levels, index, partners)
+            opened.pop()
+        levels.append(opened[-1])  # the element around each piece
+        if piece.kind == "text":
+            counts[opened[-1]][piece.run] += sum(map(str.isalnum, piece.text))
     usual = {level: count.most_common(1)[0][0] for level, count in counts.items()}
     # where there is no text now, a translation may have some
     other = next(piece.run for piece in pieces if piece.kind == "text")
@@ -106,23 +109,13 @@ def _with_formats(pieces: Sequence[RunPiece]) -> tuple[TextRun, list[RunPiece]]:
         if current is not None and (is_tag or is_other):
             formatted.append(RunPiece("close", piece.begin, piece.begin, name="format"))
             current = None
-        if is_other and piece.run != usual[levels[-1]]:
+        if is_other and piece.run != usual[levels[index]]:
             current = piece.run
             formatted.append(RunPiece("open", piece.begin, piece.begin, name="format", run=current))
-        if is_tag:
-            _moved(levels, index, partners)
         formatted.append(replace(piece, run=usual.get(index, other)) if is_tag else piece)
     if current is not None:
         formatted.append(RunPiece("close", pieces[-1].end, pieces[-1].end, name="format"))
     return usual.get(-1, other), formatted
-
-
-def _moved(levels: list[int], index: int, partners: Mapping[int, int]) -> None:
-    """Adds a beginning to the elements that are open, or removes the last one at its end."""
-    if partners[index] > index:
-        levels.append(index)
-    else:
-        levels.pop()
 
 
 def _written(text: str, tags: Mapping[str, RunPiece], usual: TextRun, before: TextRun, after: TextRun) -> str:
