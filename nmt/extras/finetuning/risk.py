@@ -63,38 +63,31 @@ class Candidates:
     """1 - reward; 0 in an empty cell."""
 
 
+@dataclass(frozen=True)
 class MinimumRisk:
     """Computes the risk of batches, with draws from torch's generator of the device."""
 
-    def __init__(
-        self,
-        model: Seq2Seq[Any, Any],
-        config: RiskConfig,
-        compute: Compute,
-        text: Callable[[Sequence[int]], str],
-        smoothing: float,
-    ) -> None:
-        """``text`` detokenizes target tokens without end-of-sentence; ``smoothing`` is the label smoothing of the usual
-        loss."""
-        self.config = config
-        self._model = model
-        self._compute = compute
-        self._text = text
-        self._smoothing = smoothing
-        self._reward = reward(config.reward)
+    model: Seq2Seq[Any, Any]
+    config: RiskConfig
+    compute: Compute
+    text: Callable[[Sequence[int]], str]
+    """Function that detokenizes target tokens without end-of-sentence."""
+    smoothing: float
+    """Label smoothing of the usual loss."""
 
     def __call__(self, source_BS: Tensor, target_BT: Tensor) -> TokenLoss:
         """The usual loss of the references, and the risk, summed over the sentences, from one pass over all distinct
         hypotheses and the references."""
-        model, config = self._model, self.config
+        model, config = self.model, self.config
         # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
         # gradient
         length_B = (source_BS != model.pad).sum(dim=1).cpu().numpy()
         max_length_B = torch.from_numpy(max_lengths(length_B, config.max_length_ratio)).to(source_BS.device)
-        with _evaluating(model), self._compute.autocast():
+        with _evaluating(model), self.compute.autocast():
             drawn_BKT = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
-        pool = candidates(target_BT, drawn_BKT, self._text, self._reward, include_reference=config.include_reference)
-        with self._compute.autocast():
+        rewarded = reward(config.reward)
+        pool = candidates(target_BT, drawn_BKT, self.text, rewarded, include_reference=config.include_reference)
+        with self.compute.autocast():
             # log p(y | x) of each hypothesis: the sum over its tokens
             tokens = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
             log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
@@ -107,7 +100,7 @@ class MinimumRisk:
             of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero_static(size=gold_tokens)[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
                 gold = model.output.loss(
-                    tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self._smoothing
+                    tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self.smoothing
                 )
         return replace(gold, risk=risk_B.sum())
 
