@@ -9,12 +9,12 @@ Shapes: N tokens, D width of a readout, V vocabulary, C rows of a chunk, X colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import one_hot
 from torch.utils.checkpoint import checkpoint
 
 from nmt.nn.output import rows_together
@@ -51,48 +51,10 @@ def fused_cross_entropy(
     return objective, cross_entropy_N
 
 
-@dataclass(frozen=True)
-class _Vocabulary:
-    """The output layer as exponentials e of logits without bias, and a factor f for each token.
-
-    The probability of a token is e f / z, where z is the sum of e f over the row.
-    """
-
-    weight_VD: Tensor
-    back_VX: Tensor
-    """The weight times f, with further columns that sum a row times f in ``SUMS`` parts."""
-    f_V: Tensor
-    """exp(bias) up to a factor."""
-    has_range: bool
-    """True on a CPU: exponentials are computed without subtracting the row's maximum, and computed again if they
-    overflow. On a GPU, waiting for this check would take longer than a pass over the logits."""
-
-    @staticmethod
-    def of(weight_VD: Tensor, bias_V: Tensor, dtype: torch.dtype) -> _Vocabulary:
-        """Builds the vocabulary in the precision of ``dtype``."""
-        f_V = (bias_V - bias_V.max()).exp()
-        part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
-        is_part_VP = torch.nn.functional.one_hot(part_V, SUMS).to(weight_VD.dtype)
-        back_VX = torch.cat([weight_VD, is_part_VP], dim=1) * f_V[:, None]
-        return _Vocabulary(
-            weight_VD=weight_VD.to(dtype), back_VX=back_VX.to(dtype), f_V=f_V, has_range=weight_VD.device.type == "cpu"
-        )
-
-    def logits(self, readout_ND: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Computes the logits (N, V) without the bias."""
-        return torch.mm(readout_ND, self.weight_VD.T, out=out)
-
-    def back(self, e_NV: Tensor) -> tuple[Tensor, Tensor]:
-        """Computes sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
-        back_NX = e_NV @ self.back_VX
-        back_NX = _wide(back_NX)
-        width = self.weight_VD.shape[1]
-        return back_NX[:, :width], back_NX[:, width:].sum(dim=1, keepdim=True)
-
-
 class _CrossEntropy(torch.autograd.Function):
-    """Cross entropy with gradients computed in the forward pass. With e, f and z as in ``_Vocabulary`` the gradient of
-    a logit is
+    """Cross entropy with gradients computed in the forward pass. With e the exponentials of logits without bias, and a
+    factor f for each token, exp(bias) up to a constant, the probability of a token is e f / z, where z is the sum of
+    e f over the row, and the gradient of a logit is
 
         e_nv f_v / z_n - (1 - smoothing) [v is gold_n] - smoothing / V.
 
@@ -109,7 +71,12 @@ class _CrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         rows, vocabulary = len(readout_ND), len(weight_VD)
         dtype, wide = readout_ND.dtype, torch.promote_types(readout_ND.dtype, torch.float32)
-        tokens = _Vocabulary.of(weight_VD, bias_V, dtype)
+        most = bias_V.max()
+        f_V = (bias_V - most).exp()
+        own_weight_DV, back_VX = weight_VD.to(dtype).T, _with_parts(weight_VD, f_V).to(dtype)
+        # On a CPU, exponentials are computed without subtracting the row's maximum, and computed again if they
+        # overflow. On a GPU, waiting for this check would take longer than a pass over the logits.
+        is_checked = weight_VD.device.type == "cpu"
         extended_NX = _with_one(readout_ND)
         gradient_VX = extended_NX.new_zeros(vocabulary, extended_NX.shape[1])
         readout_gradient_ND, gold_N1 = torch.empty_like(readout_ND, dtype=wide), gold_N[:, None]
@@ -118,22 +85,21 @@ class _CrossEntropy(torch.autograd.Function):
         e_CV = readout_ND.new_empty(min(chunk, rows), vocabulary)
         for start in range(0, rows, chunk):
             part = slice(start, min(start + chunk, rows))
-            logits_NV = tokens.logits(readout_ND[part], out=e_CV[: part.stop - start])
+            logits_NV = torch.mm(readout_ND[part], own_weight_DV, out=e_CV[: part.stop - start])
             gold_logit_N[part] = logits_NV.gather(1, gold_N1[part])[:, 0].to(wide)
             shift_N1: Tensor | None = None
-            if not tokens.has_range:
+            if not is_checked:
                 shift_N1 = logits_NV.amax(dim=1, keepdim=True)
                 logits_NV -= shift_N1
-            back_ND, z_N1 = tokens.back(logits_NV.exp_())
+            back_ND, z_N1 = _back(logits_NV.exp_(), back_VX)
             if shift_N1 is None and not _is_in_range(z_N1):
                 # computed again with the largest exponential of a row 1, which takes two more passes
-                tokens.logits(readout_ND[part], out=logits_NV)
+                torch.mm(readout_ND[part], own_weight_DV, out=logits_NV)
                 shift_N1 = logits_NV.amax(dim=1, keepdim=True)
-                back_ND, z_N1 = tokens.back(logits_NV.sub_(shift_N1).exp_())
+                back_ND, z_N1 = _back(logits_NV.sub_(shift_N1).exp_(), back_VX)
             readout_gradient_ND[part] = back_ND / z_N1
             gradient_VX += logits_NV.T @ (extended_NX[part] / z_N1).to(dtype)
             log_z_N[part] = z_N1[:, 0].log() if shift_N1 is None else (z_N1.log() + shift_N1)[:, 0]
-        most = bias_V.max()
         gold_logit_N += bias_V[gold_N] - most
         cross_entropy_N = log_z_N - gold_logit_N
         mean_weight_D = weight_VD.mean(dim=0)
@@ -141,7 +107,7 @@ class _CrossEntropy(torch.autograd.Function):
         mean_logit_N = readout_ND.to(wide) @ mean_weight_D.to(wide) + bias_V.mean()
         uniform_N = log_z_N + most - mean_logit_N
         objective = ((1.0 - smoothing) * cross_entropy_N + smoothing * uniform_N).sum()
-        gradient_VX *= tokens.f_V[:, None]
+        gradient_VX *= f_V[:, None]
         # not index_add_, whose order of addition on a GPU is random
         gradient_VX.index_put_((gold_N,), (smoothing - 1.0) * extended_NX, accumulate=True)
         gradient_VX -= smoothing / vocabulary * extended_NX.sum(dim=0)
@@ -160,6 +126,18 @@ class _CrossEntropy(torch.autograd.Function):
         readout_gradient_ND = (readout_gradient_ND * scale).to(ctx.dtype)
         width = readout_gradient_ND.shape[1]
         return readout_gradient_ND, gradient_VX[:, :width], gradient_VX[:, width], None, None
+
+
+def _with_parts(weight_VD: Tensor, f_V: Tensor) -> Tensor:
+    """Multiplies the weight by f, and appends columns that sum a row times f in ``SUMS`` parts."""
+    part_V = torch.arange(len(f_V), device=f_V.device) % SUMS
+    return torch.cat([weight_VD, one_hot(part_V, SUMS).to(weight_VD.dtype)], dim=1) * f_V[:, None]
+
+
+def _back(e_NV: Tensor, back_VX: Tensor) -> tuple[Tensor, Tensor]:
+    """Computes sum_v e_nv f_v weight_v, (N, D), and sum_v e_nv f_v, (N, 1)."""
+    back_NX = _wide(e_NV @ back_VX)
+    return back_NX[:, :-SUMS], back_NX[:, -SUMS:].sum(dim=1, keepdim=True)
 
 
 def _wide(x: Tensor) -> Tensor:
