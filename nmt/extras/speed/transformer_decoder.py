@@ -149,8 +149,8 @@ class _LayerStep:
         self._source: DotProductHeads = source.core
         self._rise, self._activated, self._fall = Product.of(inside.rise), inside.activated, Product.of(inside.fall)
         residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
-        self._is_pre_norm = residuals[0].is_pre_norm
-        self._norms = [_norm(residual.norm) for residual in residuals]
+        norms, none = [_norm(residual.norm) for residual in residuals], _norm(nn.Identity())
+        self._norms = [(norm, none) if residuals[0].is_pre_norm else (none, norm) for norm in norms]
 
     def __call__(
         self,
@@ -162,25 +162,10 @@ class _LayerStep:
     ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
         """Computes the next states, which overwrite ``x_ND``, the ``past`` with this step, and the weights on
         demand."""
-        norm_self, norm_source, norm_inside = self._norms
-        is_pre_norm = self._is_pre_norm
-        x_ND, kept = self._attend_to_self(x_ND, norm_self(x_ND) if is_pre_norm else x_ND, angles, past, backpointer_NT)
-        x_ND = x_ND if is_pre_norm else norm_self(x_ND)
-        x_ND, weights = self._attend_to_source(x_ND, norm_source(x_ND) if is_pre_norm else x_ND, memory)
-        x_ND = x_ND if is_pre_norm else norm_source(x_ND)
-        read_ND = norm_inside(x_ND) if is_pre_norm else x_ND
-        x_ND = self._fall.onto(x_ND, self._activated(self._rise(read_ND)))
-        return x_ND if is_pre_norm else norm_inside(x_ND), kept, weights
-
-    def _attend_to_self(
-        self,
-        x_ND: Tensor,
-        read_ND: Tensor,
-        angles: RotaryAngles | None,
-        past: tuple[Tensor, ...],
-        backpointer_NT: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        present_NX = self._project_self(read_ND)
+        # of each of the three residual blocks, the normalization of what it reads, and of its sum
+        (before_self, after_self), (before_source, after_source), (before_inside, after_inside) = self._norms
+        # attention to the steps so far
+        present_NX = self._project_self(before_self(x_ND))
         parts_N3H1A = present_NX.view(len(x_ND), 3, self._heads, 1, self.width)
         query_NH1A = parts_N3H1A[:, 0]
         if angles is not None:
@@ -188,24 +173,23 @@ class _LayerStep:
             query_NH1A = both_N2H1A[:, 0]
             present_NX = torch.cat([both_N2H1A[:, 1:], parts_N3H1A[:, 2:]], dim=1).flatten(1)
         kept = (*past, present_NX)
-        query_NHA = query_NH1A[:, :, 0]
-        kernels = native.required_kernels(query_NHA)
-        return self._out_self.onto(x_ND, kernels.attend_to_steps(query_NHA, kept, backpointer_NT, self._scale)), kept
-
-    def _attend_to_source(
-        self, x_ND: Tensor, read_ND: Tensor, memory: HeadsMemory
-    ) -> tuple[Tensor, Callable[[], Tensor]]:
-        query_NHA = self._project_source(read_ND).view(len(x_ND), self._heads, -1)
-        context_NQ = native.required_kernels(query_NHA).attend(
-            query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, self._source.scale
-        )
+        kernels = native.kernels(present_NX)
+        assert kernels is not None
+        context_NQ = kernels.attend_to_steps(query_NH1A[:, :, 0], kept, backpointer_NT, self._scale)
+        x_ND = after_self(self._out_self.onto(x_ND, context_NQ))
+        # attention to the source
+        query_NHA = self._project_source(before_source(x_ND)).view(len(x_ND), self._heads, -1)
+        scale = self._source.scale
+        context_NQ = kernels.attend(query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, scale)
+        x_ND = after_source(self._out_source.onto(x_ND, context_NQ))
 
         def weights() -> Tensor:
             position_N1 = torch.zeros(len(query_NHA), 1, dtype=torch.int64)  # dot products do not read it
             weights_NH1S: Tensor = self._source(query_NHA[:, :, None], position_N1, memory).weights()
             return weights_NH1S
 
-        return self._out_source.onto(x_ND, context_NQ), weights
+        x_ND = self._fall.onto(x_ND, self._activated(self._rise(before_inside(x_ND))))
+        return after_inside(x_ND), kept, weights
 
 
 def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:

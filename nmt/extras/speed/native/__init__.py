@@ -215,13 +215,6 @@ def kernels_for(dtype: torch.dtype, device: torch.device) -> Kernels | None:
     return _kernels(dtype) if device.type == "cpu" else None
 
 
-def required_kernels(x: Tensor) -> Kernels:
-    """Returns the kernels, which must exist."""
-    existing = kernels(x)
-    assert existing is not None
-    return existing
-
-
 @cache
 def _kernels(dtype: torch.dtype) -> Kernels | None:
     names = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
