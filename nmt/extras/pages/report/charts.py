@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class Chart:
     title: str
     x_label: str
     y_label: str
-    lines: tuple[ChartLine, ...]
+    lines: tuple[ChartLine, ...] = ()
     x_end: float | None = None
     """End of the x axis, which begins at 0, so that charts can be compared; None means that the axis fits the lines."""
     log: bool = False
@@ -60,16 +60,6 @@ class Chart:
         return line.run if has_runs else line.kind, line.kind if has_kinds else line.run
 
 
-@dataclass(frozen=True)
-class _Curve:
-    key: str
-    title: str
-    y_label: str
-    figures: tuple[tuple[str, str, str], ...]
-    """Kind of line in metrics.jsonl, figure, name."""
-    log: bool = False
-
-
 def _of_both(figure: str) -> tuple[tuple[str, str, str], ...]:
     return ("train", figure, "training"), ("valid", figure, "validation")
 
@@ -77,31 +67,35 @@ def _of_both(figure: str) -> tuple[tuple[str, str, str], ...]:
 _SCORES = (("valid", "bleu", "BLEU"), ("valid", "chrf", "chrF"), ("average", "bleu", "BLEU, averaged"))
 
 _CURVES = (
-    _Curve("loss", "Loss", "nats per target subword", _of_both("loss")),
-    _Curve("perplexity", "Perplexity", "per target subword", _of_both("perplexity"), log=True),
-    _Curve("quality", "Translation of the validation set", "BLEU and chrF", _SCORES),
-    _Curve("accuracy", "Validation accuracy", "% of target subwords", (("valid", "accuracy", "accuracy"),)),
-    _Curve("learning_rate", "Learning rate", "", (("train", "learning_rate", "learning rate"),)),
-    _Curve("gradient_norm", "Gradient norm", "before clipping", (("train", "gradient_norm", "norm"),), log=True),
-    _Curve("speed", "Speed", "target subwords per second", (("train", "tokens_per_second", "speed"),)),
+    (Chart("loss", "Loss", "update", "nats per target subword"), _of_both("loss")),
+    (Chart("perplexity", "Perplexity", "update", "per target subword", log=True), _of_both("perplexity")),
+    (Chart("quality", "Translation of the validation set", "update", "BLEU and chrF"), _SCORES),
+    (Chart("accuracy", "Validation accuracy", "update", "% of target subwords"), (("valid", "accuracy", "accuracy"),)),
+    (Chart("learning_rate", "Learning rate", "update", ""), (("train", "learning_rate", "learning rate"),)),
+    (
+        Chart("gradient_norm", "Gradient norm", "update", "before clipping", log=True),
+        (("train", "gradient_norm", "norm"),),
+    ),
+    (Chart("speed", "Speed", "update", "target subwords per second"), (("train", "tokens_per_second", "speed"),)),
 )
+"""Charts without their lines, with the kind of line in metrics.jsonl, the figure and its name for each line."""
 
 
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
     """Draws the figures of metrics.jsonl over updates, with a chart for each figure that at least one run has."""
     found = []
     end = _last_update(runs)
-    for curve in _CURVES:
+    for chart, figures in _CURVES:
         lines = []
         for place, run in enumerate(runs):
-            for number, (kind, figure, name) in enumerate(curve.figures):
-                x, y = points(run.metrics, kind, figure, positive=curve.log)
+            for number, (kind, figure, name) in enumerate(figures):
+                x, y = points(run.metrics, kind, figure, positive=chart.log)
                 if (kind, figure) == ("train", "loss") and run.origin.smoothing:
                     name = f"training, with label smoothing {run.origin.smoothing:g}"
                 if x:
                     lines.append(ChartLine(place, name, x, y, kind=number, single=kind == "average"))
         if lines:
-            found.append(Chart(curve.key, curve.title, "update", curve.y_label, tuple(lines), end, log=curve.log))
+            found.append(replace(chart, lines=tuple(lines), x_end=end))
     return found
 
 
@@ -142,13 +136,11 @@ def length_charts(runs: Sequence[Run]) -> list[Chart]:
 
 def look_charts(runs: Sequence[Run]) -> list[Chart]:
     """Draws histograms of the entropy of attention and of its coverage."""
-    entropy, coverage = [], []
-    for place, run in enumerate(runs):
-        if run.translated is not None and (looks := run.translated.looks) is not None:
-            entropy.append(ChartLine(place, "entropy", *_histogram(looks.entropies)))
-            coverage.append(ChartLine(place, "coverage", *_histogram(looks.coverages)))
-    if not entropy:
+    found = [(place, run.translated.looks) for place, run in enumerate(runs) if run.translated and run.translated.looks]
+    if not found:
         return []
+    entropy = [ChartLine(place, "entropy", *_histogram(looks.entropies)) for place, looks in found]
+    coverage = [ChartLine(place, "coverage", *_histogram(looks.coverages)) for place, looks in found]
     return [
         Chart("entropy", "Entropy of attention", "bits", "% of target subwords", tuple(entropy), steps=True),
         Chart("coverage", "Coverage", "attention that it gets", "% of source subwords", tuple(coverage), steps=True),
@@ -157,14 +149,13 @@ def look_charts(runs: Sequence[Run]) -> list[Chart]:
 
 def snapshot_charts(runs: Sequence[Run]) -> list[Chart]:
     """Draws the changes of entropy and coverage of attention over training, on the pairs of the snapshots."""
-    entropy, left_out = [], []
-    for place, run in enumerate(runs):
-        if run.snapshots is not None:
-            x = tuple(map(float, run.snapshots.updates))
-            entropy.append(ChartLine(place, "entropy", x, tuple(each.entropy for each in run.snapshots.looks)))
-            left_out.append(ChartLine(place, "left out", x, tuple(100 * each.left_out for each in run.snapshots.looks)))
-    if not entropy:
+    found = [(place, run.snapshots.updates, run.snapshots.looks) for place, run in enumerate(runs) if run.snapshots]
+    if not found:
         return []
+    entropy = [ChartLine(place, "entropy", x, tuple(each.entropy for each in looks)) for place, x, looks in found]
+    left_out = [
+        ChartLine(place, "left out", x, tuple(100 * each.left_out for each in looks)) for place, x, looks in found
+    ]
     end, share = _last_update(runs), "% of source subwords"
     return [
         Chart("entropy_over_training", "Entropy over training", "update", "bits, mean", tuple(entropy), end),
