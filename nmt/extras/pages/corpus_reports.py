@@ -28,7 +28,6 @@ such as articles, are not terms."""
 MIN_KNOWN = 0.5
 """Smallest sum of p(target | source) over the variants of a term."""
 
-
 _SHARES = ("p_target_given_source", "p_source_given_target")
 
 
@@ -56,7 +55,8 @@ class _Table(ABC):
             with partial.open("w", encoding="utf-8", newline="\n") as file:
                 if not as_json:
                     file.write("\t".join(self.columns) + "\n")
-                for row in self.rows():
+                for cells in self.rows():
+                    row = [round(cell, 4) if isinstance(cell, float) else cell for cell in cells]
                     tree = dict(zip(self.columns, row, strict=True))
                     file.write((json_line(tree) if as_json else "\t".join(map(_cell, row))) + "\n")
                     count += 1
@@ -96,8 +96,7 @@ class LexiconOptions(_Table):
 
     def rows(self) -> Iterator[Row]:
         for entry in self._lexicon.entries(min_count=self.min_count):
-            shares = _rounded(entry.target_given_source), _rounded(entry.source_given_target)
-            yield entry.source, entry.target, entry.count, *shares, entry.lines
+            yield list(vars(entry).values())
 
 
 @dataclass
@@ -154,8 +153,7 @@ class SuspectsOptions(_Table):
 
     def rows(self) -> Iterator[Row]:
         for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
-            cells = [getattr(pair, name) for name in self.columns]
-            yield [_rounded(cell) if isinstance(cell, float) else cell for cell in cells]
+            yield list(vars(pair).values())
 
 
 def _cell(value: object) -> str:
@@ -163,7 +161,3 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
