@@ -94,15 +94,13 @@ def groups(links: Links, source_words: int, target_words: int) -> Iterator[Group
     for first in range(source_words):
         if first in met:
             continue
-        met.add(first)
-        sources, targets = [first], set()
-        for source in sources:  # grows during the loop
-            for target in targets_of[source]:
-                if target not in targets:
-                    targets.add(target)
-                    new = [other for other in sources_of[target] if other not in met]
-                    sources += new
-                    met.update(new)
+        sources, targets, new = set[int](), set[int](), {first}
+        while new:
+            sources |= new
+            reached = {target for source in new for target in targets_of[source]} - targets
+            targets |= reached
+            new = {source for target in reached for source in sources_of[target]} - sources
+        met |= sources
         yield tuple(sorted(sources)), tuple(sorted(targets))
     for target in range(target_words):
         if not sources_of[target]:
