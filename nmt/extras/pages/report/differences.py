@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from itertools import groupby
 
 
 def marked(text: str, other: str) -> tuple[str, ...]:
@@ -10,13 +11,12 @@ def marked(text: str, other: str) -> tuple[str, ...]:
     common subsequence with ``other``, as difflib finds it. All parts together are the text's words, with single spaces
     between them."""
     words = text.split()
-    parts, end = [""], 0  # spaces between parts belong to the unmarked ones
-    for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
-        missing, shared = " ".join(words[end:start]), " ".join(words[start : start + size])
-        end = start + size
-        if missing:
-            parts[-1] += " " if parts[-1] else ""
-            parts += [missing, ""]
-        if shared:
-            parts[-1] += f" {shared}" if len(parts) > 1 or parts[-1] else shared
-    return tuple(parts if parts[-1] or len(parts) == 1 else parts[:-1])
+    matches = SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks()
+    shared = {place for start, _, size in matches for place in range(start, start + size)}
+    parts = [] if 0 in shared else [""]
+    for is_shared, run in groupby(range(len(words)), shared.__contains__):
+        places = list(run)
+        part = " ".join(words[place] for place in places)
+        # spaces between parts belong to the unmarked ones
+        parts.append(f"{' ' * (places[0] > 0)}{part}{' ' * (places[-1] < len(words) - 1)}" if is_shared else part)
+    return tuple(parts)
