@@ -90,8 +90,23 @@ class CTranslate2Engine:
         waiting: deque[tuple[int, Any]] = deque()
 
         def start(rows: Sequence[int]) -> None:
-            batch, pieces = [sources[row] for row in rows], [prefix_pieces[row] for row in rows]
-            started = self._start(batch, pieces, max(limits[row] for row in rows), config, scored)
+            """Starts the translations of a batch."""
+            batch_prefixes = [prefix_pieces[row] for row in rows]
+            started: list[Any] = self._translator.translate_batch(
+                [[self._source_pieces[token] for token in sources[row]] for row in rows],
+                target_prefix=batch_prefixes if any(batch_prefixes) else None,
+                asynchronous=True,
+                beam_size=config.beam,
+                num_hypotheses=config.beam,
+                length_penalty=_exponent(config),
+                no_repeat_ngram_size=config.no_repeat,
+                suppress_sequences=[[self._target_pieces[PAD]]] if config.suppress_padding else None,
+                min_decoding_length=config.min_length,
+                max_decoding_length=max(limits[row] for row in rows),
+                max_input_length=0,
+                return_scores=scored,
+                return_end_token=True,
+            )
             waiting.extend(zip(rows, started, strict=True))
 
         for rows in batches:
@@ -113,39 +128,15 @@ class CTranslate2Engine:
                 hypotheses[row] = self._best(result, config)
         return [hypotheses[row] for row in range(len(sources))]
 
-    def _start(
-        self, sources: TokenIds, prefixes: Sequence[list[str]], limit: int, config: SearchConfig, scored: bool
-    ) -> list[Any]:
-        """Starts the translations of a batch and returns them as pending."""
-        started: list[Any] = self._translator.translate_batch(
-            [[self._source_pieces[token] for token in source] for source in sources],
-            target_prefix=prefixes if any(prefixes) else None,
-            asynchronous=True,
-            beam_size=config.beam,
-            num_hypotheses=config.beam,
-            length_penalty=_exponent(config),
-            no_repeat_ngram_size=config.no_repeat,
-            suppress_sequences=[[self._target_pieces[PAD]]] if config.suppress_padding else None,
-            min_decoding_length=config.min_length,
-            max_decoding_length=limit,
-            max_input_length=0,
-            return_scores=scored,
-            return_end_token=True,
-        )
-        return started
-
     def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
         """Selects the ``n_best`` hypotheses by nmt's ranking."""
         ranking, exponent = ranking_of(config), _exponent(config)
         ranked = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-            log_prob = score * len(pieces) ** exponent
-            ranked.append((ranking.score(log_prob, len(pieces)), log_prob, pieces))
-        ranked.sort(key=lambda hypothesis: -hypothesis[0])
-        return tuple(
-            Hypothesis(self._tokens(pieces[: self._length(pieces)]), log_prob, score)
-            for score, log_prob, pieces in ranked[: config.n_best]
-        )
+            log_prob, tokens = score * len(pieces) ** exponent, self._tokens(pieces[: self._length(pieces)])
+            ranked.append(Hypothesis(tokens, log_prob, ranking.score(log_prob, len(pieces))))
+        ranked.sort(key=lambda hypothesis: -hypothesis.score)
+        return tuple(ranked[: config.n_best])
 
     def _tokens(self, pieces: Sequence[str]) -> tuple[int, ...]:
         ids = self._target_ids
@@ -204,7 +195,14 @@ def exported_files(trained: TrainedModel) -> Path:
     exported, and for files that are not as they were written."""
     folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     remedy = f"nmt export {trained.checkpoint}"
-    about = exported_about(folder, remedy=remedy)
+    try:
+        about = read_json(folder / ABOUT)
+        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / ABOUT}: is damaged; make it anew with: {remedy}") from None
     found = about.get("checkpoint"), about.get("vocabulary")
     if found != (name, trained.tokenizers.fingerprint):
         raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
@@ -224,17 +222,3 @@ def weights_hash(trained: TrainedModel) -> str:
     checkpoint = trained.checkpoint.resolve()
     checksums = checkpoint / run_directory.CHECKSUMS
     return content_hash(checksums if checksums.exists() else checkpoint / run_directory.MODEL).hex()
-
-
-def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
-    """Reads the description of an export. Raises InputError, with a command as ``remedy``, if it is missing or
-    damaged."""
-    try:
-        about = read_json(folder / ABOUT)
-        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
-            raise ValueError("no object")
-    except FileNotFoundError:
-        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder / ABOUT}: is damaged; make it anew with: {remedy}") from None
-    return about

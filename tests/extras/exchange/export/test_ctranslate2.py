@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -123,13 +124,14 @@ def test_an_exported_model_translates_alike(
 def test_batches_on_a_cpu_are_as_small_as_asked_and_as_is_fast(
     asked: int, most: int, shipped: CTranslate2Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, sizes = shipped._start, list[int]()
+    translator, sizes = shipped._translator, list[int]()
 
-    def counted(batch: list[list[int]], *others: Any) -> list[Any]:
+    def counted(batch: list[list[str]], **options: Any) -> list[Any]:
         sizes.append(sum(map(len, batch)))
-        return start(batch, *others)
+        started: list[Any] = translator.translate_batch(batch, **options)
+        return started
 
-    monkeypatch.setattr(shipped, "_start", counted)
+    monkeypatch.setattr(shipped, "_translator", SimpleNamespace(device="cpu", translate_batch=counted))
     shipped.translate_ids([[4]] * (most + 1), SearchConfig(beam=1, batch_tokens=asked, max_length=1))
     assert sorted(sizes) == [1, most]
 
