@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -197,14 +198,9 @@ def _licence(found: MarianFolder) -> str | None:
     if not path.is_file():
         return None
     with path.open(encoding="utf-8", errors="replace") as file:
-        head = file.read(1 << 16).splitlines()
-    if head[:1] != ["---"] or "---" not in head[1:]:
-        return None
-    for line in head[1 : head.index("---", 1)]:
-        key, _, value = line.partition(":")
-        if key == "license" and (name := value.strip(" \"'")).isprintable() and name:
-            return name
-    return None
+        head = re.match(r"---\n((?:(?!---$).*\n)*)---$", file.read(1 << 16), re.MULTILINE)
+    names = re.findall("^license:(.*)$", head[1], re.MULTILINE) if head else []
+    return next((name for each in names if (name := each.strip(" \"'")) and name.isprintable()), None)
 
 
 # ------------------------------------------------------------------------------------------------------ weights
