@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache
 
+import torch
 from babel import Locale
 
 from nmt.extras.corpus.languages.identify import Identifier
@@ -47,10 +47,8 @@ def detect(text: str) -> dict[str, float]:
     """Returns the probabilities of languages for a text, largest first: softmax of the scores of ``Identifier``. Raises
     InputError if py3langid is not installed."""
     scores = _identifier().scores(text)
-    best = max(scores.values())
-    powers = {language: math.exp(score - best) for language, score in scores.items()}
-    total = sum(powers.values())
-    return {language: power / total for language, power in powers.items()}
+    probabilities = torch.tensor([*scores.values()], dtype=torch.float64).softmax(0).tolist()
+    return dict(zip(scores, probabilities, strict=True))
 
 
 def _match(code: str, languages: Sequence[str], direction: str) -> str:
