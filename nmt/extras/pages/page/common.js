@@ -1,6 +1,8 @@
 "use strict";
 // Elements that the programs of the pages share. Whatever is text goes into a page as textContent, never as HTML.
 
+const at = (id) => document.getElementById(id);
+
 function withAttributes(made, attributes, children = []) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children); // strings become text
@@ -18,24 +20,35 @@ function shape(parent, name, attributes = {}) {
   return made;
 }
 
-// A table of weights, and its cells, target word by target word.
+// A table of weights, and its cells, target word by target word, each with its two words.
 function weightTable(label, sources, targets) {
   const cells = [];
   const head = element("tr", {}, element("td"), ...sources.map((word) => element("th", { scope: "col" }, word)));
-  const rows = targets.map((word) => {
-    const row = sources.map(() => element("td"));
+  const rows = targets.map((target) => {
+    const row = sources.map((source) => Object.assign(element("td"), { words: [source, target] }));
     cells.push(...row);
-    return element("tr", {}, element("th", { scope: "row" }, word), ...row);
+    return element("tr", {}, element("th", { scope: "row" }, target), ...row);
   });
   const table = element("table", { "aria-label": label }, element("thead", {}, head), element("tbody", {}, ...rows));
   return { cells, matrix: element("div", { class: "matrix" }, table) };
 }
 
 // Puts a weight, as a share of 1, into the cell of two words.
-function setWeight(cell, share, source, target, note = "") {
+function setWeight(cell, share, note = "") {
   cell.style.setProperty("--weight", Math.abs(share).toFixed(3));
   cell.textContent = Math.round(100 * share) || "";
-  cell.title = `${source.textContent} – ${target.textContent}: ${(100 * share).toFixed(1)} %${note}`;
+  cell.title = `${cell.words.map((word) => word.textContent).join(" – ")}: ${(100 * share).toFixed(1)} %${note}`;
+}
+
+// The words whose weights, shares of 1, are the largest and not below a least one, with these in per cent.
+function largest(words, shares, most, least) {
+  return shares
+    .map((share, index) => ({ share, text: words[index].textContent }))
+    .sort((one, other) => Math.abs(other.share) - Math.abs(one.share))
+    .filter(({ share }) => Math.abs(share) >= least)
+    .slice(0, most)
+    .map(({ share, text }) => `${text} ${Math.round(100 * share)} %`)
+    .join(", ");
 }
 
 // ---- confidence of translations, as `nmt translate --confidence` has it in JSON

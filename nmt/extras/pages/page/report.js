@@ -71,22 +71,19 @@
     const { updates, pairs } = JSON.parse(box.querySelector(".matrices").textContent);
     const [slider, output] = [box.querySelector("input"), box.querySelector("output")];
     const shown = pairs.map(([source, target, steps]) => {
-      const [sources, targets] = [source, target].map((side) => side.map((text) => element("span", { class: "word" }, text)));
+      const sides = [source, target].map((side) => side.map((text) => element("span", { class: "word" }, text)));
       const label = `Weights in per cent: ${target.length} target subwords, ${source.length} source subwords`;
-      const { cells, matrix } = weightTable(label, sources, targets);
+      const { cells, matrix } = weightTable(label, ...sides);
       box.append(withAttributes(matrix, { tabindex: "0", role: "group", "aria-label": label }));
-      return { steps, cells, sources, targets };
+      return { steps, cells };
     });
     function show() {
       const text = `update ${updates[slider.value].toLocaleString("en")}`;
       output.textContent = text;
       slider.setAttribute("aria-valuetext", text);
-      for (const { steps, cells, sources, targets } of shown) {
+      for (const { steps, cells } of shown) {
         const weights = atob(steps[slider.value]);
-        cells.forEach((cell, place) => {
-          const target = targets[Math.floor(place / sources.length)];
-          setWeight(cell, weights.charCodeAt(place) / 255, sources[place % sources.length], target);
-        });
+        cells.forEach((cell, place) => setWeight(cell, weights.charCodeAt(place) / 255));
       }
     }
     slider.addEventListener("input", show);

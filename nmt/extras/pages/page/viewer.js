@@ -16,7 +16,6 @@ const KINDS = {
 };
 const ORDER = Object.keys(KINDS);
 
-const at = (id) => document.getElementById(id);
 const meta = JSON.parse(at("meta").textContent);
 const pairs = [];
 for (const block of document.querySelectorAll("script.pairs")) {
@@ -289,13 +288,12 @@ function join(source, target, origin) {
   return { path: `M${start}C${rest.slice(0, 3)}`, middle: rest[3] };
 }
 
-function fill({ cells, kinds, weights, sides }) {
+function fill({ cells, kinds, weights }) {
   cells.forEach((cell, place) => {
     const [share, kind] = [weights[place] / 255, kinds.get(place)];
-    const [source, target] = placesOf(place, sides);
     cell.className = kind ?? "";
     cell.classList.toggle("negative", share < 0);
-    setWeight(cell, share, sides[SOURCE][source], sides[TARGET][target], kind ? `, ${KINDS[kind].name}` : "");
+    setWeight(cell, share, kind ? `, ${KINDS[kind].name}` : "");
     if (!KINDS[kind]?.mark) return;
     const svg = drawing("", { viewBox: "-6 -6 12 12" });
     shape(svg, "path", { class: `mark ${kind}`, d: KINDS[kind].mark });
@@ -307,10 +305,10 @@ function fill({ cells, kinds, weights, sides }) {
 
 const place = (word) => [Number(word.dataset.side), Number(word.dataset.place)];
 
-// The weight of each word of the other side.
+// The weight of each word of the other side, as a share of 1.
 function others(made, [side, index]) {
   const sources = made.sides[SOURCE].length;
-  return made.sides[1 - side].map((_, other) => made.weights[side === TARGET ? index * sources + other : other * sources + index]);
+  return made.sides[1 - side].map((_, other) => made.weights[side === TARGET ? index * sources + other : other * sources + index] / 255);
 }
 
 function look(made, chosen) {
@@ -319,20 +317,15 @@ function look(made, chosen) {
   rest(made);
   made.sides[side][index].classList.add("chosen");
   made.sides[1 - side].forEach((each, other) => {
-    each.style.setProperty("--weight", Math.abs(shares[other] / 255).toFixed(3));
+    each.style.setProperty("--weight", Math.abs(shares[other]).toFixed(3));
     each.classList.toggle("negative", shares[other] < 0);
   });
   const within = (cell) => placesOf(cell, made.sides)[side] === index;
   const drawn = made.svg ? [...made.svg.children] : made.cells;
   for (const each of drawn) each.classList.toggle("on", within(Number(each.dataset.cell)));
   (made.svg ?? made.matrix).classList.add("some");
-  const named = shares
-    .map((share, other) => ({ share, text: made.sides[1 - side][other].textContent }))
-    .sort((one, other) => Math.abs(other.share) - Math.abs(one.share))
-    .filter(({ share }) => Math.abs(share) >= 2.55)
-    .slice(0, TOLD)
-    .map(({ share, text }) => `${text} ${Math.round(share / 2.55)} %`);
-  made.told.textContent = `${made.sides[side][index].textContent}: ${named.join(", ") || "no word with 1 % or more"}`;
+  const named = largest(made.sides[1 - side], shares, TOLD, 0.01);
+  made.told.textContent = `${made.sides[side][index].textContent}: ${named || "no word with 1 % or more"}`;
 }
 
 function rest(made) {

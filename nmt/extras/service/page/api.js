@@ -46,12 +46,12 @@ function operation(api, method, path, described) {
 async function show() {
   try {
     const api = await (await fetch("openapi.json")).json();
-    const main = document.getElementById("paths");
+    const main = at("paths");
     for (const [path, operations] of Object.entries(api.paths)) {
       for (const [method, described] of Object.entries(operations)) main.append(operation(api, method, path, described));
     }
   } catch {
-    document.getElementById("status").textContent = "The server does not answer.";
+    at("status").textContent = "The server does not answer.";
   }
 }
 

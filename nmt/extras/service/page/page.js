@@ -17,20 +17,16 @@ const EXAMPLES = {
 };
 
 const ids = ["source", "translation", "example", "facts", "status", "attention", "sentences", "copy", "more", "others"];
-const [source, translation, example, facts, notice, attention, sentences, copy, more, others] = ids.map(byId);
-const locked = byId("locked"), key = byId("key"); // shown where the server wants a key, which stays in this page
-const targets = byId("targets"); // languages, shown where there are several
-const chosen = byId("file");
+const [source, translation, example, facts, notice, attention, sentences, copy, more, others] = ids.map(at);
+const locked = at("locked"), key = at("key"); // shown where the server wants a key, which stays in this page
+const targets = at("targets"); // languages, shown where there are several
+const chosen = at("file");
 
 let aligns = true;
 let context = false; // true for a model that reads previous sentences: all lines are a document
 let target = "und"; // the only target language; if nobody knows it, the server takes any
 let timer = 0; // of the next request
 let asking = null; // AbortController of the request that is on its way
-
-function byId(id) {
-  return document.getElementById(id);
-}
 
 function say(text, isBad = false) {
   notice.textContent = text;
@@ -175,7 +171,7 @@ function sentence(alignment) {
   const { cells, matrix } = weightTable("All weights", sources, targets);
   const linked = new Set(alignment.links.map(([from, to]) => to * sources.length + from));
   weights.flat().forEach((weight, cell) => {
-    setWeight(cells[cell], weight, sources[cell % sources.length], targets[Math.floor(cell / sources.length)]);
+    setWeight(cells[cell], weight);
     cells[cell].classList.toggle("link", linked.has(cell));
   });
   withAttributes(matrix, { tabindex: "0", role: "group", "aria-label": "All weights" });
@@ -195,13 +191,7 @@ function light(explanation, word, what, others, weights) {
     word.closest("article").querySelectorAll(".word").forEach(dim);
     word.classList.add("chosen");
     weights.forEach((weight, index) => others[index].style.setProperty("--weight", weight));
-    const most = weights
-      .map((weight, index) => ({ weight, text: others[index].textContent }))
-      .sort((a, b) => b.weight - a.weight)
-      .filter(({ weight }) => weight >= 0.05)
-      .slice(0, 4);
-    const list = most.map(({ weight, text }) => `${text} ${Math.round(100 * weight)} %`).join(", ");
-    explanation.textContent = `${word.textContent} ${what} ${list || "nothing in particular"}`;
+    explanation.textContent = `${word.textContent} ${what} ${largest(others, weights, 4, 0.05) || "nothing in particular"}`;
   };
   word.onpointerleave = word.onblur = () => [word, ...others].forEach(dim);
 }
@@ -225,7 +215,7 @@ function offer(codes) {
 // Names the languages of the model in English, and offers an example in the source language.
 function nameLanguages([from, to]) {
   document.querySelector("label[for=source]").textContent = named(from);
-  byId("answer").textContent = named(to);
+  at("answer").textContent = named(to);
   example.hidden = !(from in EXAMPLES);
   source.placeholder = EXAMPLES[from] ?? source.placeholder; // what an empty field shows
   example.addEventListener("click", () => {
@@ -238,7 +228,7 @@ async function greet() {
   try {
     const response = await fetch("health");
     const health = await response.json();
-    byId("model").textContent = health.model ?? health.status;
+    at("model").textContent = health.model ?? health.status;
     aligns = health.alignment ?? aligns;
     context = health.context > 0;
     if (response.ok) {
