@@ -1,4 +1,4 @@
-"""Weights as 8-bit integers, for translation on a CPU.
+"""Weights as 8-bit integers, and recurrent steps with them, for translation on a CPU.
 
     w_oi ~ s_o q_oi      q in -127 ... 127, s_o = max_i |w_oi| / 127: a scale for each output
     x_ni ~ t_n p_ni      the same of each row of the input, formed anew for each product
@@ -7,7 +7,7 @@
 (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 without zero points.) Each row has its own scale, so that a sentence does not depend on the others in its batch.
 
-Shapes: N rows, I inputs, O outputs.
+Shapes: N rows, I inputs, O outputs; of recurrent steps as in ``nmt.nn.recurrent``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from torch.nn import functional as F
 
 from nmt.core import cpu
 from nmt.extras.speed import native
+from nmt.nn.dropout import Dropout
+from nmt.nn.precision import compute_dtype
+from nmt.nn.recurrent import CellState, RecurrentStack, StackState
 
 LARGEST = 127
 
@@ -134,3 +137,44 @@ _OPERATIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _linear, torch.cat: _concatenated,
     Tensor.to: lambda weight_OI, _: weight_OI,  # products have the dtype of the other factor
 }  # fmt: skip
+
+
+class Int8RecurrentStack(RecurrentStack):
+    """A stack for inference. The input of the bottom layer is split into parts with scales of their own, because
+    numbers from embeddings are far smaller than numbers from states. The parts of its weight share the scales of the
+    outputs."""
+
+    def __init__(self, stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> None:
+        """``parts`` are the widths of the parts; ``dtype`` is the dtype of the other weights of the model."""
+        torch.nn.Module.__init__(self)
+        vars(self).update(vars(stack))  # the same modules and sizes
+        above = [stack.size, stack.shared_size] if stack.shared_size else [stack.size]
+        self._parts = [list(parts), *[above] * (stack.layers - 1)]
+        weights = [[Int8Weight.of(weight, dtype) for weight in list(rnn.parameters())[:2]] for rnn in stack.rnns]
+        self._input_weights = [
+            [Int8Weight(part, weight_GE.scale_O, dtype) for part in torch.split(weight_GE.values_OI, widths, dim=1)]
+            for (weight_GE, _), widths in zip(weights, self._parts, strict=True)
+        ]
+        self._state_weights = [weight_GD for _, weight_GD in weights]
+
+    def forward(self, input_BTE: Tensor, state: StackState | None, dropout: Dropout) -> Tensor:
+        """See ``RecurrentStack.forward``. In bfloat16 torch's kernels are faster."""
+        if compute_dtype(input_BTE) != torch.float32:
+            return super().forward(input_BTE, state, dropout)
+        if state is None:
+            state = self.start([input_BTE.new_zeros(input_BTE.shape[0], self.size)] * self.layers)
+        outputs = []
+        for input_BE in input_BTE.unbind(dim=1):
+            state = self.step(input_BE, state)
+            outputs.append(state.top_BD)
+        return torch.stack(outputs, dim=1)
+
+    def layer_step(self, layer: int, input_BE: Tensor, state: CellState) -> CellState:
+        """See ``RecurrentStack.layer_step``."""
+        inputs = torch.split(input_BE, self._parts[layer], dim=1)
+        *_, input_bias_G, recurrent_bias_G = self.rnns[layer].parameters()
+        input_BG: Tensor = input_bias_G
+        for part, weight_GE in zip(inputs, self._input_weights[layer], strict=True):
+            input_BG = input_BG + F.linear(part, weight_GE)
+        recurrent_BG = F.linear(state.hidden_BD, self._state_weights[layer], recurrent_bias_G)
+        return self.cell_step(layer, input_BG, recurrent_BG, state)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nmt import ops
 from nmt.attention.attention import Attention
@@ -16,14 +16,12 @@ from nmt.attention.scores.additive import additive_energy
 from nmt.core import log
 from nmt.core.device import FASTEST, Compute
 from nmt.extras.speed import native
-from nmt.extras.speed.attention import fused_attend
 from nmt.extras.speed.cross_entropy import fused_cross_entropy
 from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
-from nmt.extras.speed.int8 import IN_FLOAT32, Int8Weight
-from nmt.extras.speed.output import kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.speed.int8 import IN_FLOAT32, Int8RecurrentStack, Int8Weight
+from nmt.extras.speed.operations import fused_attend, kernel_additive_energy, kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.speed.precision import fastest_on_cpu
 from nmt.extras.speed.product import pack
-from nmt.extras.speed.recurrent import Int8RecurrentStack
 from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
 from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
@@ -38,7 +36,7 @@ from nmt.translator.loading import for_inference
 
 def register() -> None:
     """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
-    additive_energy.register(_additive_energy)
+    additive_energy.register(kernel_additive_energy)
     ops.attend.register(fused_attend)
     ops.cross_entropy.register(fused_cross_entropy)
     ops.log_normalizer.register(kernel_log_normalizer)
@@ -110,13 +108,3 @@ def quantize(model: nn.Module, dtype: torch.dtype) -> None:
 def _quantized(stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> RecurrentStack:
     # layer normalisation and deep transitions are computed in floating point
     return Int8RecurrentStack(stack, parts, dtype) if type(stack) is RecurrentStack else stack
-
-
-def _additive_energy(
-    query_BHTA: Tensor, keys_BHSA: Tensor, v_A: Tensor, upper_weights_AA: Sequence[Tensor] = ()
-) -> Tensor:
-    kernels = native.kernels(keys_BHSA)
-    if kernels is None or keys_BHSA.shape[1] != 1 or upper_weights_AA:
-        return additive_energy.body(query_BHTA, keys_BHSA, v_A, upper_weights_AA)
-    query_XA = query_BHTA.reshape(-1, query_BHTA.shape[-1]).contiguous()
-    return kernels.additive(query_XA, keys_BHSA[:, 0].contiguous(), v_A.contiguous()).view(*query_BHTA.shape[:3], -1)

@@ -1,4 +1,5 @@
-"""Largest logits by kernels, against sorted lists, and searches with an output layer of 8-bit integers."""
+"""Largest logits by kernels, against sorted lists, searches with an output layer of 8-bit integers, and attention where
+there is no CUDA device: the textbook body, with its weights on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import torch
 
 from nmt.extras.speed import native
 from nmt.extras.speed.compiled import compiled
-from nmt.extras.speed.output import kernel_log_normalizer, kernel_top_tokens
+from nmt.extras.speed.operations import fused_attend, kernel_log_normalizer, kernel_top_tokens
+from nmt.ops import attend
 
 
 @pytest.fixture(autouse=True, params=["kernels", "operations"])
@@ -61,3 +63,14 @@ def test_few_allowed_tokens_are_found_among_impossible_ones() -> None:
     assert top.logit_NK.tolist() == [[-3.0, -torch.inf], [-2.0, -torch.inf]]
     assert top.token_NK[:, 0].tolist() == [4000, 17]
     assert kernel_log_normalizer(logits_NV).tolist() == [-3.0, -2.0]
+
+
+def test_on_a_cpu_attention_is_that_of_the_body() -> None:
+    query_BHTA, keys_BHSA, values_BHSA = (torch.randn(2, 3, length, 8) for length in (4, 5, 5))
+    is_hidden = torch.arange(5) > torch.tensor([1, 4])[:, None, None, None]
+    factors = (torch.rand(2, 3, 4, 5) < 0.8) / 0.8
+    for dropout_factors in (None, factors):
+        given = (query_BHTA, keys_BHSA, values_BHSA, is_hidden, 0.3, dropout_factors)
+        (found, weights), (expected, body_weights) = fused_attend(*given), attend.body(*given)
+        assert torch.equal(found, expected)
+        assert torch.equal(weights(), body_weights())
