@@ -7,14 +7,14 @@ alignments has (`nmt.extras.pages.viewer`), its program and its style. Whatever 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from html import escape
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from nmt.evaluation.by_length import FEW
 from nmt.extras.pages.draw import chart_points, draw_by_length, draw_chart, draw_model, inline_svg
 from nmt.extras.pages.report.attention import LITTLE, MUCH
 from nmt.extras.pages.report.charts import Chart, length_charts, look_charts, snapshot_charts, training_charts
-from nmt.extras.pages.report.differences import marked
 from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus
 from nmt.extras.pages.viewer import PageRecord, data_block, page_file, quantized, record
 from nmt.extras.pages.viewer import page as frame
@@ -304,6 +304,22 @@ def _pair(runs: Sequence[Run], place: int, sample: Sample) -> list[object]:
     )
     confidence = None if sample.confidence is None else sample.confidence.tree()
     return record([sample.alignment], heading=PageRecord(name, texts, confidence))
+
+
+def marked(text: str, other: str) -> tuple[str, ...]:
+    """Divides a text into parts, of which the second, the fourth and so on are the words that are not in a longest
+    common subsequence with ``other``, as difflib finds it. All parts together are the text's words, with single spaces
+    between them."""
+    words = text.split()
+    matches = SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks()
+    shared = {place for start, _, size in matches for place in range(start, start + size)}
+    parts = [] if 0 in shared else [""]
+    for is_shared, run in groupby(range(len(words)), shared.__contains__):
+        places = list(run)
+        part = " ".join(words[place] for place in places)
+        # spaces between parts belong to the unmarked ones
+        parts.append(f"{' ' * (places[0] > 0)}{part}{' ' * (places[-1] < len(words) - 1)}" if is_shared else part)
+    return tuple(parts)
 
 
 def _by_length(runs: Sequence[Run]) -> str:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmt.evaluation.bootstrap import compare, sentence_counts
 from nmt.extras.pages.report import writer
 from nmt.extras.pages.report.record import Run
-from nmt.extras.pages.report.writer import page
+from nmt.extras.pages.report.writer import marked, page
 from tests.extras.pages.report.records import NASTY, bare, run
 from tests.extras.pages.samples import Page
 
@@ -88,3 +90,32 @@ def test_rules_of_links_are_told_apart_where_runs_differ() -> None:
     for runs, told in (([one, two], rule), ([one, other], f"one: {rule} two: No weight is a link.")):
         (meta,) = Page(page(runs)).data("meta")
         assert meta["explanations"]["attention"] == told
+
+
+MARKED = [
+    ("the dog sleeps", "the cat sleeps", ("the ", "dog", " sleeps")),
+    ("the dog sleeps", "the dog sleeps", ("the dog sleeps",)),
+    ("the dog", "", ("", "the dog")),
+    ("", "the dog", ("",)),
+    ("a b c d", "b d", ("", "a", " b ", "c", " d")),
+    ("a b", "a b c", ("a b",)),
+    ("x a", "a y", ("", "x", " a")),
+]
+
+
+@pytest.mark.parametrize(("text", "other", "expected"), MARKED)
+def test_what_the_other_has_not_is_marked(text: str, other: str, expected: tuple[str, ...]) -> None:
+    assert marked(text, other) == expected
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd"]), max_size=8)
+
+
+@given(WORDS, WORDS)
+def test_the_parts_are_the_text_and_what_is_not_marked_is_in_the_other(text: list[str], other: list[str]) -> None:
+    parts = marked(" ".join(text), " ".join(other))
+    assert "".join(parts) == " ".join(text)
+    assert all(parts[1::2])
+    left = iter(other)  # unmarked words stand in the other, in their order
+    assert all(word in left for word in "".join(parts[0::2]).split())
+    assert len(" ".join(parts[1::2]).split()) + len("".join(parts[0::2]).split()) == len(text)
