@@ -87,7 +87,6 @@ def serve(options: ServeOptions) -> None:
             from nmt.extras.service.messages import Limits
         load = partial(options.load(), ensemble=options.ensemble or [], engine=options.engine)
         batching = Batching(options.batch_sentences, options.batch_characters, options.wait / 1000, options.queue)
-        limits = Limits(
-            options.max_body, options.max_sentences, options.max_characters, options.timeout, options.idle, *clients
-        )
-        server.run(listening, partial(load_engine, load), batching, limits, grace_s=options.grace)
+        requests = options.max_body, options.max_sentences, options.max_characters, options.timeout
+        limits = Limits(*requests, options.idle, *clients, options.grace)
+        server.run(listening, partial(load_engine, load), batching, limits)

@@ -50,6 +50,8 @@ class Limits:
     """Names of the server in lower case, in addition to IP addresses; `*` means any."""
     key: bytes | None = field(default=None, repr=False)
     """API key of all routes but the pages, `GET /health` and `GET /languages`; None means that they need none."""
+    grace_s: float = 30.0
+    """Time for the requests in the queue when the server is stopped."""
 
     def check_head(self, headers: Headers) -> None:
         """Refuses the name of another host, by which a page could reach a local server (DNS rebinding; browsers always

@@ -29,17 +29,10 @@ LAST_WORDS_S = 5
 """Seconds in which finished answers are sent when the server ends."""
 
 
-def run(
-    listening: socket.socket,
-    load: Callable[[], TranslatorEngine],
-    batching: Batching,
-    limits: Limits,
-    *,
-    grace_s: float,
-) -> None:
-    """Serves until SIGTERM or SIGINT, then answers the requests in the queue for up to ``grace_s`` seconds; a second
-    signal ends it at once. Raises the errors of ``load``, and KeyboardInterrupt after SIGINT. If the model is still at
-    work then, the process exits here."""
+def run(listening: socket.socket, load: Callable[[], TranslatorEngine], batching: Batching, limits: Limits) -> None:
+    """Serves until SIGTERM or SIGINT, then answers the requests in the queue for up to ``limits.grace_s`` seconds; a
+    second signal ends it at once. Raises the errors of ``load``, and KeyboardInterrupt after SIGINT. If the model is
+    still at work then, the process exits here."""
     # without a traceback for each connection that waits for a descriptor
     logging.getLogger("asyncio").addFilter(lambda record: "out of system resource" not in record.getMessage())
     metrics = ServerMetrics()
@@ -61,7 +54,7 @@ def run(
         ws="none",
         timeout_graceful_shutdown=LAST_WORDS_S,
     )
-    server = _Server(config, batcher, grace_s)
+    server = _Server(config, batcher, limits.grace_s)
     batcher.start()
     server.run([listening])
     batcher.abort()

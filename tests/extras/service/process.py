@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 SERVER = """
 import resource, sys, time
+from dataclasses import replace
 from nmt.extras.service.batcher import Answer, Batching
 from nmt.extras.service.listening import bind, connections_at_most
 from nmt.extras.service.messages import Limits
@@ -42,7 +43,7 @@ def with_files(count):
     most = connections_at_most(1000)
     return most, most // 2
 
-run(bind("127.0.0.1", 0), {engine}, Batching(wait_s=0.0), {limits}, grace_s={grace_s})
+run(bind("127.0.0.1", 0), {engine}, Batching(wait_s=0.0), replace({limits}, grace_s={grace_s}))
 """
 
 
