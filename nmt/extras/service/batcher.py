@@ -93,13 +93,6 @@ class Refused(Exception):
         self.status, self.message, self.retry_after_s = status, message, retry_after_s
 
 
-class Full(Refused):
-    """The queue has no room for a request; ``retry_after_s`` is the time after which it may have."""
-
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(429, f"the queue is full; try again in {retry_after_s} s", retry_after_s=retry_after_s)
-
-
 class Closed(Refused):
     """The server accepts no more requests."""
 
@@ -207,8 +200,8 @@ class Batcher(threading.Thread):
         return "loading" if self.engine is None else "ready"
 
     def submit(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int] | None = None) -> Job:
-        """Puts texts into the queue, with the numbers of their subwords; None means that they are few. Raises Full and
-        Closed. Only a request of a few light texts is accepted into the second half of the queue."""
+        """Puts texts into the queue, with the numbers of their subwords; None means that they are few. Raises Refused
+        and Closed. Only a request of a few light texts is accepted into the second half of the queue."""
         job = Job(texts, options, [1] * len(texts) if weights is None else weights)
         is_small = len(texts) <= self._portion and job.weight < HEAVY
         with self._changed:
@@ -217,7 +210,8 @@ class Batcher(threading.Thread):
             is_half_full = self.pending > self._batching.queue // 2
             if self.pending + len(texts) > self._batching.queue or (is_half_full and not is_small):
                 ahead = self.pending + sum(len(rows) for _, rows in self._running)
-                raise Full(min(LONGEST_WAIT_S, max(1, math.ceil(ahead * self._sentence_s))))  # at the speed so far
+                wait_s = min(LONGEST_WAIT_S, max(1, math.ceil(ahead * self._sentence_s)))  # at the speed so far
+                raise Refused(429, f"the queue is full; try again in {wait_s} s", retry_after_s=wait_s)
             if texts:
                 self._queue.append(job)
                 self.pending += job.left

@@ -12,18 +12,7 @@ from typing import Any
 import pytest
 
 from nmt.extras.service import batcher as module
-from nmt.extras.service.batcher import (
-    HEAVY,
-    Answer,
-    Batcher,
-    Batching,
-    Closed,
-    Done,
-    Full,
-    Job,
-    Refused,
-    RequestOptions,
-)
+from nmt.extras.service.batcher import HEAVY, Answer, Batcher, Batching, Closed, Done, Job, Refused, RequestOptions
 from tests.extras.service.fakes import AT_ONCE, Gated, batching, tree
 
 ONE, SEVERAL = RequestOptions(), RequestOptions(n_best=3)
@@ -129,7 +118,7 @@ def test_the_time_to_come_again_follows_the_speed_of_the_model() -> None:
             texts(fast)
         held(engine, batcher)
         batcher.submit(numbered("waiting", 200), ONE)
-        with pytest.raises(Full) as refused:
+        with pytest.raises(Refused, match="queue is full") as refused:
             batcher.submit(["late"], ONE)
         engine.open()
     assert refused.value.retry_after_s <= 2
@@ -270,9 +259,9 @@ def test_a_search_that_nobody_waits_for_ends_at_its_next_step(capfd: pytest.Capt
 def test_only_small_requests_get_into_the_second_half_of_the_queue() -> None:
     with busy(Batching(queue=8, sentences=8, wait_s=0.0)) as (engine, batcher, _):
         batcher.submit(["a"] * 5, ONE)
-        with pytest.raises(Full):
+        with pytest.raises(Refused, match="queue is full"):
             batcher.submit(["H"], ONE, [HEAVY])
-        with pytest.raises(Full):
+        with pytest.raises(Refused, match="queue is full"):
             batcher.submit(["b"] * 3, ONE)  # more than a portion
         small = batcher.submit(["c"] * 2, ONE)
         engine.open()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.extras.service.batcher import Answer, Full, RequestOptions
+from nmt.extras.service.batcher import Answer, Refused, RequestOptions
 from nmt.extras.service.messages import Limits
 from tests.extras.service.fakes import Gated, serving
 
@@ -31,7 +31,7 @@ class German(Gated):
     def subwords(self, texts: Sequence[str]) -> list[int]:
         if texts and texts[0].startswith("busy") and texts[0] not in self.busy:
             self.busy |= {texts[0]}
-            raise Full(1)
+            raise Refused(429, "the queue is full; try again in 1 s", retry_after_s=1)
         return [len(text.split()) for text in texts]
 
     def answer(self, texts: Sequence[str], options: RequestOptions, on_step: Callable[[], object]) -> list[Answer]:
