@@ -3,6 +3,8 @@ CTranslate2, this module does not import torch."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import replace_file
@@ -45,13 +47,9 @@ def _prepare(trained: TrainedModel, device: str, precision: str) -> None:
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision}: is not one of {', '.join(PRECISIONS)}")
     check_search(trained.experiment.search)
-    try:
+    with suppress(InputError):
         exported_files(trained)
-    except InputError:
-        _export(trained)
-
-
-def _export(trained: TrainedModel) -> None:
+        return
     from nmt.extras.exchange.export import ctranslate2
     from nmt.extras.exchange.export.export_model import export
 
