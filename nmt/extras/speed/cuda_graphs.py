@@ -137,7 +137,7 @@ def graphed_decode(
         and all(isinstance(each.weighting, Softmax) for each in model.modules() if isinstance(each, Attention))
     ):
         graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
-        record = partial(PassGraph, model, trained, source_BS, target_BT, graphs)
+        record = partial(PassGraph, model, source_BS, target_BT, graphs)
         graph = graphs.of((source_BS.shape, target_BT.shape, _dtype()), size, source_BS.device, record)
     if graph is None:
         return decode.body(model, source_BS, target_BT, feed, needs_weights)
@@ -150,9 +150,8 @@ def _no_weights() -> NoReturn:
 
 
 @contextmanager
-def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
-    """Replaces a model's parameters, in the body of the context, by others in the same memory; yields these by the
-    original ones."""
+def _aliased(model: nn.Module) -> Iterator[None]:
+    """Replaces a model's parameters, in the body of the context, by others in the same memory."""
     places = [
         (module, name, each)
         for module in model.modules()
@@ -163,7 +162,7 @@ def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
     try:
         for module, name, each in places:
             setattr(module, name, aliases[each])  # a recurrent layer also has a list of them
-        yield aliases
+        yield
     finally:
         for module, name, each in places:
             setattr(module, name, each)
@@ -172,27 +171,18 @@ def _aliased(model: nn.Module) -> Iterator[dict[nn.Parameter, nn.Parameter]]:
 class PassGraph:
     """A forward and a backward pass over batches of one shape."""
 
-    def __init__(
-        self,
-        model: Seq2Seq[Any, Any],
-        trained: Sequence[nn.Parameter],
-        source_BS: Tensor,
-        target_BT: Tensor,
-        graphs: Graphs[PassGraph],
-    ) -> None:
+    def __init__(self, model: Seq2Seq[Any, Any], source_BS: Tensor, target_BT: Tensor, graphs: Graphs[Any]) -> None:
         self.source_BS, self.target_BT = source_BS.clone(), target_BT.clone()
         # not of the parameters themselves: while an earlier loss exists, autograd remembers the stream on which it was
         # computed from them, and would wait for that stream
-        with _aliased(model) as aliases:
+        with _aliased(model):
             with graphs.recorded() as self.forward:
                 readout_BTR = decode.body(model, self.source_BS, self.target_BT, TeacherForcing(), False).readout_BTR
             self.readout_gradient_BTR = torch.empty_like(readout_BTR)
             with graphs.recorded() as self.backward:
+                trained = [each for each in model.parameters() if each.requires_grad]
                 self.gradients = torch.autograd.grad(
-                    readout_BTR,
-                    [aliases[each] for each in trained],
-                    grad_outputs=self.readout_gradient_BTR,
-                    allow_unused=True,
+                    readout_BTR, trained, grad_outputs=self.readout_gradient_BTR, allow_unused=True
                 )
         self.readout_BTR = readout_BTR.detach()
 
