@@ -119,16 +119,14 @@ class _EmbedStep:
         x_ND = x_ND.to(compute_dtype(x_ND)).mul_(self._scale)
         if self._widen is not None:
             x_ND = self._widen(x_ND)
-        return x_ND if self._positions is None else x_ND.add_(self._vectors(time, x_ND)[time])
-
-    def _vectors(self, time: int, like_ND: Tensor) -> Tensor:
+        if self._positions is None:
+            return x_ND
         if self._vectors_TD is None or time >= len(self._vectors_TD):
-            assert self._positions is not None
             count = max(2 * time, 64)
-            zeros_1TD = like_ND.new_zeros(1, count, like_ND.shape[1])
-            vectors_1TD: Tensor = self._positions(zeros_1TD, torch.arange(count, device=like_ND.device)[None])
+            zeros_1TD = x_ND.new_zeros(1, count, x_ND.shape[1])
+            vectors_1TD: Tensor = self._positions(zeros_1TD, torch.arange(count, device=x_ND.device)[None])
             self._vectors_TD = vectors_1TD[0]
-        return self._vectors_TD
+        return x_ND.add_(self._vectors_TD[time])
 
 
 class _LayerStep:
