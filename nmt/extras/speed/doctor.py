@@ -87,11 +87,9 @@ def _extras() -> str:
         package, _, marker = requirement.partition(";")
         if found := re.search(r"extra == ['\"]([\w-]+)['\"]", marker):
             needed.setdefault(found[1], []).append(re.split(r"[^\w.-]", package.strip())[0])
-    there: list[str] = []
-    missing: list[str] = []
-    for extra, packages in needed.items():
-        if extra != "all":
-            (missing if "not installed" in map(_version, packages) else there).append(extra)
+    is_missing = {extra: "not installed" in map(_version, needed[extra]) for extra in needed if extra != "all"}
+    there = [extra for extra in is_missing if not is_missing[extra]]
+    missing = [extra for extra in is_missing if is_missing[extra]]
     advice = f"; missing: {', '.join(missing)} ({install_command(missing[0])})" if missing else ""
     return (", ".join(there) or "none") + advice
 
