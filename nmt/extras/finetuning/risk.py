@@ -228,8 +228,7 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
         tokens = TargetTokens.of(target_PT, model.pad, sum(pool.length_M[row] for row in rows))
         row_W = row_P[tokens.token_index_N // target_PT.shape[1]]
         parts.append((tokens.rows(decoded.readout_BTR), tokens.gold_N, row_W))
-    readouts, tokens_W, hypotheses = zip(*parts, strict=True)
-    return _Tokens(torch.cat(readouts), torch.cat(tokens_W), torch.cat(hypotheses))
+    return _Tokens(*map(torch.cat, zip(*parts, strict=True)))
 
 
 @contextmanager
