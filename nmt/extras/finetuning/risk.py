@@ -89,19 +89,18 @@ class MinimumRisk:
         pool = candidates(target_BT, drawn_BKT, self.text, rewarded, include_reference=config.include_reference)
         with self.compute.autocast():
             # log p(y | x) of each hypothesis: the sum over its tokens
-            tokens = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
-            log_p_W = model.output.likelihood(tokens.readout_WR, tokens.token_W).smoothed_N
-            log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, tokens.hypothesis_W, log_p_W)
+            readout_WR, token_W, hypothesis_W = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
+            log_p_W = model.output.likelihood(readout_WR, token_W).smoothed_N
+            log_p_M = log_p_W.new_zeros(len(pool.cell_M)).index_add(0, hypothesis_W, log_p_W)
             # into a table of sentences by hypotheses, -inf where there is none
             log_p_BC = log_p_M.new_full((pool.counts_BC.numel(),), -torch.inf).index_copy(0, pool.cell_M, log_p_M)
             risk_B = expected_cost(log_p_BC.view(pool.counts_BC.shape), pool, alpha=config.alpha)
             # the references are among the hypotheses, so their usual loss costs no further pass
             gold_tokens = sum(pool.length_M[: len(target_BT)])
-            of_gold = (tokens.hypothesis_W < len(target_BT)).nonzero_static(size=gold_tokens)[:, 0]
+            of_gold = (hypothesis_W < len(target_BT)).nonzero_static(size=gold_tokens)[:, 0]
             with torch.set_grad_enabled(config.cross_entropy > 0.0):
-                gold = model.output.loss(
-                    tokens.readout_WR.index_select(0, of_gold), tokens.token_W[of_gold], smoothing=self.smoothing
-                )
+                gold_readout_WR = readout_WR.index_select(0, of_gold)
+                gold = model.output.loss(gold_readout_WR, token_W[of_gold], smoothing=self.smoothing)
         return replace(gold, risk=risk_B.sum())
 
 
@@ -199,21 +198,13 @@ def candidates(
     return Candidates(first, length_M.tolist(), *rest)
 
 
-@dataclass(frozen=True)
-class _Tokens:
-    """All tokens of all hypotheses, concatenated."""
-
-    readout_WR: Tensor
-    """The readout before each token."""
-    token_W: Tensor
-    hypothesis_W: Tensor
-    """The row of ``Candidates.target_MT`` that each token comes from."""
-
-
-def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, cells: int) -> _Tokens:
-    """Computes the readouts of all hypotheses. Each sentence goes through the encoder once. Hypotheses of similar
-    length go through the decoder together, at most ``cells`` tokens at a time, padding included, because some drawn
-    hypotheses may be twice as long as the rest."""
+def _forced(
+    model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, cells: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Computes the readouts of all hypotheses, concatenated: returns the readout before each token (W, R), the tokens
+    (W,), and the row of ``Candidates.target_MT`` that each comes from (W,). Each sentence goes through the encoder
+    once. Hypotheses of similar length go through the decoder together, at most ``cells`` tokens at a time, padding
+    included, because some drawn hypotheses may be twice as long as the rest."""
     memory = model.encode(source_BS)
     sentence_M = pool.cell_M // pool.counts_BC.shape[1]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -228,7 +219,8 @@ def _forced(model: Seq2Seq[Any, Any], source_BS: Tensor, pool: Candidates, *, ce
         tokens = TargetTokens.of(target_PT, model.pad, sum(pool.length_M[row] for row in rows))
         row_W = row_P[tokens.token_index_N // target_PT.shape[1]]
         parts.append((tokens.rows(decoded.readout_BTR), tokens.gold_N, row_W))
-    return _Tokens(*map(torch.cat, zip(*parts, strict=True)))
+    readout_WR, token_W, hypothesis_W = map(torch.cat, zip(*parts, strict=True))
+    return readout_WR, token_W, hypothesis_W
 
 
 @contextmanager
