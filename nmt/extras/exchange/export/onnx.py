@@ -136,24 +136,17 @@ class StepGraph(_ModelGraph):
         return (step.logits_NV, step.weights_NHS, *self.state.tensors(step.state))
 
 
-@dataclass(frozen=True)
-class _Example:
-    """Example tensors, from which the graphs are exported."""
-
-    source_BS: Tensor
-    memory: BatchRecord
-    first: BatchRecord
-    state: BatchRecord
-    """The state after some steps."""
-
-    @classmethod
-    def of(cls, model: Seq2Seq[Any, Any], rows: int, positions: int, steps: int) -> _Example:
-        source_BS = torch.full((rows, positions), EOS)
-        memory = model.encode(source_BS)
-        first = state = model.start(memory)
-        for _ in range(steps):
-            state = model.step(source_BS[:, 0], memory, state).state
-        return cls(source_BS, memory, first, state)
+def _example(
+    model: Seq2Seq[Any, Any], rows: int, positions: int, steps: int
+) -> tuple[Tensor, BatchRecord, BatchRecord, BatchRecord]:
+    """Computes example tensors, from which the graphs are exported: source tokens (B, S), their memory, the first state
+    and the state after some steps."""
+    source_BS = torch.full((rows, positions), EOS)
+    memory = model.encode(source_BS)
+    first = state = model.start(memory)
+    for _ in range(steps):
+        state = model.step(source_BS[:, 0], memory, state).state
+    return source_BS, memory, first, state
 
 
 @torch.no_grad()
@@ -164,14 +157,16 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> dict[str, Any]:
     Batch size, source length and, for a Transformer, the number of steps so far are dynamic. Tensors of memory and
     state that no step reads are left out.
     """
-    example, other = (_Example.of(model, *sizes) for sizes in zip(*_SYMBOLS, strict=True))
-    memory, state = Fields.of(example.memory), Fields.of(example.first, example.state)
-    memory_tensors, memory_sizes = _traced(memory.tensors(example.memory), memory.tensors(other.memory))
-    state_tensors, state_sizes = _traced(state.tensors(example.state), state.tensors(other.state))
+    sizes, other_sizes = zip(*_SYMBOLS, strict=True)
+    source_BS, one_memory, first, one_state = _example(model, *sizes)
+    _, other_memory, _, other_state = _example(model, *other_sizes)
+    memory, state = Fields.of(one_memory), Fields.of(first, one_state)
+    memory_tensors, memory_sizes = _traced(memory.tensors(one_memory), memory.tensors(other_memory))
+    state_tensors, state_sizes = _traced(state.tensors(one_state), state.tensors(other_state))
     memory_names, state_names, next_names = memory.names("memory"), state.names("state"), state.names("next")
     step = _exported(
         StepGraph(model, memory, state),
-        (example.source_BS[:, 0], memory_tensors, state_tensors),
+        (source_BS[:, 0], memory_tensors, state_tensors),
         ({0: "batch"}, memory_sizes, state_sizes),
         ["token", *memory_names, *state_names],
         ["logits", "weights", *next_names],
@@ -184,7 +179,7 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> dict[str, Any]:
     memory, state = memory.only(read, "memory"), state.only(read, "state")
     encoder = _exported(
         EncoderGraph(model, memory, state),
-        (example.source_BS,),
+        (source_BS,),
         ({0: "batch", 1: "source"},),
         ["source"],
         [*memory.names("memory"), *state.names("state")],
