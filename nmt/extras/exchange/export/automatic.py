@@ -8,14 +8,7 @@ from contextlib import suppress
 from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import replace_file
-from nmt.extras.exchange.export.engine import (
-    check_search,
-    export_folder,
-    exported_engine,
-    exported_files,
-    required,
-    weights_hash,
-)
+from nmt.extras.exchange.export import engine
 from nmt.translator.loading import TrainedModel
 from nmt.translator.translator import Engine, torch_engine
 
@@ -32,7 +25,7 @@ def automatic_engine(trained: TrainedModel, device: str, precision: str) -> Engi
     """
     try:
         _prepare(trained, device, precision)
-        return exported_engine(trained, "cpu", PRECISIONS[precision])
+        return engine.exported_engine(trained, "cpu", PRECISIONS[precision])
     except (InputError, OSError) as error:
         reason, _, _ = str(error).partition("; ")
         log.info(f"engine: nmt's own: {reason}")
@@ -41,20 +34,21 @@ def automatic_engine(trained: TrainedModel, device: str, precision: str) -> Engi
 
 def _prepare(trained: TrainedModel, device: str, precision: str) -> None:
     """Exports the model unless it is exported. Raises InputError if CTranslate2 is not to be used."""
-    gpus = required().get_cuda_device_count()
+    gpus = engine.required().get_cuda_device_count()
     if device not in ("auto", "cpu") or (device == "auto" and gpus):
         raise InputError(f"--device {device}: it is for CPUs")
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision}: is not one of {', '.join(PRECISIONS)}")
-    check_search(trained.experiment.search)
+    engine.check_search(trained.experiment.search)
     with suppress(InputError):
-        exported_files(trained)
+        engine.exported_files(trained)
         return
     from nmt.extras.exchange.export import ctranslate2
     from nmt.extras.exchange.export.export_model import export
 
     ctranslate2.check(trained.experiment.model)
-    refused, weights = export_folder(trained, "ctranslate2.differs"), weights_hash(trained)
+    refused = engine.export_folder(trained, "ctranslate2.differs")
+    weights = engine.weights_hash(trained)
     if refused.exists() and refused.read_text(encoding="utf-8") == weights:
         raise InputError(f"{refused}: the export of these weights translates otherwise")
     try:

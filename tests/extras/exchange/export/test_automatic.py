@@ -83,7 +83,6 @@ def test_our_own_engine_takes_what_ctranslate2_cannot(
         assert reason(run).startswith("CTranslate2 is not installed: pip install")
     with monkeypatch.context() as patched:
         patched.setattr(engine, "required", lambda: SimpleNamespace(get_cuda_device_count=lambda: 1))
-        patched.setattr("nmt.extras.exchange.export.automatic.required", engine.required)
         assert reason(run, device="auto") == "--device auto: it is for CPUs"
     with monkeypatch.context() as patched:  # nothing translates as much alike
         patched.setattr(export_model, "MIN_EQUAL", 2.0)
