@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,12 +80,10 @@ def shown(value: object) -> str:
 
 def _json_object(path: Path) -> dict[str, Any]:
     def of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        tree: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in tree:
-                raise ValueError(f"{shown(key)} stands there twice")
-            tree[key] = value
-        return tree
+        counts = Counter(key for key, _ in pairs)
+        if twice := [key for key, count in counts.items() if count > 1]:
+            raise ValueError(f"{shown(twice[0])} stands there twice")
+        return dict(pairs)
 
     try:
         tree = json.loads(_read(path, most=MAX_JSON_BYTES), object_pairs_hook=of_pairs)
