@@ -13,6 +13,7 @@ Shapes: N rows, I inputs, O outputs; of recurrent steps as in ``nmt.nn.recurrent
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -38,20 +39,17 @@ class Int8Weight(Tensor):
 
     values_OI: Tensor
     scale_O: Tensor
-    _packed: native.Packed | None
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
         weight: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
         weight.values_OI, weight.scale_O = values_OI, scale_O
-        weight._packed = None
         return weight
 
+    @cached_property
     def packed(self) -> native.Packed:
         """Returns the layout that ``Kernels.product`` reads, which is computed once."""
-        if self._packed is None:
-            self._packed = native.Packed.of(self.values_OI)
-        return self._packed
+        return native.Packed.of(self.values_OI)
 
     @classmethod
     def of(cls, weight_OI: Tensor, dtype: torch.dtype) -> Int8Weight:
@@ -107,7 +105,7 @@ def _by_kernels(
     has_tiles = kernels.prefers_tiles(x_NI) and not (onto and bias_O is None)
     if kernels.has_product() and not has_tiles:
         out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
-        return kernels.product(x_NI, weight_OI.packed(), scale_O, bias_O, out_NO, onto=onto)
+        return kernels.product(x_NI, weight_OI.packed, scale_O, bias_O, out_NO, onto=onto)
     values_NI, scale_N = kernels.quantized(x_NI)
     product_NO = _product(values_NI, weight_OI.values_OI)
     if sum_NO is None:  # float32 overwrites the integers, which are in the cache

@@ -110,8 +110,8 @@ def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     weight, memory = Int8Weight.of(drawn(6, 8), torch.float32), drawn(3, 2, 5, 8)
     calls: list[Callable[[], object]] = [
-        lambda: kernels().product(drawn(2, 9), weight.packed(), weight.scale_O, None, drawn(2, 6), onto=False),
-        lambda: kernels().product(drawn(2, 8), weight.packed(), weight.scale_O, None, drawn(2, 5), onto=False),
+        lambda: kernels().product(drawn(2, 9), weight.packed, weight.scale_O, None, drawn(2, 6), onto=False),
+        lambda: kernels().product(drawn(2, 8), weight.packed, weight.scale_O, None, drawn(2, 5), onto=False),
         lambda: kernels().attend(drawn(2, 2, 8), memory, memory, None, 1.0),
         lambda: kernels().attend(drawn(4, 2, 8), memory, memory, None, 1.0),
         lambda: kernels().attend(drawn(3, 2, 8), memory, memory, torch.zeros(2, 5, dtype=torch.bool), 1.0),
@@ -243,7 +243,7 @@ def test_products_leave_what_is_beside_them_alone() -> None:
         pytest.skip("the CPU has no products of bytes")
     weight, x_NI = Int8Weight.of(drawn(70, 12), torch.float32), drawn(7, 12, seed=2)
     memory = torch.full((9, 70), 5.0)
-    kernels().product(x_NI, weight.packed(), weight.scale_O, None, memory[1:8], onto=False)
+    kernels().product(x_NI, weight.packed, weight.scale_O, None, memory[1:8], onto=False)
     assert (memory[[0, 8]] == 5.0).all()
     torch.testing.assert_close(memory[1:8], torch.nn.functional.linear(x_NI, weight))
 
