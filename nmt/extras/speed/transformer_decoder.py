@@ -85,11 +85,9 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
             return self.plain.step(token_N, memory, state)  # type: ignore[return-value]
         rows, time = state.backpointer_NT.shape
         backpointer_NT = torch.cat([state.backpointer_NT, torch.arange(rows)[:, None]], dim=1)
-        position_N1 = token_N.new_full((rows, 1), time)
+        position_11, width = token_N.new_full((1, 1), time), self._layers[0].width
         x_ND = self._enter(token_N, time)
-        angles = (
-            RotaryAngles.of(position_N1[:1], x_ND.new_empty(self._layers[0].width)) if self._layers[0].rotary else None
-        )
+        angles = RotaryAngles.of(position_11, x_ND.new_empty(width)) if self._layers[0].rotary else None
         layers, weights = list[tuple[Tensor, ...]](), list[Callable[[], Tensor]]()
         for layer, source, past in zip(self._layers, memory.layers, state.layers, strict=True):
             assert isinstance(source, HeadsMemory)
