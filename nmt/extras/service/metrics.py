@@ -19,14 +19,13 @@ class ServerMetrics:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         counter = partial(Counter, registry=registry)
-        seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        seconds = partial(histogram, buckets=_SECONDS)
         self._requests = counter("nmt_requests", "Requests answered.", ["path", "status"])
         self._request_s = seconds("nmt_request_seconds", "From a request's head to its answer's end.", ["path"])
         self._sentences = counter("nmt_sentences", "Sentences translated.")
         self._tokens = counter("nmt_tokens", "Subwords of translations.")
-        self._batch = Histogram(
-            "nmt_batch_sentences", "Sentences translated together.", buckets=_SENTENCES, registry=registry
-        )
+        self._batch = histogram("nmt_batch_sentences", "Sentences translated together.", buckets=_SENTENCES)
         self._batch_s = seconds("nmt_batch_seconds", "What a batch took in the model.")
         self._queued_s = seconds("nmt_queue_seconds", "How long a request waited for its first batch.")
         self.queue = Gauge("nmt_queue_sentences", "Sentences that wait.", registry=registry)
