@@ -31,7 +31,7 @@ MIN_KNOWN = 0.5
 _SHARES = ("p_target_given_source", "p_source_given_target")
 
 
-class _Table(ABC):
+class _Table(AlignmentReport, ABC):
     """A table of a corpus, which is collected pair by pair and written at the end."""
 
     path: Path
@@ -67,10 +67,6 @@ class _Table(ABC):
         """Prepares for all ``pairs``, which may be read for this."""
 
     @abstractmethod
-    def add(self, sources: Sequence[str], targets: Sequence[str], alignments: Sequence[Alignment], first: int) -> None:
-        """Adds the next sentence pairs; ``first`` is the number of the first one."""
-
-    @abstractmethod
     def rows(self) -> Iterable[Row]:
         """Lists the rows of the finished table, with a cell for each column."""
 
@@ -96,7 +92,7 @@ class LexiconOptions(_Table):
 
     def rows(self) -> Iterator[Row]:
         for entry in self._lexicon.entries(min_count=self.min_count):
-            yield list(vars(entry).values())
+            yield list(vars(entry).values())  # in the order of the columns
 
 
 @dataclass
@@ -153,7 +149,7 @@ class SuspectsOptions(_Table):
 
     def rows(self) -> Iterator[Row]:
         for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
-            yield list(vars(pair).values())
+            yield list(vars(pair).values())  # in the order of the columns
 
 
 def _cell(value: object) -> str:

@@ -187,7 +187,6 @@ def plot_alignment(
     bar_axes = figure.add_axes((1 + 0.22 / width, 1 - bar_height / height, 0.13 / width, bar_height / height))
     _draw_weights(axes, bar_axes, alignment)
     _draw_words(axes, alignment, languages, size=float(np.clip(32 * cell, 8, 11)))
-    marks = {}
     if alignment.level == "word":
         marks = _draw_marks(axes, gold, alignment, cell)
         room = {"borderaxespad": 0.6, "handletextpad": 0.5, "columnspacing": 1.4}
