@@ -23,10 +23,9 @@ from nmt.evaluation.translation import scores, warn_of_bleu
 from nmt.experiment import Experiment
 from nmt.extras.pages.draw import draw_by_length, draw_chart, draw_model, plot_alignment, save
 from nmt.extras.pages.report import writer
-from nmt.extras.pages.report.attention import looks
 from nmt.extras.pages.report.charts import length_charts, look_charts, snapshot_charts, training_charts
 from nmt.extras.pages.report.model_summary import facts_of, origin_of, parts_of
-from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus, ValidationTranslations
+from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus, ValidationTranslations, looks
 from nmt.training import metrics, run_directory
 from nmt.translator.find_run import CONFIDENCE, find, find_checkpoint, is_checkpoint, newest, run_of
 

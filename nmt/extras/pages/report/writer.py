@@ -13,9 +13,8 @@ from itertools import groupby, zip_longest
 
 from nmt.evaluation.by_length import FEW
 from nmt.extras.pages.draw import chart_points, draw_by_length, draw_chart, draw_model, inline_svg
-from nmt.extras.pages.report.attention import LITTLE, MUCH
 from nmt.extras.pages.report.charts import Chart, length_charts, look_charts, snapshot_charts, training_charts
-from nmt.extras.pages.report.record import Run, Sample, Snapshots, TrainingCorpus
+from nmt.extras.pages.report.record import LITTLE, MUCH, Run, Sample, Snapshots, TrainingCorpus
 from nmt.extras.pages.viewer import PageRecord, data_block, page_file, quantized, record
 from nmt.extras.pages.viewer import page as frame
 

@@ -13,7 +13,7 @@ from nmt.evaluation.bootstrap import Estimate
 from nmt.evaluation.by_length import LengthScores
 from nmt.evaluation.translation import scores
 from nmt.extras.pages.report import record
-from nmt.extras.pages.report.attention import looks
+from nmt.extras.pages.report.record import looks
 
 NASTY = "<script>document.title='taken'</script> </script> <!-- <b>& \" ' \x07 $1 \\1"
 """A name, a word or a path."""

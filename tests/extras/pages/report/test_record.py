@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from nmt.extras.pages.report.attention import looks
+from nmt.extras.pages.report.record import looks
 
 
 def test_entropy_and_coverage_are_those_of_plain_loops() -> None:
