@@ -65,11 +65,9 @@ class ShardManifest:
         trees = (self.made_with, made_with)
         before, now = ({dotted(place): value for place, value in leaves(dict(tree))} for tree in trees)
         for key in [*now, *before]:
-            if before.get(key) != now.get(key):
-                old, new = (
-                    "unset" if value is None else json.dumps(value, ensure_ascii=False)
-                    for value in (before.get(key), now.get(key))
-                )
+            values = [tree.get(key) for tree in (before, now)]
+            if values[0] != values[1]:
+                old, new = ("unset" if value is None else json.dumps(value, ensure_ascii=False) for value in values)
                 what = f"with another {_LONG[key]}" if key in _LONG else f"with {key} {old}, not {new}"
                 raise InputError(f"--output {folder}: was begun {what}; keep its settings, or name another folder")
 
