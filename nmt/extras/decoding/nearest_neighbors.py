@@ -39,7 +39,7 @@ from nmt.core.device import uploaded
 from nmt.core.errors import InputError
 from nmt.core.files import content_hash, reading, whole_file
 from nmt.core.record import BatchRecord
-from nmt.data.batching import TokenIds, length_batches, pad
+from nmt.data.batching import TokenIds, pair_batches
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import numbered_pairs
 from nmt.data.prepared import opened
@@ -55,10 +55,10 @@ TRAIN = "train"
 """Name of the training pairs."""
 SENTENCES, NEAREST = 32, 8
 """Maximum numbers of similar pairs and of near keys."""
-KERNELS = ((4.0, 0.1, 0.6), (0.25, 0.2, 0.3))
+KERNELS = ((4.0, 0.1, 0.6), (2.0, 0.1, 0.3))
 """Strength: votes of a key at no distance, where the model has one; temperature, as a share of the mean squared length
-of keys, which differs between models; and maximum weight of all keys. The first gains most for models that are not
-trained to the end and for other domains, where the second gains little; the first costs finished models BLEU."""
+of keys, which differs between models; and maximum weight of all keys. The first gains most where the pairs resemble the
+text or the model is of another domain. It costs finished models BLEU, which the second does not."""
 HELD_OUT = 300
 """Maximum number of pairs to choose by."""
 MOST_BYTES = 1 << 31
@@ -76,7 +76,6 @@ class Datastore:
     """Number of keys of each pair."""
     key_XR: Tensor
     token_X: Tensor
-
     kernel_3: Tensor
     """One of ``KERNELS``."""
 
@@ -173,13 +172,10 @@ class Datastore:
 
 def _batches(trained: TrainedModel, sources: TokenIds, targets: TokenIds) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yields batches of pairs as padded sources, padded targets and a mask of the target tokens."""
-    lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
-    for rows in length_batches(lengths, BATCH_TOKENS):
-        (source, _), (target, count) = (pad([side[row] for row in rows]) for side in (sources, targets))
-        source_BS, target_BT, count_B = (
-            uploaded(torch.from_numpy(each), trained.compute.device) for each in (source, target, count)
-        )
-        yield source_BS, target_BT, torch.arange(target_BT.shape[1], device=count_B.device) < count_B[:, None]
+    for batch in pair_batches(sources, targets, BATCH_TOKENS):
+        arrays = batch.source_BS, batch.target_BT, batch.target_length_B
+        source_BS, target_BT, length_B = (uploaded(torch.from_numpy(each), trained.compute.device) for each in arrays)
+        yield source_BS, target_BT, torch.arange(target_BT.shape[1], device=length_B.device) < length_B[:, None]
 
 
 def vectors(model: Seq2Seq[Any, Any], source_BS: Tensor) -> Tensor:
