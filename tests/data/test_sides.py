@@ -43,3 +43,13 @@ def test_html_entities_are_counted(pairs: Pairs) -> None:
     planted = [(f"{s} &quot;", t) if row % 80 == 0 else (f"{s} & AT&T;", t) for row, (s, t) in enumerate(pairs)]
     (doubt,) = doubts(planted)
     assert doubt.startswith("1.2% of its pairs, by a sample, have HTML entities such as &quot;, and unescape: true")
+
+
+@pytest.mark.parametrize(("true", "read"), [("utf-8", "latin-1"), ("utf-8", "cp1252"), ("cp1252", "latin-1")])
+def test_a_wrong_encoding_is_noticed(pairs: Pairs, true: str, read: str) -> None:
+    planted = [(f"{source} – „für“ «NÃO», Â, SEÑOR", target) for source, target in pairs]
+    assert not [doubt for doubt in doubts(planted) if "encoding" in doubt]
+    planted = [(source.encode(true, "ignore").decode(read, "ignore"), target) for source, target in planted]
+    assert "100.0% of its pairs, by a sample, were once read in a wrong encoding (Ã¤ for ä); convert the" in str(
+        doubts(planted)
+    )
