@@ -37,7 +37,7 @@ _COLUMNS = dict(
 """Codes of languages by names in the headers of tables."""
 _NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
 _QUOTED = re.compile(
-    r"""(?=.*?(?:[^"\s]""|""[^"\s]))(?:(?:"(?:[^"]|"")*+(?:"|\Z)|[^"\t\n]++)?+(?:[\t\n]|\Z))*+""", re.DOTALL
+    r"""\A(?=.*?(?:[^"\s]""|""[^"\s]))(?:(?:"(?:[^"]|"")*+(?:"|\Z)|[^"\t\n]++)?+(?:[\t\n]|\Z))*+""", re.DOTALL
 )
 """A table in which every quotation mark is that of a whole cell or doubled in one, and some are doubled."""
 _SPACES = re.compile(r"[ \t\r\n]++")

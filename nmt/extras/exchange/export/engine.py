@@ -195,14 +195,7 @@ def exported_files(trained: TrainedModel) -> Path:
     exported, and for files that are not as they were written."""
     folder, name = export_folder(trained, "ctranslate2"), trained.checkpoint.resolve().name
     remedy = f"nmt export {trained.checkpoint}"
-    try:
-        about = read_json(folder / ABOUT)
-        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
-            raise ValueError("no object")
-    except FileNotFoundError:
-        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder / ABOUT}: is damaged; make it anew with: {remedy}") from None
+    about = exported_about(folder, remedy=remedy)
     found = about.get("checkpoint"), about.get("vocabulary")
     if found != (name, trained.tokenizers.fingerprint):
         raise InputError(f"{folder}: was made of {about.get('checkpoint')}, not of {name}; make it anew with: {remedy}")
@@ -214,6 +207,20 @@ def exported_files(trained: TrainedModel) -> Path:
         if not (folder / file).exists() or content_hash(folder / file).hex() != checksum:
             raise InputError(f"{folder / file}: damaged or missing; make it anew with: {remedy}")
     return folder
+
+
+def exported_about(folder: Path, *, remedy: str) -> dict[str, Any]:
+    """Reads the description of an export. Raises InputError, with a command as ``remedy``, if it is missing or
+    damaged."""
+    try:
+        about = read_json(folder / ABOUT)
+        if not isinstance(about, dict) or not isinstance(about.get("files", {}), dict):
+            raise ValueError("no object")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: is not there; make it with: {remedy}") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder / ABOUT}: is damaged; make it anew with: {remedy}") from None
+    return about
 
 
 def weights_hash(trained: TrainedModel) -> str:
