@@ -525,7 +525,8 @@ def _aligner(folder: Path) -> Opened:
 def _datastore(folder: Path) -> Opened:
     file = folder / "neighbors.safetensors"
     one, tokens = torch.ones(3, 4).half(), torch.tensor([1, 2, 3])
-    safetensors.torch.save_file(vars(Datastore(one[:2], tokens[:2], one.clone(), tokens.int())), file)
+    kernel = torch.tensor([4.0, 0.1, 0.6])
+    safetensors.torch.save_file(vars(Datastore(one[:2], tokens[:2], one.clone(), tokens.int(), kernel)), file)
     return _written(file, read_datastore, shaped=True)
 
 

@@ -242,10 +242,10 @@ def read_datastore(path: Path) -> Datastore | None:
     try:
         found = Datastore(**safetensors.torch.load_file(path))
         sizes = found.vector_PE.shape[:-1], found.key_XR.shape[:-1], found.token_X.shape
-        found.kernel_3.reshape(3)
         all_of_them = (int(found.count_P.sum()),)
         is_whole = sizes == (found.count_P.shape, all_of_them, all_of_them)
-        return found if is_whole and min(found.count_P.min(), found.token_X.min() + 1) > 0 else None
+        is_kernel = found.kernel_3.shape == (3,) and bool((found.kernel_3 > 0).all())
+        return found if is_whole and is_kernel and min(found.count_P.min(), found.token_X.min() + 1) > 0 else None
     except (OSError, safetensors.SafetensorError, TypeError, IndexError, RuntimeError):
         return None
 
