@@ -63,7 +63,7 @@ def shifted_windows(sources: Sequence[str], targets: Sequence[str]) -> Iterator[
     for begin in range(0, max(len(source) - LEAST, 0) + 1, WINDOW):
         end = begin + WINDOW if len(source) - begin - WINDOW >= LEAST else len(source)
         s, t = source[begin:end], target[begin:end]
-        if len(s) >= LEAST and min(s.std(), t.std()) > 0:
+        if len(s) >= LEAST:
             of = {k: _correlation(s[max(k, 0) :][: len(s) - abs(k)], t[max(-k, 0) :]) for k in range(-FAR, FAR + 1)}
             shift = max(of, key=lambda k: of[k])
             if of[shift] > max(0.5, of[0] + 0.3):
@@ -71,7 +71,8 @@ def shifted_windows(sources: Sequence[str], targets: Sequence[str]) -> Iterator[
 
 
 def _correlation(source: Floats, target: Floats) -> float:
-    return float(np.corrcoef(source, target[: len(source)])[0, 1])
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN for lines of one length
+        return float(np.corrcoef(source, target[: len(source)])[0, 1])
 
 
 def _cut(here: Floats, shifted: Floats, related: float, unrelated: float) -> tuple[int, int]:

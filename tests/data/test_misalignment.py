@@ -53,6 +53,7 @@ def test_shifted_lines_are_found(pairs: int, shift: int) -> None:
     assert {by for _, _, by in found} == {shift}
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("pairs", [0, 1, 60, 199, 200, 700, 20_000])
 def test_no_other_lines_are_found(pairs: int) -> None:
     sources, targets = synthetic(pairs, seed=3)
@@ -61,3 +62,4 @@ def test_no_other_lines_are_found(pairs: int) -> None:
     by_length = sorted(zip(sources, targets, strict=True), key=lambda pair: len(pair[0]))
     assert not list(shifted_windows(*([pair[side] for pair in by_length] for side in (0, 1))))
     assert not list(shifted_windows(["a"] * pairs, targets))
+    assert not list(shifted_windows(["a", *["bb"] * pairs][:pairs], targets))

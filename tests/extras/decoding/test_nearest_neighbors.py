@@ -145,7 +145,12 @@ def test_the_kernel_is_the_one_that_makes_held_out_pairs_likelier(
     sources, targets = [list(side) for side in zip(*some, strict=True)]
     assert store.log_likelihoods(trained, sources, targets, are_own=are_own) == pytest.approx(wanted, abs=0.02)
     best = KERNELS[wanted.index(max(wanted))]
-    chosen = store.with_best_kernel(trained, sources, targets, are_own=are_own)
+    for kernels in (KERNELS, KERNELS[::-1]):  # whichever of them comes first
+        monkeypatch.setattr(nearest_neighbors, "KERNELS", kernels)
+        chosen = store.with_best_kernel(trained, sources, targets, are_own=are_own)
+        assert chosen.kernel_3.tolist() == pytest.approx(best)
+    worst = replace(store, kernel_3=torch.tensor(KERNELS[wanted.index(min(wanted))]))
+    chosen = worst.with_best_kernel(trained, sources, targets, are_own=are_own)
     assert chosen.kernel_3.tolist() == pytest.approx(best)
 
 
