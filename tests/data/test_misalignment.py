@@ -63,3 +63,12 @@ def test_no_other_lines_are_found(pairs: int) -> None:
     assert not list(shifted_windows(*([pair[side] for pair in by_length] for side in (0, 1))))
     assert not list(shifted_windows(["a"] * pairs, targets))
     assert not list(shifted_windows(["a", *["bb"] * pairs][:pairs], targets))
+
+
+@pytest.mark.filterwarnings("error")
+def test_lines_of_one_length_tell_nothing() -> None:
+    """Their correlation is one of rounding errors, which differ between machines."""
+    for length in range(1, 60):
+        assert not list(shifted_windows(["s" * length] * 500, ["t" * 30] * 500))
+    targets = ["tt"] * 700 + ["ttt"] * 300  # of other numbers of digits, say
+    assert not list(shifted_windows(["s"] * 697 + ["ss"] * 303, targets))
