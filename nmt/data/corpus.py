@@ -128,6 +128,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         where = f"{abs(by)} line{'s' * (abs(by) > 1)} {'later' if by > 0 else 'earlier'} than its translation"
         text = f"{corpus.name}: by their lengths, {lines:,} of {count:,} pairs are shifted"
         text += f"; from about line {line:,} on, each source stands {where}: mend the files there"
+        text += ", or shuffle the pairs if they are right"  # in another order, nothing is found
         if lines > MOST_FAULTY * count:
             raise InputError(text)
         once(text, log.warning)
