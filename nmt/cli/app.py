@@ -5,7 +5,7 @@
     2    a fault of the input, the configuration or the command line, in one line on stderr
     130  interrupted (Ctrl-C)
     141  the reader of our output went away, as `head` does
-    143  ended by SIGTERM; `nmt train` has saved before, and no command leaves an unfinished file
+    143  ended by SIGTERM or a closed terminal; `nmt train` has saved before, and no command leaves an unfinished file
 
 Neither this module nor the command modules import PyTorch, so that `--help` and configuration errors are shown at once.
 Only the requested command is imported.
@@ -22,7 +22,8 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -170,10 +171,21 @@ def _nmt(
         raise typer.Exit(2)
 
 
+def _hang_up(terminals: Sequence[int], number: int, frame: FrameType | None) -> None:
+    """Ends a command whose terminal was closed as SIGTERM does. What it says until then would fail."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in terminals:
+        os.dup2(nowhere, stream)
+    signal.raise_signal(signal.SIGTERM)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line (by default `sys.argv`) and exits."""
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not after nohup
+            signal.signal(signal.SIGHUP, partial(_hang_up, list(filter(os.isatty, range(3)))))
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), columns: int = 80) -> str:
-    """All that a command shows on a terminal. ``typed`` are the answers to prompts."""
+def started(folder: Path, *arguments: str) -> tuple[int, int]:
+    """A command on a terminal of its own: its process and the other end of the terminal."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
@@ -35,6 +35,12 @@ def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), colu
         kept = {name: value for name, value in os.environ.items() if name not in unset}
         kept |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "xterm"}
         os.execve(sys.executable, [sys.executable, "-m", "nmt", *arguments], kept)
+    return process, terminal
+
+
+def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), columns: int = 80) -> str:
+    """All that a command shows on a terminal. ``typed`` are the answers to prompts."""
+    process, terminal = started(folder, *arguments)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     shown = b""
     answers = iter(typed)
@@ -46,6 +52,18 @@ def on_terminal(folder: Path, *arguments: str, typed: Sequence[bytes] = (), colu
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0, shown.decode()
     return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_training_whose_terminal_is_closed_saves_its_state(folder: Path) -> None:
+    numbers = ("training.stopping.updates=100000", "training.validation.every=100000", "training.save_every=100000")
+    sets = [part for each in (*numbers, "run=closed") for part in ("--set", each)]
+    process, terminal = started(folder, "train", "config.yaml", "--processes", "2", *sets)
+    shown = b""
+    while b"more updates" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    os.close(terminal)  # as a window or a connection that goes away
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 143
+    assert (folder / "closed/latest").resolve().name.startswith("step-")
 
 
 def final(shown: str) -> list[str]:
