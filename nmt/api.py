@@ -78,7 +78,7 @@ def evaluate(model: Translator | str | Path, pairs: Iterable[Pair]) -> Evaluatio
     from nmt.workflows.evaluate import Scoring, of_model
 
     translator = model if isinstance(model, Translator) else load(model)
-    sources, targets = check_pairs(pairs, None, translator.trained.experiment.data.language_names)
+    sources, targets = check_pairs(pairs, None, translator.trained.experiment.language_names)
     if not sources:
         raise InputError("pairs: there are none to evaluate")
     return of_model(translator, sources, targets, Scoring())

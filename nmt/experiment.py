@@ -59,6 +59,12 @@ class Experiment(Structure):
     alignment: Extraction = Grow()
     """Extraction of word links from a soft alignment."""
 
+    @property
+    def language_names(self) -> tuple[str, str] | None:
+        """Source and target language of the first training corpus into ``search.to``; None if they are unknown."""
+        corpora = [each for each in self.data.train_corpora if each.target_language == self.search.to]
+        return corpora[0].language_names if corpora else self.data.language_names
+
     @model_validator(mode="after")
     def _sections_agree(self) -> Experiment:
         if self.model.embedding.tie == "all" and not self.data.subwords.joint:

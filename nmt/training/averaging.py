@@ -140,7 +140,7 @@ def average_last(trainer: Trainer, metrics: MetricsWriter) -> bool:
         figures = {}
         if trainer.validate is not None:
             # the weights of training do not change: a resumed run must not start from the average
-            model = copy.deepcopy(trainer.model)
+            model = copy.deepcopy(trainer.eval_model)
             checkpoint.fill(model, weights, folder)
             with trainer.interruption.at_once():
                 figures = dict(trainer.validate(model, None))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -33,8 +33,10 @@ from nmt.training.optimizer import NamedOptimizer
 from tests.cuda import on_device
 from tests.cuda.on_device import BOTH, CPU, PRETENDED, PREVIOUS, SIDES, SOURCE_BS, TARGET_BT
 from tests.cuda.pretended import CUDA, CudaTensor, on_cuda, pretended
-from tests.models.variants import make
+from tests.models.variants import make, tree
 from tests.training.test_objective import TOTALS, batch_of
+
+GLIMPSES = {"kind": "glimpses", "size": 8}
 
 graphs_of = Graphs.of
 """The original function: on the pretended device no graph is recorded."""
@@ -219,6 +221,19 @@ def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monk
     with pretended():
         for one, other in zip(gradients(there, PRETENDED.compute), expected, strict=True):
             torch.testing.assert_close(one.values, other, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("config", "graphs"), [(tree(score="none", decoder=GLIMPSES), 0), (BOTH, 1)])
+def test_passes_that_draw_have_no_graph(config: dict[str, Any], graphs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    nmt.accelerate()
+    there, asked = on_cuda(make(config).train()), list[object]()
+    with pretended():
+        monkeypatch.setattr(Graphs, "of", lambda _, *shape: asked.append(shape))
+        settings = TrainingConfig.model_validate({})
+        optimizer = NamedOptimizer(there, settings.optimizer, PRETENDED.compute)
+        objective = Objective(there, settings, optimizer, PRETENDED.compute, cast(Any, SimpleNamespace(target=None)))
+        objective.backward(batch_of(), TOTALS, update=1)
+    assert len(asked) == graphs
 
 
 def test_the_commands_do_on_the_device_what_they_do_on_the_cpu(tmp_path: Path) -> None:

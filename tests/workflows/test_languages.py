@@ -301,6 +301,29 @@ def test_a_calibration_is_for_one_target_language(
     assert nmt("translate", run, "--to", "de", "--confidence", "--input", "test.en").code == 0
     refused = nmt("translate", run, "--to", "en", "--confidence", "--input", "test.de").error
     assert refused.endswith(f"for another target language than en; make it with: nmt calibrate {run} --to en")
+    judged = library.load(run, device="cpu", overrides=["search.to=de"], confidence=True)
+    with pytest.raises(InputError, match="for another target language than en"):
+        judged.to(target_language="en").translate("Hund")
+
+
+def test_pairs_are_taken_in_the_direction_of_the_translation(
+    here: Path, tmp_path: Path, translator: Translator
+) -> None:
+    own = tmp_path / "run"
+    shutil.copytree(here / "run", own, symlinks=True)
+    pairs = tmp_path / "pairs.tmx"
+    unit = '<tu><tuv xml:lang="de"><seg>Hund</seg></tuv><tuv xml:lang="en"><seg>wet rain</seg></tuv></tu>'
+    pairs.write_text(f'<tmx version="1.4"><header srclang="*all*"/><body>{unit}</body></tmx>', encoding="utf-8")
+    for to, source, target in (("en", "Hund", "wet rain"), ("de", "wet rain", "Hund")):
+        followed = library.load(own, device="cpu", overrides=[f"search.to={to}"], neighbors=pairs)
+        assert followed.translate(source).text == target
+        with pytest.raises(InputError, match="--neighbors: the pairs are into another language"):
+            followed.to(target_language="de" if to == "en" else "en").translate("Hund")
+        moved = translator.to(target_language=to)
+        given = {"de": "Hund", "en": "dog"}
+        direction = ("Hund", "dog") if to == "en" else ("dog", "Hund")
+        assert library.evaluate(moved, [given]) == library.evaluate(moved, [direction])
+    assert len(list(own.glob("neighbors-*"))) == 2
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -198,14 +198,19 @@ class NeighborMemory(BatchRecord):
 class WithNeighbors:
     """A model that follows near keys; see ``StepModel``."""
 
-    def __init__(self, model: Seq2Seq[Any, Any], datastore: Datastore, *, skipped: int = 0) -> None:
-        """``skipped`` is the number of the most similar pairs that have no vote."""
+    def __init__(
+        self, model: Seq2Seq[Any, Any], datastore: Datastore, *, skipped: int = 0, prefix: Sequence[int] = ()
+    ) -> None:
+        """``skipped`` is the number of the most similar pairs that have no vote; ``prefix`` are the tokens at the begin
+        of each of their sources."""
         self.pad, self.training, self.first_token = model.pad, model.training, model.first_token
-        self._model, self._datastore, self._skipped = model, datastore, skipped
+        self._model, self._datastore, self._skipped, self._prefix = model, datastore, skipped, list(prefix)
         self._kernel = datastore.kernel_3.tolist()
 
     def encode(self, source_BS: Tensor) -> NeighborMemory:
-        """See ``StepModel``."""
+        """See ``StepModel``. Raises InputError for a source into another language than that of the keys."""
+        if self._prefix and any(source[: len(self._prefix)] != self._prefix for source in source_BS.tolist()):
+            raise InputError("--neighbors: the pairs are into another language; load the model with this one for it")
         query_BE = vectors(self._model, source_BS).cpu()
         with torch.autocast("cpu", enabled=False):  # distances need float32
             found = list(self._datastore.near(query_BE, self._skipped))
@@ -259,7 +264,9 @@ def with_neighbors(translator: Translator, name: str | Path) -> Translator:
     data = opened(trained.experiment.data, run=trained.run) if str(name) == TRAIN else None
     with reading(path):
         names = [content_hash(path).hex() if data is None else data.key, content_hash(trained.checkpoint / MODEL).hex()]
-    kept = trained.run / f"neighbors-{names[0][:12]}-{names[1][:12]}.safetensors"
+    prefix = trained.source_prefix if data is None else ()  # training pairs have those of their own languages
+    names.append("-".join(map(str, [trained.compute.precision, *prefix])))
+    kept = trained.run / f"neighbors-{names[0][:12]}-{names[1][:12]}-{names[2]}.safetensors"
     if (datastore := read_datastore(kept)) is None:
         log.info(f"{kept}: is computed once for these pairs and this model")
         pairs = _of_file(trained, path) if data is None else _of_store(data.train)
@@ -271,7 +278,7 @@ def with_neighbors(translator: Translator, name: str | Path) -> Translator:
                 safetensors.torch.save_file(vars(datastore), unfinished)
         except OSError as error:
             log.warning(f"{kept}: cannot be written ({error.strerror}), and will be computed again")
-    return replace(translator, engine=replace(engine, model=WithNeighbors(engine.model, datastore)))
+    return replace(translator, engine=replace(engine, model=WithNeighbors(engine.model, datastore, prefix=prefix)))
 
 
 def _of_store(store: Store) -> tuple[TokenIds, TokenIds]:
@@ -283,7 +290,7 @@ def _of_store(store: Store) -> tuple[TokenIds, TokenIds]:
 def _of_file(trained: TrainedModel, path: Path) -> tuple[TokenIds, TokenIds]:
     """Reads the pairs of a file that a model could have learnt."""
     data, tokenizers = trained.experiment.data, trained.tokenizers
-    corpus = CorpusConfig.model_construct(pairs=path, languages=data.language_names)
+    corpus = CorpusConfig.model_construct(pairs=path, languages=trained.experiment.language_names)
     _, sources, targets = zip(*numbered_pairs(corpus), strict=True)
     ids = trained.prefixed(tokenizers.source.encode_batch(sources)), tokenizers.target.encode_batch(targets)
     short = [pair for pair in zip(*ids, strict=True) if max(map(len, pair)) <= data.filters.max_length]

@@ -140,8 +140,7 @@ class GlossaryTerminology:
         trained, engine = translator.trained, translator.engine
         assert isinstance(engine, TorchEngine)
         terms = [self.glossary.find(text) for text in sentences.texts]
-        source_language, language = trained.experiment.data.language_names or (None, None)
-        languages = source_language, translator.search.to or language
+        languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
         numbers = list(map(lost, sentences.texts, found, terms))
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]

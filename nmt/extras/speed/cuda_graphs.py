@@ -135,6 +135,7 @@ def graphed_decode(
         and all(parameter.grad is None for parameter in trained)
         and isinstance(model.decoder, RNNDecoder | TransformerDecoder)
         and all(isinstance(each.weighting, Softmax) for each in model.modules() if isinstance(each, Attention))
+        and not any(getattr(each, "learns_from_rewards", False) for each in model.modules())  # as a sensor of glimpses
     ):
         graphs, size = _graphs_of(model, source_BS.device), sum(parameter.nbytes for parameter in trained)
         record = partial(PassGraph, model, source_BS, target_BT, graphs)

@@ -84,22 +84,23 @@ def _launch(kernel: Any, saved: tuple[Any, ...], scale: float, *arguments: Any) 
     query_BHTA, keys_BHSA, values_BHSA, hidden, factors = saved
     (batch, heads, time, width), positions = query_BHTA.shape, keys_BHSA.shape[2]
     side = max(16, triton.next_power_of_2(max(time, positions)))  # one size for both: Triton compiles for each pair
-    kernel[batch, heads](
-        *(x for each in (query_BHTA, keys_BHSA, values_BHSA) for x in (each, *each.stride()[:3])),
-        hidden,
-        *((0, 0, 0, 0) if hidden is None else hidden.stride()),
-        factors,
-        time,
-        positions,
-        scale,
-        *arguments,
-        HIDES=hidden is not None,
-        DROPS=factors is not None,
-        T=side,
-        S=side,
-        A=width,
-        num_warps=1 if side == 16 else 4,
-    )
+    with torch.cuda.device_of(query_BHTA):  # else Triton takes the current GPU
+        kernel[batch, heads](
+            *(x for each in (query_BHTA, keys_BHSA, values_BHSA) for x in (each, *each.stride()[:3])),
+            hidden,
+            *((0, 0, 0, 0) if hidden is None else hidden.stride()),
+            factors,
+            time,
+            positions,
+            scale,
+            *arguments,
+            HIDES=hidden is not None,
+            DROPS=factors is not None,
+            T=side,
+            S=side,
+            A=width,
+            num_warps=1 if side == 16 else 4,
+        )
 
 
 UNSPECIALIZED = ("time", "positions", "hidden_b", "hidden_h", "hidden_t")

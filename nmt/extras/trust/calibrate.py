@@ -177,12 +177,12 @@ def _learn_heads(start: Calibration, examples: dict[str, list[Labelled]], chrf_N
         features[kind] = np.stack([*map(of_words.sentence_features, pairs, of_words.words(pairs))])
     own_NF = features.pop("own")
 
-    def intact(*damages: str) -> Logistic:
+    def intact(*damages: str, unclear: str = "") -> Logistic:
         bad = [features[kind] for kind in damages if kind in features]
-        good = [x_NF for kind, x_NF in features.items() if kind not in (*damages, "another", "negation")]
+        good = [x_NF for kind, x_NF in features.items() if kind not in (*damages, unclear, "another", "negation")]
         return learn(np.concatenate([*good, *bad]), np.arange(sum(map(len, [*good, *bad]))) < sum(map(len, good)))
 
-    heads["complete"] = intact("dropped", "negation")
+    heads["complete"] = intact("dropped", "negation", unclear="omitted")  # one word may be left out rightly
     heads["supported"] = intact("inserted", "repeated", "substituted", "another", *["number"] * RARE)
     own_NF, other_NF = (x_NF[:, :PAIR_FEATURES] for x_NF in (own_NF, features.get("another", own_NF[:0])))
     quality_N = np.append(sigmoid((chrf_N - RIGHT) / SPREAD), np.zeros(len(other_NF)))

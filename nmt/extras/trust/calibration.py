@@ -138,10 +138,15 @@ def load(trained: TrainedModel) -> Calibration:
         raise InputError(f"{path}: is not a calibration, or damaged; {remedy}") from None
     if tree["weights"] != weights_name(trained):
         raise InputError(f"{path}: was learnt for other weights than the model has now; {remedy}")
-    to = trained.experiment.search.to
-    if to is not None and to.lower() not in languages[1:]:
-        raise InputError(f"{path}: was learnt for another target language than {to}; {remedy} --to {to}")
+    check_language(calibration, trained)
     return calibration
+
+
+def check_language(calibration: Calibration, trained: TrainedModel) -> None:
+    """Raises InputError if the calibration is of another target language than the model translates into."""
+    if (to := trained.experiment.search.to) is not None and to.lower() not in calibration.languages[1:]:
+        text = f"{trained.run / CONFIDENCE}: was learnt for another target language than {to}; make it with: nmt "
+        raise InputError(f"{text}calibrate {trained.run} --to {to}")
 
 
 def _lexicon(tree: Mapping[str, Any], tokens: int) -> Lexicon:

@@ -12,7 +12,7 @@ import numpy as np
 from nmt.core.errors import InputError
 from nmt.data.sentences import LINE_ENDS
 from nmt.data.words import is_punctuation, successive
-from nmt.extras.trust.calibration import Calibration, load
+from nmt.extras.trust.calibration import Calibration, check_language, load
 from nmt.extras.trust.checks import one_sided, repetition
 from nmt.extras.trust.logistic import sigmoid
 from nmt.extras.trust.signals import PairSignals, pair_signals
@@ -116,6 +116,7 @@ class ConfidenceEstimator:
     ) -> list[Confidence | None]:
         """Estimates the confidence of given translations; None for a source without letters. A translation that is
         blank, or a pair that is too long, has confidence 0."""
+        check_language(self.calibration, trained)  # it may have changed since
         sources = [source if any(map(str.isalpha, source)) else "" for source in sources]
         found = pair_signals(trained, self.calibration.lexicon, sources, targets, first_line)
         known = iter(self._of_signals(trained, [signals for signals in found if signals is not None]))

@@ -51,6 +51,17 @@ def tune(*settings: str) -> None:
     train(load(Path("config.yaml"), ["training.start_from=run", *settings]), precision="float32")
 
 
+def test_adapted_checkpoints_are_averaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    every = ("training.validation.every=1", "training.stopping.updates=3", "training.average=2")
+    tune("run=averaged", "training.lora={rank: 2}", *every)
+    average = safetensors.numpy.load_file(folder / "averaged" / "averaged" / "model.safetensors")
+    members = [folder / f"averaged/checkpoints/step-0000000{n}/model.safetensors" for n in (2, 3)]
+    one, other = map(safetensors.numpy.load_file, members)
+    for name, weight in average.items():
+        np.testing.assert_allclose(weight, (one[name] + other[name]) / 2, atol=1e-6)
+
+
 def test_an_adapted_matrix_is_that_of_the_paper(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(TRANSFORMER, encoding="utf-8")
     torch.manual_seed(1)
