@@ -263,6 +263,18 @@ def tokens(pairs: int) -> int:
     return target_tokens(found(pairs), pairs)
 
 
+def test_the_page_on_hardware_has_the_updates_that_init_writes() -> None:
+    page = (Path(__file__).parents[2] / "docs/hardware.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ([\d,]+ ?(?:million)?) \|.* ([\d,]+) updates \|.*\| (?:the same|.* ([\d,]+) updates) \|", page, re.M
+    )
+    assert len(rows) == 4
+    for pairs, *counts in rows:
+        tokens = 16 * int(re.sub(r"\D", "", pairs)) * (10**6 if "million" in pairs else 1)
+        for cuda, count in zip((False, True), counts, strict=True):
+            assert count in ("", f"{updates_for(size_for(tokens, cuda=cuda), tokens):,}")
+
+
 def test_vocabulary_and_updates_fit_the_corpus() -> None:
     assert sizes.subwords_for(sizes.SMALL_TRANSFORMER, found(29_000)) == 8000
     # no more than there are words
