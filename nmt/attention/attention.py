@@ -252,10 +252,10 @@ def unfold_beams(weights_BHTS: Tensor, rows: int, time: int) -> Tensor:
     return weights_BHKTS.transpose(1, 2).reshape(rows, heads, time, positions)
 
 
-def matrix(outputs: int, inputs: int) -> nn.Parameter:
-    """A weight (outputs, inputs), initialised by Glorot & Bengio 2010."""
+def matrix(outputs: int, inputs: int, gain: float = 1.0) -> nn.Parameter:
+    """A weight (outputs, inputs), initialised by Glorot & Bengio 2010, times ``gain``."""
     weight = nn.Parameter(torch.empty(outputs, inputs))
-    nn.init.xavier_uniform_(weight)
+    nn.init.xavier_uniform_(weight, gain)
     return weight
 
 

@@ -26,6 +26,7 @@ from nmt.attention.scores.scaled_dot import ScaledDot
 from nmt.attention.weights.softmax import Softmax
 from nmt.core.record import BatchRecord
 from nmt.nn.dropout import Dropout
+from nmt.nn.feed_forward import BRANCH
 from nmt.nn.positions import RotaryAngles, apply_rotary
 from nmt.ops import attend
 
@@ -103,7 +104,7 @@ class MultiHead(nn.Module):
         assert isinstance(config.score, Score)
         self.key_weight_QK = matrix(query_size, key_size) if config.score.reads_keys else None
         self.value_weight_QK = matrix(query_size, key_size)
-        self.out_weight_QQ = matrix(query_size, query_size)
+        self.out_weight_QQ = matrix(query_size, query_size, BRANCH)
         self.query_bias_Q, self.value_bias_Q, self.out_bias_Q = (_bias(query_size, bias) for _ in range(3))
         self.key_bias_Q = _bias(query_size, bias and self.key_weight_QK is not None)
         width = query_size // heads

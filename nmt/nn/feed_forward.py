@@ -12,6 +12,10 @@ from nmt.nn.dropout import Dropout
 
 Activation = Literal["relu", "gelu", "silu", "swiglu"]
 
+BRANCH = 0.1
+"""Factor of the usual weights with which the last matrix of a residual branch starts, so that a model starts as little
+more than its embeddings, and learns faster (Zhang et al. 2019, "Fixup Initialization", where they start at 0)."""
+
 _ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
 
 
@@ -30,7 +34,7 @@ class FeedForward(nn.Module):
         self.fall = nn.Linear(width, size)
         for part in self.rise.weight.chunk(2) if activation == "swiglu" else (self.rise.weight,):
             nn.init.xavier_uniform_(part.data)
-        nn.init.xavier_uniform_(self.fall.weight)
+        nn.init.xavier_uniform_(self.fall.weight, gain=BRANCH)
         nn.init.zeros_(self.rise.bias)
         nn.init.zeros_(self.fall.bias)
 

@@ -10,6 +10,7 @@ from nmt.attention.registry import SCORES, WEIGHTS
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
+from nmt.nn.feed_forward import BRANCH
 
 VOCABULARY = 6
 
@@ -284,8 +285,9 @@ def make(
     torch.default_generator.manual_seed(seed)  # of the CPU alone, which is a hundred times faster
     model = build(ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, pad=0, bos=2)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(scale)
+        for name, parameter in model.named_parameters():
+            # residual branches as strong as the rest
+            parameter.mul_(scale / BRANCH if name.endswith(("fall.weight", "out_weight_QQ")) else scale)
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.3)
     return model.eval()
