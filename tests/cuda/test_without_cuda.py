@@ -26,6 +26,7 @@ from nmt.models.loss import CrossEntropy, token_loss
 from nmt.nn.dropout import Dropout
 from nmt.nn.output import OutputLayer, rows_together
 from nmt.nn.recurrent import RecurrentStack
+from nmt.search import sequential
 from nmt.training import metrics
 from nmt.training.config import RiskConfig, TrainingConfig
 from nmt.training.objective import Objective
@@ -205,6 +206,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", list(OBJECTIVES))
 def test_an_objective_is_that_of_the_cpu(config: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SYNC_INTERVAL, "cpu", 8)  # draws depend on the rows that are still there
+    monkeypatch.setattr(sequential, "COMPACT_BELOW", 0.5)
     model, there = PRETENDED.pair_of(make(config).train())
 
     def gradients(model: Any, compute: Compute) -> list[Tensor]:

@@ -29,7 +29,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from nmt.core.device import SYNC_INTERVAL, Compute, copy_to_host
+from nmt.core.device import Compute
 from nmt.data.batching import length_batches, pad
 from nmt.data.bleu_tokenizer import bleu_tokenizer, sentence_bleu
 from nmt.data.vocabulary import BOS, EOS, PAD
@@ -37,11 +37,10 @@ from nmt.models.loss import TargetTokens
 from nmt.models.scheduled_sampling import drawn
 from nmt.models.seq2seq import Seq2Seq
 from nmt.nn.output import TokenLoss
-from nmt.search.scoring import max_lengths
+from nmt.search.logits_processors import LogitsProcessors, Suppress
+from nmt.search.scoring import Ranking, max_lengths
+from nmt.search.sequential import greedy_or_sample
 from nmt.training.config import RiskConfig
-
-COMPACT_BELOW = 0.8
-"""Sentences whose hypotheses have all ended leave the batch when less than this share of the batch is still active."""
 
 PART = 2
 """Largest batch of hypotheses, as a multiple of the batch of sentence pairs. Larger batches have more padding (half of
@@ -82,11 +81,11 @@ class MinimumRisk:
         # in an autocast of its own, because some versions of torch would reuse a weight that was cast without a
         # gradient
         length_B = (source_BS != model.pad).sum(dim=1).cpu().numpy()
-        max_length_B = torch.from_numpy(max_lengths(length_B, config.max_length_ratio)).to(source_BS.device)
+        max_length_B = torch.from_numpy(max_lengths(length_B, config.max_length_ratio))
         with _evaluating(model), self.compute.autocast():
-            drawn_BKT = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
+            drawn = sample(model, source_BS, max_length_B, samples=config.samples, temperature=config.temperature)
         rewarded = reward(config.reward)
-        pool = candidates(target_BT, drawn_BKT, self.text, rewarded, include_reference=config.include_reference)
+        pool = candidates(target_BT, drawn, self.text, rewarded, include_reference=config.include_reference)
         with self.compute.autocast():
             # log p(y | x) of each hypothesis: the sum over its tokens
             readout_WR, token_W, hypothesis_W = _forced(model, source_BS, pool, cells=PART * target_BT.numel())
@@ -129,66 +128,46 @@ def reward(kind: Literal["bleu", "chrf"]) -> Callable[[str, str], float]:
     return of
 
 
-@torch.no_grad()
 def sample(
     model: Seq2Seq[Any, Any], source_BS: Tensor, max_length_B: Tensor, *, samples: int, temperature: float
-) -> Tensor:
-    """Draws hypotheses (B, K, T) token by token from softmax(logits / temperature) without padding and
-    begin-of-sentence. Each ends with, and is filled up with, end-of-sentence.
+) -> list[list[tuple[int, ...]]]:
+    """Draws K hypotheses of each sentence, without end-of-sentence, token by token from softmax(logits / temperature)
+    without padding and begin-of-sentence.
 
-    ``max_length_B`` (at least 1) counts end-of-sentence. A hypothesis that reaches this length is forced to take it as
-    its last token, as in greedy search; its probability then includes the one that the model gives to ending there.
+    ``max_length_B`` (at least 1, on the CPU) counts end-of-sentence. A hypothesis that reaches this length is forced to
+    take it as its last token, as in greedy search; its probability then includes the one that the model gives to ending
+    there.
     """
-    memory = model.encode(source_BS)
-    state = model.start(memory).repeat(samples)
-    device, rows = source_BS.device, len(source_BS) * samples
-    drawn_NT = torch.full((rows, int(max_length_B.max())), EOS, device=device)
-    never = torch.tensor([PAD, BOS], device=device)
-    row_N, max_length_N = torch.arange(rows, device=device), max_length_B.repeat_interleave(samples)
-    token_N = model.first_token(rows, device)
-    active_N = torch.ones(rows, dtype=torch.bool, device=device)
-    for time in range(drawn_NT.shape[1]):
-        step = model.step(token_N, memory, state)
-        state = step.state
-        # softmax(logits / temperature) without padding and begin-of-sentence
-        token_N = drawn(step.logits_NV.float().index_fill(1, never, -torch.inf) / temperature)
-        # rows that have ended, or have reached their maximum length, take end-of-sentence
-        token_N = torch.where(active_N & (max_length_N[row_N] > time + 1), token_N, EOS)
-        drawn_NT[row_N, time] = token_N
-        active_N = token_N != EOS
-        if (time + 1) % SYNC_INTERVAL.get(device.type, 8):
-            continue
-        active_B = active_N.view(-1, samples).any(dim=1).tolist()
-        if not any(active_B):
-            break
-        if sum(active_B) < COMPACT_BELOW * len(active_B):
-            kept_B = torch.tensor([row for row, is_active in enumerate(active_B) if is_active], device=device)
-            kept_N = (kept_B[:, None] * samples + torch.arange(samples, device=device)).flatten()
-            memory, state = memory.select(kept_B), state.select(kept_N)
-            row_N, token_N, active_N = row_N[kept_N], token_N[kept_N], active_N[kept_N]
-    return drawn_NT.view(len(source_BS), samples, -1)
+    allowed = [Suppress(PAD), Suppress(BOS)]
+    processors = LogitsProcessors(max_length_B, eos=EOS, processors=allowed, device=source_BS.device)
+
+    def pick(logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
+        return drawn(logits_NV.float() / temperature)
+
+    found = greedy_or_sample(
+        model, source_BS, processors, pick=pick, count=samples, eos=EOS, ranking=Ranking(), scored=False
+    )
+    return [[hypothesis.tokens for hypothesis in of_sentence] for of_sentence in found]
 
 
 def candidates(
-    target_BT: Tensor, drawn_BKT: Tensor, text: Callable[[Sequence[int]], str], reward: Callable[[str, str], float],
-    *, include_reference: bool,
+    target_BT: Tensor, drawn: Sequence[Sequence[tuple[int, ...]]], text: Callable[[Sequence[int]], str],
+    reward: Callable[[str, str], float], *, include_reference: bool,
 ) -> Candidates:  # fmt: skip
-    """Collects the references and the distinct drawn hypotheses, which end with end-of-sentence, with their costs. Two
+    """Collects the references and the distinct drawn hypotheses, with their costs. Two
     segmentations of one text are two hypotheses. A reference that was drawn counts in any case."""
-    sentences, cells = len(target_BT), 1 + drawn_BKT.shape[1]
+    sentences, cells = len(target_BT), 1 + len(drawn[0])
     counts_BC, cost_BC = torch.zeros(sentences, cells, dtype=torch.bool), torch.zeros(sentences, cells)
     references: list[list[int]] = []
     others: list[list[int]] = []
     cell_M = [row * cells for row in range(sentences)]
-    both = (tokens.tolist() for tokens in copy_to_host([target_BT, drawn_BKT]))
-    for row, (target, hypotheses) in enumerate(zip(*both, strict=True)):
-        # tokens before the first end-of-sentence
-        gold, *drawn_K = (tuple(tokens[: tokens.index(EOS)]) for tokens in (target, *hypotheses))
+    for row, (target, hypotheses) in enumerate(zip(target_BT.tolist(), drawn, strict=True)):
+        gold = tuple(target[: target.index(EOS)])
         references.append(list(gold))
         reference = text(gold)
         # cell 0 is the reference; a hypothesis that was drawn twice has one cell
-        for cell, hypothesis in enumerate(dict.fromkeys([gold, *drawn_K])):
-            counts_BC[row, cell] = cell > 0 or include_reference or gold in drawn_K
+        for cell, hypothesis in enumerate(dict.fromkeys([gold, *hypotheses])):
+            counts_BC[row, cell] = cell > 0 or include_reference or gold in hypotheses
             cost_BC[row, cell] = 1.0 - reward(text(hypothesis), reference)
             if cell > 0:
                 others.append(list(hypothesis))
