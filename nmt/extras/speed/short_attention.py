@@ -84,7 +84,8 @@ def _launch(kernel: Any, saved: tuple[Any, ...], scale: float, *arguments: Any) 
     query_BHTA, keys_BHSA, values_BHSA, hidden, factors = saved
     (batch, heads, time, width), positions = query_BHTA.shape, keys_BHSA.shape[2]
     side = max(16, triton.next_power_of_2(max(time, positions)))  # one size for both: Triton compiles for each pair
-    with torch.cuda.device_of(query_BHTA):  # else Triton takes the current GPU
+    # else Triton takes the current GPU
+    with torch.cuda.device_of(query_BHTA):  # type: ignore[no-untyped-call]
         kernel[batch, heads](
             *(x for each in (query_BHTA, keys_BHSA, values_BHSA) for x in (each, *each.stride()[:3])),
             hidden,
