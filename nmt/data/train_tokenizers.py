@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,9 @@ from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 _TRAINING_THREADS = 8
 # SentencePiece's own default; the memory of unigram is proportional to the square of this length
 _MAX_SENTENCE_BYTES = 4192
+
+NOTABLE_CHANGES = 0.005
+"""Share of the target lines from which on the changes of `changed_by_normalization` are worth a word."""
 
 
 def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -> TokenizerPair:
@@ -40,6 +44,22 @@ def train_tokenizers(pairs: Sequence[tuple[str, str]], config: SubwordsConfig) -
         _train(texts, config, f"the {side} side") for texts, side in ((sources, "source"), (targets, "target"))
     )
     return TokenizerPair(Tokenizer(source), Tokenizer(target), (source_rare, target_rare))
+
+
+def changed_by_normalization(lines: Sequence[str], rule: str) -> tuple[float, str]:
+    """Computes the share of the lines in which the normalization replaces or removes characters, and names the most
+    frequent of these: `，` becomes `,`. A model can only write what it leaves. White space does not count, nor do
+    canonically equivalent characters, such as é for e with a combining accent."""
+    normalizer = sentencepiece.SentencePieceNormalizer(rule_name=rule)
+    characters = [{*unicodedata.normalize("NFC", clean(line))} - {MARK, " ", "\ufffd"} for line in lines]
+    counts = Counter(character for line in characters for character in line)
+    changes = {one: new for one in counts if (new := normalizer.normalize(one).strip(MARK)) != one}
+    share = sum(not line.isdisjoint(changes) for line in characters) / max(len(lines), 1)
+    if not changes:
+        return share, ""
+    most = max(changes, key=lambda one: (counts[one], one))
+    shown = most if most.isprintable() else f"U+{ord(most):04X}"
+    return share, f"{shown} becomes {changes[most] or 'a space'}"
 
 
 def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[bytes, int]:

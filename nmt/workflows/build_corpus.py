@@ -33,7 +33,7 @@ from nmt.data.store_writer import StoreWriter
 from nmt.data.tally import CorpusTally, LineCounter, LineTally, SideTally
 from nmt.data.temperature import tempered_weights
 from nmt.data.tokenizer import Tokenizer, TokenizerPair, load_tokenizers
-from nmt.data.train_tokenizers import train_tokenizers
+from nmt.data.train_tokenizers import NOTABLE_CHANGES, changed_by_normalization, train_tokenizers
 
 _AHEAD = 3
 """Number of blocks for each core of a cluster that are tokenised before the first of them is written."""
@@ -173,6 +173,14 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 probe.offer(np.frombuffer(hashes, "<u8")[kept], *texts)
             for doubt in doubts(probe.pairs()):
                 log.warning(f"{corpus.name}: {doubt}")
+            if config.subwords.model is None:
+                targets = [target for _, target in probe.pairs()]
+                share, change = changed_by_normalization(targets, config.subwords.normalization)
+                if share >= NOTABLE_CHANGES:
+                    log.warning(
+                        f"{corpus.name}: {share:.1%} of its targets are changed by data.subwords.normalization "
+                        f"({change}), and the model will write them so; identity keeps them"
+                    )
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
     return sample.pairs()
 

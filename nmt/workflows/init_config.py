@@ -120,7 +120,11 @@ def init_config(
     size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also in fine-tuning
     size = size if tuned is None else replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
-    text_for = partial(text_for, corpora=corpora, links=links, cuda=cuda, seed=seed)
+    from nmt.data.train_tokenizers import NOTABLE_CHANGES, changed_by_normalization
+
+    share, change = changed_by_normalization([target for _, target in found.sample], "nmt_nfkc")
+    changes = f"{share:.1%} of the targets ({change})" if share >= NOTABLE_CHANGES else None
+    text_for = partial(text_for, corpora=corpora, links=links, cuda=cuda, seed=seed, changes=changes)
 
     def measured(size: Size) -> Speed:
         assert measure is not None
@@ -420,10 +424,11 @@ def updates_for(size: Size, tokens: int) -> int:
 
 def config_text(
     *, path: Path, run: Path, size: Size, updates: int, found: Survey, train_pairs: int,
-    corpora: Mapping[str, CorpusConfig], links: Path, cuda: bool, seed: int, validations: int = VALIDATIONS,
+    corpora: Mapping[str, CorpusConfig], links: Path, cuda: bool, seed: int, changes: str | None,
+    validations: int = VALIDATIONS,
 ) -> str:  # fmt: skip
     """Writes the configuration, with comments. ``corpora`` are train, and possibly valid and test; ``links`` are the
-    links of train."""
+    links of train; ``changes`` are those that the default normalization would make to many targets."""
     guidance = ""
     if is_guided(size, found):
         corpora = {**corpora, "train": TrainingCorpusConfig(**corpora["train"].model_dump(), links=links)}
@@ -443,9 +448,13 @@ def config_text(
             f"  # chrF decides which checkpoint is best; the first validation is {early}\n"
             f"  validation: {{every: {every}, first: {first}, metric: chrf}}\n"
         )
+    kept, why = "", ""
+    if changes is not None:
+        kept = ", normalization: identity"
+        why = f"  # identity: the default normalization would change {changes}, and the model write them so.\n"
     subwords = f"""\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
-  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true}}
+{why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true{kept}}}
 """
     start = ""
     if size.start_from is not None:

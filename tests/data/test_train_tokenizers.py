@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from nmt.data.config import SubwordsConfig
-from nmt.data.train_tokenizers import train_tokenizers
+from nmt.data.train_tokenizers import changed_by_normalization, train_tokenizers
 from nmt.data.vocabulary import EOS, UNK
 from tests.data.conftest import Pairs, refusal
 
@@ -73,3 +73,18 @@ def test_rare_words_are_unknown(joint: bool) -> None:
     message = learning_fails(pairs, SubwordsConfig(kind="word", joint=joint, min_frequency=1000))
     what = "both sides" if joint else "the source side"
     assert message == f"data.subwords.min_frequency: no word of {what} is that frequent; lower it"
+
+
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        ("น้ำ", "ำ becomes ํา"),
+        ("می\u200cرود", "U+200C becomes a space"),
+        ("wait… m²", "… becomes ..."),
+        ("caf\u0065\u0301\u00a0\u3000au lait \u2581 \u0915\u093c", ""),  # the same text, in another form
+        ("\ud800", ""),  # a lone surrogate, which is read as U+FFFD under any normalization
+    ],
+)
+def test_changes_by_normalization_are_found(line: str, change: str) -> None:
+    assert changed_by_normalization([line, "as it is"], "nmt_nfkc") == (0.5 if change else 0.0, change)
+    assert changed_by_normalization([line], "identity") == (0.0, "")

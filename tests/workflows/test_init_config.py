@@ -175,6 +175,22 @@ def test_text_without_spaces_gets_no_word_links(here: Path, init: Command) -> No
     assert not Path("data/a/train.links").exists()
 
 
+def test_targets_keep_the_characters_that_normalization_would_replace(here: Path, init: Command, nmt: Command) -> None:
+    write_lines("zh.tsv", (f"we learn at home {k}\t我们，在家里学习{k}" for k in range(60)))
+    assert init("a", "--tsv", "zh.tsv", *CPU).code == 0
+    subwords = load().data.subwords
+    assert subwords.normalization == "identity"
+    assert "100.0% of the targets (， becomes ,)" in Path("a.yaml").read_text()
+    assert "warning" not in nmt("prepare", "a.yaml").stderr
+    config = ("--set", "data.subwords.normalization=nmt_nfkc")
+    warning = (
+        "100.0% of its targets are changed by data.subwords.normalization (， becomes ,), and the model will write"
+    )
+    assert warning in nmt("prepare", "a.yaml", *config).stderr
+    assert init("b", *TSV).code == 0
+    assert load("b").data.subwords.normalization == "nmt_nfkc"
+
+
 def test_nothing_is_held_out_of_a_file_with_an_odd_name(here: Path, init: Command) -> None:
     """YAML would take the names for something else. A pair too long to align has no links."""
     odd = Path("on: #1 'x' ü.tsv")
