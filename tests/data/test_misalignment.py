@@ -72,3 +72,13 @@ def test_lines_of_one_length_tell_nothing() -> None:
         assert not list(shifted_windows(["s" * length] * 500, ["t" * 30] * 500))
     targets = ["tt"] * 700 + ["ttt"] * 300  # of other numbers of digits, say
     assert not list(shifted_windows(["s"] * 697 + ["ss"] * 303, targets))
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_the_next_turn_of_a_dialogue_is_no_shift(turns: int) -> None:
+    sources, targets = synthetic(1000, seed=1)
+    lines = [f"{number} {source}" for number, source in enumerate(sources)]
+    history = ["".join(lines[max(number + 1 - turns, 0) : number + 1]) for number in range(999)]
+    assert not list(shifted_windows(history, lines[1:]))
+    assert not list(shifted_windows(lines[1:], lines[:-1]))
+    assert list(shifted_windows(lines[:-1], targets[1:]))
