@@ -11,6 +11,8 @@ from pydantic import Field, model_validator
 from nmt.alignment.extract import Extraction, Grow
 from nmt.attention.reinforce import HardAttention, ReinforceOptions
 from nmt.config.structure import Structure, differences, dump, load_document, validate
+from nmt.config.yaml_source import write
+from nmt.core.errors import InputError
 from nmt.core.files import replace_file
 from nmt.data.config import DataConfig
 from nmt.models.config import ModelConfig
@@ -195,6 +197,15 @@ def load(path: Path, overrides: Sequence[str] = (), *, with_corpora: bool = Fals
 def save(experiment: Experiment, path: Path) -> None:
     """Write the complete configuration, so that ``load`` gives the same experiment."""
     replace_file(path, dump(experiment))
+
+
+def is_complete(path: Path) -> bool:
+    """Returns True for a configuration that `save` has written, possibly in another release."""
+    try:
+        tree = load_document(path).tree
+    except InputError:
+        return False
+    return tree.keys() >= Experiment.model_fields.keys() and write(tree) == path.read_text(encoding="utf-8")
 
 
 def decides(key: str) -> bool:

@@ -236,8 +236,13 @@ def _exclusive_run(run: Path) -> Iterator[Callable[[], Path]]:
 
 
 def _refuse_conflicts(run: Path, experiment: Experiment, *, extend: bool) -> None:
-    """Raises InputError if a run with a checkpoint would resume with another configuration."""
+    """Raises InputError if a run with a checkpoint would resume with another configuration, and if one without would
+    overwrite a configuration that the user has written."""
     path, newest = run / experiments.FILE, run_directory.latest_checkpoint(run)
+    if newest is None and path.exists() and not experiments.is_complete(path):
+        raise InputError(
+            f"{path}: training writes the complete configuration there; rename this one, or set another run"
+        )
     if newest is None or not path.exists():
         return
     run_directory.refuse_newer(newest)

@@ -203,6 +203,20 @@ def test_a_config_is_mended_until_there_is_a_checkpoint(
     assert nmt("translate", "run", stdin=b"eins.\n").output.count("\n") == 1
 
 
+def test_a_configuration_in_the_run_directory_is_not_overwritten(
+    nmt: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place(tmp_path, CONFIG))
+    Path("run").mkdir()
+    own = Path("config.yaml").rename("run/config.yaml")
+    text = own.read_text()
+    assert nmt("train", own).error.startswith("run/config.yaml: training writes the complete configuration there")
+    assert own.read_text() == text
+    own.rename("mine.yaml")
+    own.write_text(experiments.dump(experiments.load(Path("mine.yaml"))))  # of a training without a checkpoint
+    assert nmt("train", "mine.yaml").code == 0
+
+
 @pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("run", ["train.de", "train.de/x"])
 def test_a_run_directory_that_cannot_be_made_is_named(run: str, train: Command) -> None:
