@@ -60,11 +60,13 @@ class Held:
     """Number of pairs that are in such a part already, and are left out."""
 
 
-def survey(corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[CorpusConfig] = ()) -> Survey:
+def survey(
+    corpus: CorpusConfig, *, most: int, seed: int, known: Iterable[CorpusConfig] = (), keep_identical: bool = False
+) -> Survey:
     """Reads a corpus once, in constant memory, and finds up to ``most`` pairs that may be held out: pairs that the
     filters of training would keep and that are not in ``known``. Raises InputError as ``nmt.data.corpus.read_blocks``
     does."""
-    judge = TextFilter(FiltersConfig(), [pair for each in known for pair in _pairs(each)])
+    judge = TextFilter(FiltersConfig(identical=not keep_identical), [pair for each in known for pair in _pairs(each)])
     pairs = target_letters = identical = 0
     characters: set[str] = set()
     words: set[str] = set()

@@ -25,7 +25,16 @@ from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.context import BREAK, DocumentContext, context_tokens
 from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
-from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
+from nmt.data.filters import (
+    DROPPED,
+    MANY_IDENTICAL,
+    TextFilter,
+    Verdict,
+    length_verdicts,
+    letters,
+    mark_duplicates,
+    pair_hash,
+)
 from nmt.data.report import Report, ValidReport
 from nmt.data.sides import doubts
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text
@@ -182,6 +191,8 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                         f"({change}), and the model will write them so; identity keeps them"
                     )
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
+    if (same := counts[Verdict.IDENTICAL] / counts.sum()) > MANY_IDENTICAL:
+        log.warning(f"data.filters.identical drops {same:.1%} of the pairs, whose sides are the same; false keeps them")
     return sample.pairs()
 
 

@@ -28,6 +28,7 @@ from nmt.core.files import whole_file
 from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
 from nmt.data.corpus import read_blocks
+from nmt.data.filters import MANY_IDENTICAL
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.words import lacks_spaces
 from nmt.experiment import Experiment
@@ -112,6 +113,8 @@ def init_config(
     found = survey(parts.train, most=most, seed=seed, known=others)
     if found.identical == found.pairs:
         raise InputError(f"{parts.train.name}: both sides are the same in all {found.pairs:,} pairs")
+    if found.identical > MANY_IDENTICAL * found.pairs:
+        found = survey(parts.train, most=most, seed=seed, known=others, keep_identical=True)
     corpora, held = parts.corpora, Held(found.pairs, {}, 0)
     if parts.held_out:
         held, written = _hold_out(parts, found, folder, seed)
@@ -456,6 +459,13 @@ def config_text(
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
 {why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true{kept}}}
 """
+    filters = ""
+    if found.identical > MANY_IDENTICAL * found.pairs:
+        filters = f"""\
+  # {found.identical / found.pairs:.1%} of the pairs have the same text on both sides, and a model of corrections or
+  # paraphrases should learn from these. If they were only left untranslated, remove the next line to drop them.
+  filters: {{identical: false}}
+"""
     start = ""
     if size.start_from is not None:
         tree = {"subwords": {"model": size.start_from, "joint": size.joint}}
@@ -471,7 +481,7 @@ def config_text(
 # To train:  nmt train {shlex.quote(str(path))}     The same command goes on after whatever stopped it.
 {write({"run": str(run)})}seed: {seed}
 data:
-{sections}{subwords}\
+{sections}{subwords}{filters}\
 model:
 {indent(size.reason, "  ")}{size.model}\
 training:

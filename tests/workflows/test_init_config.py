@@ -191,6 +191,21 @@ def test_targets_keep_the_characters_that_normalization_would_replace(here: Path
     assert load("b").data.subwords.normalization == "nmt_nfkc"
 
 
+def test_pairs_of_one_language_are_kept(here: Path, init: Command, nmt: Command) -> None:
+    write_lines("gec.tsv", (f"{'I has' if k % 4 else 'I have'} {k}\tI have {k}" for k in range(80)))
+    assert init("a", "--tsv", "gec.tsv", "--valid-pairs", "40", *CPU).code == 0
+    assert load().data.filters.identical is False
+    assert "  # 25.0% of the pairs have the same text on both sides" in Path("a.yaml").read_text()
+    assert any(source == target for source, target in (line.split("\t") for line in lines_of("data/a/valid.tsv")))
+    assert "warning" not in nmt("prepare", "a.yaml").stderr
+    dropped = nmt("prepare", "a.yaml", "--set", "data.filters.identical=true").stderr
+    assert re.search(
+        r"warning: data\.filters\.identical drops \d\d\.\d% of the pairs, whose sides are the same", dropped
+    )
+    assert init("b", *TSV).code == 0
+    assert load("b").data.filters.identical
+
+
 def test_nothing_is_held_out_of_a_file_with_an_odd_name(here: Path, init: Command) -> None:
     """YAML would take the names for something else. A pair too long to align has no links."""
     odd = Path("on: #1 'x' ü.tsv")
