@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.core import log
+from nmt.core.errors import InputError
 from nmt.data.batching import TokenIds
 from nmt.data.context import BREAK, rows_of_sentences
+from nmt.data.file_kinds import once
 from nmt.data.vocabulary import EOS
 from nmt.evaluation.perplexity import Prediction, predict, token_log_probs
 from nmt.models.feed import Feed, TeacherForcing
@@ -74,17 +77,32 @@ class Scorer:
         return scores
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
-        """Computes loss, perplexity and accuracy of the model on given translations; if it was trained with context,
-        blank pairs do not count. The decoder reads the inputs that ``feed`` chooses; None means teacher forcing."""
-        tokenizers = self.trained.tokenizers
+        """Computes loss, perplexity and accuracy of the model on given translations; pairs that are too long
+        (``predict_ids``) do not count, nor blank ones if it was trained with context. The decoder reads the inputs that ``feed`` chooses; None means teacher forcing."""
+        tokenizers, rows = self.trained.tokenizers, list(range(len(sources)))
         if tokenizers.source.control(BREAK) is not None:
             rows = rows_of_sentences(sources, targets)
             sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
         source_ids = self.trained.prefixed(map(tokenizers.source.encode, sources), sources)
-        return self.predict_ids(source_ids, [tokenizers.target.encode(text) for text in targets], feed)
+        target_ids = [tokenizers.target.encode(text) for text in targets]
+        return self.predict_ids(source_ids, target_ids, [f"line {row + 1}" for row in rows], feed)
 
-    def predict_ids(self, sources: TokenIds, targets: TokenIds, feed: Feed | None = None) -> Prediction:
-        """Computes the same of sentences as the model reads them: their prefixes and tokens."""
+    def predict_ids(
+        self, sources: TokenIds, targets: TokenIds, names: Sequence[str], feed: Feed | None = None
+    ) -> Prediction:
+        """Computes the same of sentences as the model reads them: their prefixes and tokens. Pairs with more subwords
+        on a side than training and search read, whose memory would grow with the square of the length, are left out,
+        with a warning that has their ``names``. Raises InputError if no other is left."""
         trained, feed = self.trained, feed or TeacherForcing()
-        batch_tokens = trained.experiment.search.batch_tokens
-        return predict(trained.model, sources, targets, feed, trained.compute, batch_tokens=batch_tokens)
+        data, search = trained.experiment.data, trained.experiment.search
+        limit = max(data.filters.max_length, search.max_source_tokens)
+        lengths = [max(map(len, sides)) for sides in zip(sources, targets, strict=True)]
+        if long := [name for name, length in zip(names, lengths, strict=True) if length > limit]:
+            more = f" and {len(long) - 10} more" if len(long) > 10 else ""
+            text = f"{', '.join(long[:10])}{more}: left out of loss and accuracy: more than {limit} subwords on a side"
+            if len(long) == len(lengths):
+                raise InputError(f"{text}, and no other pair is left; split them")
+            once(text, log.warning)
+            rows = [row for row, length in enumerate(lengths) if length <= limit]
+            sources, targets = [sources[row] for row in rows], [targets[row] for row in rows]
+        return predict(trained.model, sources, targets, feed, trained.compute, batch_tokens=search.batch_tokens)

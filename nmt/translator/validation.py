@@ -106,7 +106,9 @@ class Validation:
         rows = rows_of_sentences(sources, references) if self.valid.has_context else range(len(sources))
         source_ids = [[*self.valid.prefix(row), *self.tokenizers.source.encode(sources[row])] for row in rows]
         target_ids = [self.tokenizers.target.encode(references[row]) for row in rows]
-        prediction = Scorer(trained).predict_ids(source_ids, target_ids)
+        origins = [self.valid.line(row) for row in rows]
+        names = [f"line {origin.number} of {origin.corpus}" for origin in origins]
+        prediction = Scorer(trained).predict_ids(source_ids, target_ids, names)
         figures = {"loss": prediction.loss, "perplexity": prediction.perplexity, "accuracy": prediction.accuracy}
         if experiment.training.validation.bleu:
             figures |= self._scores(trained, sources, references)

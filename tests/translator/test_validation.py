@@ -105,6 +105,22 @@ def test_a_pair_that_is_too_long_to_align_is_passed_over(whole: Path, tmp_path: 
     assert max(lengths(folder)) <= limit
 
 
+def test_a_pair_longer_than_training_reads_is_left_out_of_the_loss(
+    whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = place(tmp_path)
+    for side in ("de", "en"):
+        with (folder / f"valid.{side}").open("a") as lines:
+            lines.write("eins " * 1001 + "\n")
+    start(folder)
+    losses = [[line["loss"] for line in measured(each / "run", "valid")] for each in (whole, folder)]
+    assert losses[0] == losses[1]
+    warning = (
+        "warning: line 11 of valid.de + valid.en: left out of loss and accuracy: more than 1000 subwords on a side"
+    )
+    assert capfd.readouterr().err.count(warning) == 1
+
+
 def test_a_report_reads_them(whole: Path, tmp_path: Path) -> None:
     run = shutil.copytree(whole / "run", tmp_path / "run", symlinks=True)
     found = snapshots_of(run)
