@@ -78,7 +78,8 @@ class Scorer:
 
     def predict(self, sources: Sequence[str], targets: Sequence[str], feed: Feed | None = None) -> Prediction:
         """Computes loss, perplexity and accuracy of the model on given translations; pairs that are too long
-        (``predict_ids``) do not count, nor blank ones if it was trained with context. The decoder reads the inputs that ``feed`` chooses; None means teacher forcing."""
+        (``predict_ids``) do not count, nor blank ones if it was trained with context. The decoder reads the inputs that
+        ``feed`` chooses; None means teacher forcing."""
         tokenizers, rows = self.trained.tokenizers, list(range(len(sources)))
         if tokenizers.source.control(BREAK) is not None:
             rows = rows_of_sentences(sources, targets)

@@ -115,9 +115,7 @@ def test_a_pair_longer_than_training_reads_is_left_out_of_the_loss(
     start(folder)
     losses = [[line["loss"] for line in measured(each / "run", "valid")] for each in (whole, folder)]
     assert losses[0] == losses[1]
-    warning = (
-        "warning: line 11 of valid.de + valid.en: left out of loss and accuracy: more than 1000 subwords on a side"
-    )
+    warning = "line 11 of valid.de + valid.en: left out of loss and accuracy: more than 1000 subwords on a side"
     assert capfd.readouterr().err.count(warning) == 1
 
 
