@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from nmt.alignment.extract import Extraction, Grow
 from nmt.attention.reinforce import HardAttention, ReinforceOptions
+from nmt.config.file_path import expand
 from nmt.config.structure import Structure, differences, dump, load_document, validate
 from nmt.config.yaml_source import write
 from nmt.core.errors import InputError
@@ -46,7 +47,7 @@ _MAY_CHANGE = (
 class Experiment(Structure):
     """One run: its corpora, its model, its training and its search for translations."""
 
-    run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+    run: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$"), AfterValidator(lambda run: str(expand(Path(run))))]
     """The run directory."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of all random draws: initial weights, the order of pairs, dropout, subwords."""
@@ -166,7 +167,7 @@ class Experiment(Structure):
     @property
     def folder(self) -> Path:
         """Path of the run directory."""
-        return Path(self.run).expanduser()
+        return Path(self.run)
 
     def to(self, language: str | None) -> Experiment:
         """Returns the experiment with another target language, which is named as in ``data`` or, as on the cards of

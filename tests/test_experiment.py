@@ -99,7 +99,14 @@ def test_what_is_saved_is_loaded_again(config: Path) -> None:
     experiments.save(experiment, config)
     assert experiments.load(config) == experiment
     assert "dropout" in config.read_text()  # defaults are written out
-    assert experiment.model_copy(update={"run": "~/a"}).folder == Path.home() / "a"
+
+
+def test_variables_in_the_run_are_expanded(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRATCH", "/scratch/me")
+    for run, folder in (("${SCRATCH}/a", "/scratch/me/a"), ("~/a", f"{Path.home()}/a"), ("${NOWHERE:-b}", "b")):
+        assert str(experiments.load(config, [f"run={run}"]).folder) == folder
+    with pytest.raises(InputError, match="run: the environment variable NOWHERE is not set"):
+        experiments.load(config, ["run=${NOWHERE}"])
 
 
 @pytest.mark.parametrize(("to", "found"), [(None, None), ("fra", "fra"), (">>fra<<", "fra"), (">>xx<<", ">>xx<<")])
