@@ -8,6 +8,7 @@ models that train in about a day.
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,12 @@ VALIDATIONS = 10
 
 MOST_HELD_OUT = 1000
 """Number of pairs of a part for which the user gives no number; in a small corpus it is a twentieth of the pairs."""
+
+MOST_BYTES = 200
+"""Maximum length of a NAME, with room for the endings of temporary files."""
+
+LEAST_LINKED = 20
+"""Number of different pairs from which on the text aligner finds links in about all; of three, it may find none."""
 
 UNFINISHED = ".unfinished"
 """File in the folder of the parts until the configuration is written, so that the same command can be repeated after it
@@ -237,7 +244,9 @@ def places(name: str) -> tuple[Path, Path, Path]:
     name is invalid."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
-    if stem[:1] in (" ", ".") or not stem.isprintable():
+    # a configuration would read ${x} as a variable, and file systems allow names of 255 bytes
+    is_name = stem.isprintable() and stem[:1] not in (" ", ".") and "${" not in stem
+    if not is_name or max(len(os.fsencode(part)) for part in path.parts) > MOST_BYTES:
         raise InputError(f"NAME {name!r}: is not a name for a configuration; give one such as de-en")
     if path.exists():
         raise InputError(f"{path}: is there already; give another NAME, or delete it")
@@ -405,9 +414,10 @@ def size_for(tokens: int, *, cuda: bool) -> Size:
 
 
 def is_guided(size: Size, found: Survey) -> bool:
-    """Returns True if attention should learn from word links: for few pairs, whose words are separated by spaces on
-    both sides."""
-    return size.is_guided and not any(map(lacks_spaces, zip(*found.sample, strict=True)))
+    """Returns True if attention should learn from word links: for few pairs, but enough to find links, whose words are
+    separated by spaces on both sides."""
+    is_enough = len(found.sample) >= LEAST_LINKED
+    return size.is_guided and is_enough and not any(map(lacks_spaces, zip(*found.sample, strict=True)))
 
 
 def subwords_for(size: Size, found: Survey) -> int:

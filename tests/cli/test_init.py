@@ -56,7 +56,9 @@ def test_nothing_is_overwritten(init: Command, path: str) -> None:
     assert init("a", *TSV.split(), "--device", "cpu").error == error
 
 
-@pytest.mark.parametrize("name", ["..", ".yaml", " ", "no/such/folder"])
+@pytest.mark.parametrize(
+    "name", ["..", ".yaml", " ", "no/such/folder", "${x}", "a" * 300, f"{'a' * 300}/b", "x/${HOME}"]
+)
 def test_what_is_no_name_is_refused(init: Command, name: str) -> None:
     error = init(name, *TSV.split(), "--device", "cpu").error
     assert error.startswith((f"NAME {name!r}: is not a name", f"{name}.yaml: cannot be written: folder "))

@@ -206,6 +206,13 @@ def test_pairs_of_one_language_are_kept(here: Path, init: Command, nmt: Command)
     assert load("b").data.filters.identical
 
 
+def test_very_few_pairs_get_no_word_links(here: Path, init: Command) -> None:
+    """The aligner would find none in some of them."""
+    write_lines("few.tsv", lines_of("pairs.tsv")[:3])
+    assert init("a", "--tsv", "few.tsv", *CPU).code == 0
+    assert load().training.guided_attention is None
+
+
 def test_nothing_is_held_out_of_a_file_with_an_odd_name(here: Path, init: Command) -> None:
     """YAML would take the names for something else. A pair too long to align has no links."""
     odd = Path("on: #1 'x' ü.tsv")
