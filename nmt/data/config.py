@@ -15,6 +15,9 @@ from nmt.data.context import BREAK, MOST
 Language = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
 """A short name such as ``de``, ``pt-BR`` or ``zh_Hans``."""
 
+MANY_IDENTICAL = 0.2
+"""Share of identical pairs from which on a corpus may be of one language, such as corrections of errors."""
+
 
 class CorpusConfig(Structure):
     """Parallel text: two files that correspond line by line, or one of pairs; see ``nmt.data.corpus``."""

@@ -20,9 +20,6 @@ import numpy.typing as npt
 
 from nmt.data.config import FiltersConfig
 
-MANY_IDENTICAL: Final = 0.2
-"""Share of identical pairs from which on a corpus may be of one language, such as corrections of errors."""
-
 _CHUNK = 1 << 18
 
 

@@ -55,11 +55,9 @@ def changed_by_normalization(lines: Sequence[str], rule: str) -> tuple[float, st
     counts = Counter(character for line in characters for character in line)
     changes = {one: new for one in counts if (new := normalizer.normalize(one).strip(MARK)) != one}
     share = sum(not line.isdisjoint(changes) for line in characters) / max(len(lines), 1)
-    if not changes:
-        return share, ""
-    most = max(changes, key=lambda one: (counts[one], one))
+    most = max(changes, key=lambda one: (counts[one], one), default="")
     shown = most if most.isprintable() else f"U+{ord(most):04X}"
-    return share, f"{shown} becomes {changes[most] or 'a space'}"
+    return share, f"{shown} becomes {changes[most] or 'a space'}" if most else ""
 
 
 def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[bytes, int]:

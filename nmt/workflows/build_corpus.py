@@ -22,19 +22,10 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.core import log
 from nmt.core.cpu import core_count
 from nmt.core.errors import InputError
-from nmt.data.config import CorpusConfig, DataConfig, TrainingCorpusConfig
+from nmt.data.config import MANY_IDENTICAL, CorpusConfig, DataConfig, TrainingCorpusConfig
 from nmt.data.context import BREAK, DocumentContext, context_tokens
 from nmt.data.corpus import Faulty, PairBlock, read_blocks, read_linked_blocks
-from nmt.data.filters import (
-    DROPPED,
-    MANY_IDENTICAL,
-    TextFilter,
-    Verdict,
-    length_verdicts,
-    letters,
-    mark_duplicates,
-    pair_hash,
-)
+from nmt.data.filters import DROPPED, TextFilter, Verdict, length_verdicts, letters, mark_duplicates, pair_hash
 from nmt.data.report import Report, ValidReport
 from nmt.data.sides import doubts
 from nmt.data.store import WORDS, Ragged, StoredCorpus, Text

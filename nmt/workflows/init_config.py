@@ -27,9 +27,8 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.files import whole_file
 from nmt.data.atomic_folder import locked, replace_folder
-from nmt.data.config import CorpusConfig, TrainingCorpusConfig
+from nmt.data.config import MANY_IDENTICAL, CorpusConfig, TrainingCorpusConfig
 from nmt.data.corpus import read_blocks
-from nmt.data.filters import MANY_IDENTICAL
 from nmt.data.splitting import Held, Survey, survey, write_parts
 from nmt.data.words import lacks_spaces
 from nmt.experiment import Experiment
@@ -52,7 +51,7 @@ MOST_BYTES = 200
 """Maximum length of a NAME, with room for the endings of temporary files."""
 
 LEAST_LINKED = 20
-"""Number of different pairs from which on the text aligner finds links in about all; of three, it may find none."""
+"""Number of pairs from which on the text aligner finds links in about all; of three, it may find none."""
 
 UNFINISHED = ".unfinished"
 """File in the folder of the parts until the configuration is written, so that the same command can be repeated after it
@@ -245,8 +244,8 @@ def places(name: str) -> tuple[Path, Path, Path]:
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml").expanduser()
     stem = path.stem
     # a configuration would read ${x} as a variable, and file systems allow names of 255 bytes
-    is_name = stem.isprintable() and stem[:1] not in (" ", ".") and "${" not in stem
-    if not is_name or max(len(os.fsencode(part)) for part in path.parts) > MOST_BYTES:
+    is_no_name = stem[:1] in (" ", ".") or not stem.isprintable() or "${" in stem
+    if is_no_name or max(len(os.fsencode(part)) for part in path.parts) > MOST_BYTES:
         raise InputError(f"NAME {name!r}: is not a name for a configuration; give one such as de-en")
     if path.exists():
         raise InputError(f"{path}: is there already; give another NAME, or delete it")
@@ -416,8 +415,8 @@ def size_for(tokens: int, *, cuda: bool) -> Size:
 def is_guided(size: Size, found: Survey) -> bool:
     """Returns True if attention should learn from word links: for few pairs, but enough to find links, whose words are
     separated by spaces on both sides."""
-    is_enough = len(found.sample) >= LEAST_LINKED
-    return size.is_guided and is_enough and not any(map(lacks_spaces, zip(*found.sample, strict=True)))
+    is_few = size.is_guided and found.pairs >= LEAST_LINKED
+    return is_few and not any(map(lacks_spaces, zip(*found.sample, strict=True)))
 
 
 def subwords_for(size: Size, found: Survey) -> int:
