@@ -282,9 +282,22 @@ def _units(chunks: Iterable[bytes], place: str) -> Iterator[list[tuple[str, list
                     units.append((tags["source"], [(tag, _text(side)) for tag, side in sides]))
                 if path and not inside:
                     path[-1].remove(element)
-        except ET.ParseError as error:
-            raise InputError(f"{place}: not well-formed XML: {error}; export the file again") from None
+        except (ET.ParseError, ValueError, LookupError) as error:
+            raise xml_fault(place, before, error) from None
         yield units
+
+
+def xml_fault(place: str, head: bytes, error: Exception) -> InputError:
+    """Returns the error for XML that the parser refuses: it knows UTF-8, UTF-16 and encodings of one byte per character
+    alone. ``head`` has the first bytes, which name the encoding."""
+    if isinstance(error, ET.ParseError):
+        return InputError(f"{place}: not well-formed XML: {error}; export the file again")
+    found = re.search(rb"""encoding\s*+=\s*+["']([\w.:-]++)""", head)
+    name = found[1].decode() if found else "SHIFT_JIS"
+    return InputError(
+        f"{place}: names an encoding that is not read in XML, {name}; convert it, such as with "
+        f'iconv -f {name} -t UTF-8, and write encoding="UTF-8" in its first line'
+    )
 
 
 def _name(element: ET.Element) -> str:

@@ -233,6 +233,13 @@ def test_entities_that_a_document_declares_are_refused(file: File) -> None:
     assert message in failure(file("b.tmx", tmx(PAIRS)[:-30]))
 
 
+@pytest.mark.parametrize("encoding", ["Shift_JIS", "GBK", "foo-8"])
+def test_an_encoding_that_xml_parsers_do_not_know_is_named(file: File, encoding: str) -> None:
+    message = failure(file("a.tmx", f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx/>'))
+    assert f"a.tmx: names an encoding that is not read in XML, {encoding}; " in message
+    assert f"iconv -f {encoding} -t UTF-8" in message
+
+
 def test_memory_does_not_grow_with_a_tmx(file: File) -> None:
     head = tmx(PAIRS)
     begin, end = head.index(b"<tu>"), head.index(b"</body>")

@@ -22,7 +22,7 @@ from nmt.core.errors import InputError
 from nmt.data.config import CorpusConfig
 from nmt.data.corpus import numbered_pairs, open_bytes, read_lines, unpacking
 from nmt.data.filters import CONTROL
-from nmt.data.formats import one_line
+from nmt.data.formats import one_line, xml_fault
 from nmt.data.words import text_words
 
 MOST_WORDS = 5
@@ -96,7 +96,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if re.search(rb"<(?:\w+:)?TEI\b", head):
         if b"<!ENTITY" in head:
             raise InputError(f"{path}: declares entities, which can fill the memory; take the declarations out")
-        return _tei_rows(path)
+        return _tei_rows(path, head)
     first = next((line for line in read_lines(path) if line.strip() and not line.startswith("#")), "")
     if " :: " in first:
         return _ding_rows(path)
@@ -113,7 +113,7 @@ def _ding_rows(path: Path) -> Iterator[Row]:
             yield source, target
 
 
-def _tei_rows(path: Path) -> Iterator[Row]:
+def _tei_rows(path: Path, head: bytes) -> Iterator[Row]:
     """Yields a row for each sense: its headwords, with the grammar in braces, and its translations."""
     try:
         with open_bytes(path) as file, unpacking(path):
@@ -121,8 +121,8 @@ def _tei_rows(path: Path) -> Iterator[Row]:
                 if element.tag.rpartition("}")[2] == "entry":
                     yield from _senses(element)
                     element.clear()
-    except ET.ParseError as error:
-        raise InputError(f"{path}: not well-formed XML: {error}; get the file again") from None
+    except (ET.ParseError, ValueError, LookupError) as error:
+        raise xml_fault(str(path), head, error) from None
 
 
 def _senses(entry: ET.Element) -> Iterator[Row]:

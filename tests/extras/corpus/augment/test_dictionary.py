@@ -108,6 +108,7 @@ def test_the_language_of_the_sources_is_the_source(tmp_path: Path) -> None:
         ("", ": empty; a corpus needs at least one pair"),
         ("etw. :: (thing)\n", ": has no entry of at most 5 words on both sides; give another dictionary"),
         (TEI.replace("</sense></entry>", "</entry>", 1), ": not well-formed XML: mismatched tag: line 13, column 23"),
+        (TEI.replace("UTF-8", "Big5", 1), ": names an encoding that is not read in XML, Big5; convert it"),
         (TEI.replace("<TEI", '<!DOCTYPE TEI [<!ENTITY a "b">]>\n<TEI', 1), ": declares entities, which can fill"),
     ],
 )
