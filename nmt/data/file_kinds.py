@@ -23,21 +23,23 @@ LEFT_OUT = frozenset({HEADER, UNTRANSLATED})
 
 TMX, XLIFF, ZIP = "a TMX file", "an XLIFF file", "a ZIP archive"
 _PO, _CR = "a PO file", "text whose lines end in CR alone"
-_XML = r"\s*+<(?:\?xml|!--|!doctype|html|tmx|(?:\w++:)?xliff)\b"
-_ROOT = r"[^\0]*?(?<=<)(?:!doctype\s++)?(?:\w++:)?"
+_XML = r"(?i:\s*+<(?:!--|(?:\?xml|!doctype|html|tmx|(?:\w++:)?xliff)\b))"
+_ROOT = r"(?i:[^\0]*?(?<=<)(?:!doctype\s++)?(?:\w++:)?"
+_HTML = r"(?i:[^\0]*?<!doctype\s++html\b|(?>[^\0]*?<html\b)(?![^\n]*</html)(?=[^\0]*?<(?:head|body)\b))"
+"""A page has a doctype, or a head or a body and no end in its first line, as an example of HTML in a corpus may."""
 _KINDS = {
-    "%PDF-": "a PDF file", r"{\\rtf": "an RTF file", "SQLite format 3\0": "an SQLite database",
-    "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", "PAR1": "a Parquet file",
-    "7z\xbc\xaf'\x1c": "a 7z archive", "Rar!": "a RAR archive", "\x89PNG": "a PNG picture",
-    "\xff\xd8\xff": "a JPEG picture", ".{257}ustar": "a TAR archive",
+    "%PDF-": "a PDF file", r"{\\rtf\d": "an RTF file", "SQLite format 3\0": "an SQLite database",
+    "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Word or Excel file", "PAR1\x15": "a Parquet file",
+    "7z\xbc\xaf'\x1c": "a 7z archive", "Rar!\x1a\x07": "a RAR archive", "\x89PNG": "a PNG picture",
+    "\xff\xd8\xff": "a JPEG picture", r".{257}ustar(?:\0\d\d|  \0)": "a TAR archive",
     r"(?:[^\0]\0){4}|(?:\0[^\0]){4}": "text in UTF-16 without a byte order mark",
     "PK\3\4.*\nword/": "a Word document (DOCX)", "PK\3\4.*\nxl/": "an Excel workbook (XLSX)",
     "PK\3\4.*\nMETA-INF/": "an OpenDocument or EPUB file", "PK\3\4": ZIP,
-    rf"(?={_XML}){_ROOT}tmx\b": TMX, rf"(?={_XML}){_ROOT}xliff\b": XLIFF, rf"(?={_XML}){_ROOT}html\b": "an HTML page",
+    rf"(?={_XML}){_ROOT}tmx\b)": TMX, rf"(?={_XML}){_ROOT}xliff\b)": XLIFF, rf"(?={_XML}){_HTML}": "an HTML page",
     r"(?:[^\n\r]*+\r){3}[^\n]*+\Z": _CR, r"\s*+<\?xml": "an XML file", r'(?:#[^\n]*+\n|\s)*+msgid\s*+"': _PO,
 }  # fmt: skip
 """Patterns of the first bytes, each read as a character, followed by the names in a ZIP archive, one per line."""
-_KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL | re.IGNORECASE)
+_KIND = re.compile(f"({')|('.join(_KINDS)})", re.DOTALL)
 _PAIRS = "it is for where sentence pairs are read (data.train.pairs, --tsv)"
 _ADVICE = {
     _PO: "convert it to TMX, such as with po2tmx of the Translate Toolkit", TMX: _PAIRS, XLIFF: _PAIRS,
