@@ -121,7 +121,11 @@ def _json(line: str) -> Any:
 def _json_pair(line: str, keys: Sequence[str | int]) -> Row:
     tree = _json(line)
     try:
-        return one_line(tree[keys[0]]), one_line(tree[keys[1]])
+        source, target = (one_line(tree[key]) for key in keys)
+        f"{source}{target}".encode()
+        return source, target
+    except UnicodeEncodeError:
+        return "with half a character (a lone surrogate)"
     except (TypeError, LookupError, AttributeError):
         return NO_UTF8 if line == NOT_UTF8 else "no JSON object with two texts"
 

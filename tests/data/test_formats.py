@@ -121,6 +121,14 @@ def test_quotation_marks_are_text_in_tsv(file: File) -> None:
     assert read(path) == [('"Ja", sagte er.', '"Yes", he said.'), ('"', '"')]
 
 
+@pytest.mark.parametrize("half", ['{"de": "ha \\ud83d", "en": "b"}', '{"de": "a", "en": "\\udcff"}'])
+@pytest.mark.parametrize("form", ["%s\n", "[%s]"])
+def test_half_a_character_of_json_is_a_fault(file: File, half: str, form: str) -> None:
+    rows = [*['{"de": "a \\ud83d\\ude00", "en": "b"}'] * 2, half]
+    message = failure(file("pairs.json", form % (",\n" if form == "[%s]" else "\n").join(rows)))
+    assert "1 of 3 rows are no pairs: 1 with half a character (a lone surrogate) (line 3); mend them" in message
+
+
 def test_text_in_brackets_is_no_json(file: File) -> None:
     assert read(file("pairs.tsv", "[[Musik]]\t[[Music]]\n" * 2)) == [("[[Musik]]", "[[Music]]")] * 2
 
