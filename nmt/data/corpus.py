@@ -31,7 +31,7 @@ from nmt.core.errors import InputError
 from nmt.core.files import reading
 from nmt.data import file_kinds
 from nmt.data.config import CorpusConfig, TrainingCorpusConfig
-from nmt.data.file_kinds import LEFT_OUT, NO_UTF8, NOT_UTF8, Languages, Row, once
+from nmt.data.file_kinds import LEFT_OUT, NO_UTF8, NOT_UTF8, Fault, Languages, Row, once
 from nmt.data.misalignment import locate_misalignment, shifted_windows
 from nmt.data.packed import PACKED, zstandard
 
@@ -92,10 +92,14 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
     files = corpus.files
     groups = _one_file(files[0], corpus.languages) if len(files) == 1 else _two_files(*files)
     for rows in _regrouped(groups, size):
-        no_pairs = {index: row for index, row in enumerate(rows) if isinstance(row, str)}
-        reasons.update(no_pairs.values())
-        places += [first_line + index for index, reason in no_pairs.items() if reason not in LEFT_OUT]
-        wrong, places = wrong + sum(reason not in LEFT_OUT for reason in no_pairs.values()), places[:10]
+        no_pairs = {
+            index: row if isinstance(row, Fault) else Fault(row, first_line + index)
+            for index, row in enumerate(rows)
+            if isinstance(row, (str, Fault))
+        }
+        reasons.update(fault.reason for fault in no_pairs.values())
+        lines = [fault.line for fault in no_pairs.values() if fault.reason not in LEFT_OUT]
+        wrong, places = wrong + len(lines), [*places, *lines][:10]
         for index in no_pairs:
             rows[index] = ("", "")
         sources, targets = map(list, zip(*cast(list[tuple[str, str]], rows), strict=True))
@@ -106,7 +110,7 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         shifted += [(first_line + begin, end - begin, by) for begin, end, by in shifted_windows(sources, targets)]
         yield PairBlock(first_line, sources, targets, faulty=list(no_pairs))
         first_line += len(rows)
-        if reasons.total() == first_line - 1 > 100:
+        if reasons.total() == first_line - 1 and wrong > 100:
             break  # the file has no pairs
     count = first_line - 1
     if count == 0:
@@ -124,12 +128,12 @@ def read_blocks(corpus: CorpusConfig, size: int = BLOCK_PAIRS, *, faulty: Faulty
         once(f"{text}; left out", log.warning if wrong else log.info)
     if shifted:
         line, _, by = shifted[0]
-        lines = sum(number for _, number, _ in shifted)
+        number = sum(number for _, number, _ in shifted)
         where = f"{abs(by)} line{'s' * (abs(by) > 1)} {'later' if by > 0 else 'earlier'} than its translation"
-        text = f"{corpus.name}: by their lengths, {lines:,} of {count:,} pairs are shifted"
+        text = f"{corpus.name}: by their lengths, {number:,} of {count:,} pairs are shifted"
         text += f"; from about line {line:,} on, each source stands {where}: mend the files there"
         text += ", or shuffle the pairs if they are right"  # in another order, nothing is found
-        if lines > MOST_FAULTY * count:
+        if number > MOST_FAULTY * count:
             raise InputError(text)
         once(text, log.warning)
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from nmt.core import log
 
-Row: TypeAlias = tuple[str, str] | str
+
+class Fault(NamedTuple):
+    """Reason why a row is not a pair, with the number of its line, for files whose rows are not their lines."""
+
+    reason: str
+    line: int
+
+
+Row: TypeAlias = tuple[str, str] | str | Fault
 """A pair, or the reason why the row is not a pair."""
 
 Languages: TypeAlias = tuple[str, str]

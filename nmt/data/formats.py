@@ -11,14 +11,15 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 from nmt.core.errors import InputError
-from nmt.data.file_kinds import HEADER, NO_UTF8, NOT_UTF8, UNTRANSLATED, Languages, Row, once
+from nmt.data.file_kinds import HEADER, NO_UTF8, NOT_UTF8, UNTRANSLATED, Fault, Languages, Row, once
 
 _SAMPLE = 1000
 """Number of rows that determine the columns of a table."""
@@ -85,15 +86,13 @@ def text_rows(
     CSV. ``is_csv`` says that the name ends in .csv, ``is_utf16`` that the file is in UTF-16, like Excel's "Unicode
     text", in which cells are quoted as in CSV."""
     first = next(groups, [])
-    if first and re.fullmatch(r"\[\s*+(?:[{\[].*)?", first[0]):
+    if re.fullmatch(r"\[\s*+(?:[{\[].*)?", next(filter(str.strip, first), "")):
         first, groups = _of_array(chain(first, chain.from_iterable(groups))), iter([])
     lines = chain(first, chain.from_iterable(groups))
-    tree = _json(first[0]) if first else None
-    if tree is not None:
-        keys: Sequence[str | int] = (0, 1)
-        if isinstance(tree, dict):
-            keys = choose([key for key, value in tree.items() if isinstance(value, str)], place, languages, hints)
-        return _batches(_json_pair(line, keys) for line in lines)
+    trees = [_json(line) for line in islice(filter(str.strip, first), _SAMPLE)]
+    if sum(tree is not None for tree in trees) * 2 > len(trees):
+        keys = _keys([tree for tree in trees if isinstance(tree, dict)], place, languages, hints)
+        return _batches(_json_pair(number, line, keys) for number, line in enumerate(lines, 1) if line.strip())
     delimiter = _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
     rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
     return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES], place)
@@ -115,19 +114,35 @@ def _json(line: str) -> Any:
         tree = json.loads(line) if line.startswith(("{", "[")) else None
     except (ValueError, RecursionError):
         return None
-    return tree.get("translation", tree) if isinstance(tree, dict) else tree
+    inner = tree.get("translation") if isinstance(tree, dict) else None
+    return inner if isinstance(inner, dict) else tree
 
 
-def _json_pair(line: str, keys: Sequence[str | int]) -> Row:
+def _keys(
+    trees: Sequence[Mapping[str, Any]], place: str, languages: Languages | None, hints: Sequence[Languages]
+) -> Sequence[str | int]:
+    """Chooses the keys of source and target in objects, or the indices 0 and 1 in lists, if there are no objects."""
+    if not trees:
+        return 0, 1
+    names: list[str] = []
+    for kinds in (str, (str, NoneType)):  # a side may be null in every row
+        if len(names) < 2:
+            names = [*dict.fromkeys(key for tree in trees for key, text in tree.items() if isinstance(text, kinds))]
+    return choose(names, place, languages, hints)
+
+
+def _json_pair(number: int, line: str, keys: Sequence[str | int]) -> Row:
     tree = _json(line)
     try:
-        source, target = (one_line(tree[key]) for key in keys)
+        if isinstance(tree, dict) and not {*keys}.isdisjoint(tree):
+            tree = dict.fromkeys(keys) | tree
+        source, target = (one_line(tree[key] or "") for key in keys)
         f"{source}{target}".encode()
-        return source, target
+        return (source, target) if source.strip() and target.strip() else UNTRANSLATED
     except UnicodeEncodeError:
-        return "with half a character (a lone surrogate)"
+        return Fault("with half a character (a lone surrogate)", number)
     except (TypeError, LookupError, AttributeError):
-        return NO_UTF8 if line == NOT_UTF8 else "no JSON object with two texts"
+        return Fault(NO_UTF8 if line == NOT_UTF8 else "no JSON object with two texts", number)
 
 
 def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | None:

@@ -129,6 +129,23 @@ def test_half_a_character_of_json_is_a_fault(file: File, half: str, form: str) -
     assert "1 of 3 rows are no pairs: 1 with half a character (a lone surrogate) (line 3); mend them" in message
 
 
+@pytest.mark.parametrize("first", ['{"de": "Ja.", "en": null}', '{"de": "Ja."}', '{"de": "", "en": "Yes."}', "", " "])
+def test_json_without_a_side_is_left_out(file: File, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    row = '{"de": "Geh.", "en": "Go."}\n\n'
+    assert read(file("pairs.json", f"\n{first}\n{row * 9}")) == [("Geh.", "Go.")] * 9
+    is_named = "1 of 10 rows are no pairs: 1 without a translation; left out" in capsys.readouterr().err
+    assert is_named is bool(first.strip())
+    assert "1 no JSON object with two texts (line 5)" in failure(file("bad.json", f"\n{first}\n{row}[]\n"))
+
+
+def test_a_text_called_translation_is_no_object(file: File) -> None:
+    assert read(file("pairs.json", json_lines(lambda s, t: {"sentence": s, "translation": t}))) == LINES
+
+
+def test_many_units_without_a_translation_are_no_fault(file: File) -> None:
+    assert read(file("pairs.json", '{"de": "Geh.", "en": null}\n' * 200 + '{"de": "a", "en": "b"}')) == [("a", "b")]
+
+
 def test_text_in_brackets_is_no_json(file: File) -> None:
     assert read(file("pairs.tsv", "[[Musik]]\t[[Music]]\n" * 2)) == [("[[Musik]]", "[[Music]]")] * 2
 
