@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
+import operator
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -24,7 +25,11 @@ from nmt.data.file_kinds import HEADER, NO_UTF8, NOT_UTF8, UNTRANSLATED, Fault, 
 _SAMPLE = 1000
 """Number of rows that determine the columns of a table."""
 
-_NAMES = (("source", "target"), ("src", "tgt"), ("src", "trg"))
+_NAMES = (
+    ("source", "target"), ("src", "tgt"), ("src", "trg"), ("src", "ref"), ("source", "translation"),
+    ("sentence", "translation"), ("text", "translation"), ("input", "output"), ("prompt", "completion"),
+    ("question", "answer"), ("original", "corrected"),
+)  # fmt: skip
 _COLUMNS = dict(
     each.split("=")
     for each in """
@@ -36,7 +41,8 @@ _COLUMNS = dict(
     """.split()  # noqa: SIM905
 )
 """Codes of languages by names in the headers of tables."""
-_NUMBER = re.compile(r"-?[0-9]{0,20}(?:[.,][0-9]{1,20})?")
+_LOCALE = re.compile(r"([a-z]{2})(?:-(?:[a-z]{2}|[a-z]{4}|[0-9]{3})){0,2}")
+_TEXT = re.compile(r"(?:[ _-]|\b)(?:text|sentence|segment)(?:[ _-]|\b)")
 _QUOTED = re.compile(
     r"""\A(?=.*?(?:[^"\s]""|""[^"\s]))(?:(?:"(?:[^"]|"")*+(?:"|\Z)|[^"\t\n]++)?+(?:[\t\n]|\Z))*+""", re.DOTALL
 )
@@ -52,13 +58,46 @@ def _matches(tag: str, language: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
+def _plain(name: str) -> str:
+    """Returns the code of a language by its name, such as de for German, and source for ``Source text``."""
+    name = name.strip().casefold()
+    plain = (_TEXT.sub("", name) or name).replace("_", "-")
+    return _COLUMNS.get(plain, plain)
+
+
+def _codes(names: Iterable[str]) -> list[str]:
+    """Returns the codes of the languages among names, such as de and en-us."""
+    found = map(_LOCALE.fullmatch, map(_plain, names))
+    return [code[0] for code in found if code is not None and code[1] in _COLUMNS.values()]
+
+
+def _only_two(names: Iterable[str]) -> list[Languages]:
+    """Returns the languages among names if there are two; the same word twice may be a pair."""
+    codes = _codes(names)
+    return [(codes[0], codes[1])] if len(codes) == len({*codes}) == 2 else []
+
+
+def _named(names: Sequence[str], wanted: Iterable[Languages]) -> Languages | None:
+    """Finds source and target among the names of columns or keys: the first pair that is wanted, or one of
+    ``_NAMES``."""
+    plain = {_plain(name): name for name in reversed(names)}  # the first of equal names
+    same: Callable[[str, str], bool] = operator.eq
+    for matches, pairs in ((_matches, wanted), (same, _NAMES), (_matches, _NAMES)):
+        for pair in pairs:
+            source, target = (
+                next((plain[key] for key in map(_plain, names) if matches(key, each)), "") for each in pair
+            )
+            if source and target and source != target:
+                return source, target
+    return None
+
+
 def choose(names: Sequence[str], place: str, languages: Languages | None, hints: Iterable[Languages] = ()) -> Languages:
     """Chooses source and target among the names in a file: ``languages`` if given, else the first of ``hints`` that the
     file has, else the only two names. Raises InputError if there are other names."""
-    for wanted in (*([languages] if languages else hints), *_NAMES):
-        source, target = (next((name for name in names if _matches(name, each)), "") for each in wanted)
-        if source and target and source != target:
-            return source, target
+    found = _named(names, [languages] if languages else hints)
+    if found is not None:
+        return found
     if len(names) != 2 or languages is not None:
         one, other = (*names, "de", "en")[:2]
         raise InputError(
@@ -90,12 +129,16 @@ def text_rows(
         first, groups = _of_array(chain(first, chain.from_iterable(groups))), iter([])
     lines = chain(first, chain.from_iterable(groups))
     trees = [_json(line) for line in islice(filter(str.strip, first), _SAMPLE)]
-    if sum(tree is not None for tree in trees) * 2 > len(trees):
+    if trees and sum(tree is not None for tree in trees) * 2 >= len(trees):
         keys = _keys([tree for tree in trees if isinstance(tree, dict)], place, languages, hints)
         return _batches(_json_pair(number, line, keys) for number, line in enumerate(lines, 1) if line.strip())
-    delimiter = _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
+    # the line that tells Excel the delimiter
+    excel = re.fullmatch(r'"?sep=([^"])"?', first[0], re.IGNORECASE) if first else None
+    delimiter = excel[1] if excel else _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
+    if excel:
+        next(lines)
     rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
-    return _table(rows, delimiter or "\t", [*([languages] if languages else hints), *_NAMES], place)
+    return _table(rows, delimiter or "\t", [languages] if languages else hints, place)
 
 
 def _of_array(lines: Iterable[str]) -> list[str]:
@@ -128,7 +171,9 @@ def _keys(
     for kinds in (str, (str, NoneType)):  # a side may be null in every row
         if len(names) < 2:
             names = [*dict.fromkeys(key for tree in trees for key, text in tree.items() if isinstance(text, kinds))]
-    return choose(names, place, languages, hints)
+    source, target = choose(names, place, languages, [*hints, *_only_two(names)])
+    once(f"{place}: source {source}, target {target}")
+    return source, target
 
 
 def _json_pair(number: int, line: str, keys: Sequence[str | int]) -> Row:
@@ -183,23 +228,26 @@ def _table(
     Raises InputError if it names more."""
     sample = list(islice(rows, _SAMPLE))
     width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
-    # columns of numbers number the sentences (Tatoeba) or are scores; columns after the pair are its origin or licence
+    # columns without letters number the sentences (Tatoeba) or are scores; columns after the pair are origin or licence
     columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
-    texts = [column for column, cells in enumerate(columns) if sum(map(_is_number, cells)) < 0.9 * len(cells)]
+    texts = [column for column, cells in enumerate(columns) if sum(map(_has_no_letter, cells)) < 0.9 * len(cells)]
     # columns of few different cells are labels, such as parts of speech
     varied = [column for column in texts if len({*columns[column]}) > max(1, 0.05 * len(columns[column]))]
-    source, target, *_ = next(found for found in (varied, texts, range(width)) if len(found) > 1)
-    cells = [cell.strip().casefold() for cell in sample[0]] if sample else []
-    names = [_COLUMNS.get(cell, cell) for cell in cells]
-    codes = [name for name in names if name in _COLUMNS.values()]
-    # two languages are a header, too, where none of the wanted pairs is there; the same word twice may be a pair
-    wanted = [*wanted, *([(codes[0], codes[1])] if len(codes) == len({*codes}) == 2 else [])]
-    named = next((pair for pair in wanted if len({*pair}.intersection(names)) == 2), None)
-    header: list[Row] = [] if named is None else [HEADER]
-    if named is not None:
-        source, target = map(names.index, named)
-    if len({*codes}) > 2 and not header:
-        choose(codes, place, None, ())  # raises
+    worded = [column for column in varied if sum(map(_is_id, columns[column])) < 0.9 * len(columns[column])]
+    source, target, *_ = next(found for found in (worded, varied, texts, range(width)) if len(found) > 1)
+    said = [f"column {source + 1}", f"column {target + 1}"]
+    # a name in many rows is no header, such as de in a column of languages
+    first = sample[0] if sample else []
+    repeated = {cells[0] for cells in columns if cells.count(cells[0]) > max(1, 0.05 * len(cells))}
+    names = ["" if name in repeated else name for name in first]
+    found = _named(names, [*wanted, *_only_two(names)])
+    header: list[Row] = []
+    if found is not None:
+        header, said, (source, target) = [HEADER], [name.strip() for name in found], map(names.index, found)
+    elif len(codes := _codes(names)) > 2 and len({*codes}) > 1:
+        choose(codes, place, None)  # raises
+    if found is not None or width > 2:
+        once(f"{place}: source {said[0]}, target {said[1]}")
     name = {"\t": "TAB"}.get(delimiter, repr(delimiter))
     fault = f"without exactly one {name}" if width == 2 else f"without the {width} columns of the others"
 
@@ -211,8 +259,13 @@ def _table(
     return _batches(chain(header, map(row, chain(sample[len(header) :], rows))))
 
 
-def _is_number(cell: str) -> bool:
-    return _NUMBER.fullmatch(cell.strip()) is not None
+def _has_no_letter(cell: str) -> bool:
+    return not any(map(str.isalpha, cell))
+
+
+def _is_id(cell: str) -> bool:
+    """Returns True for an ID, a URL and the name of a file: one word in ASCII with digits or signs in it."""
+    return cell.isascii() and len(cell.split()) == 1 and not cell.strip().rstrip(".,;:!?").isalpha()
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -186,6 +186,51 @@ def test_a_header_of_two_languages_is_no_pair(file: File, header: str) -> None:
     assert found == [("Geh.", f"Go {n}.") for n in range(30)]
 
 
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("Source text,Target text", "source Source text, target Target text"),
+        ("target_text,source_text", "source source_text, target target_text"),
+        ("key,de-DE,en_US", "source de-DE, target en_US"),
+        ("answer,question", "source question, target answer"),
+        ("path,sentence,translation", "source sentence, target translation"),
+        ("output,input", "source input, target output"),
+        ("source_lang,target_lang,source,target", "source source, target target"),
+    ],
+)
+def test_names_of_columns_and_keys_are_known_and_said(
+    file: File, header: str, names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = header.split(",")
+    order = names.removeprefix("source ").split(", target ")
+    rows = [
+        {name: f"{name} {n}" if name in order else "de" if "lang" in name else f"a_{n}.mp3" for name in columns}
+        for n in range(30)
+    ]
+    expected = [(row[order[0]], row[order[1]]) for row in rows]
+    table = "".join(f"{','.join(row.values())}\n" for row in rows)
+    assert read(file("pairs.csv", f"{header}\n{table}")) == expected
+    assert read(file("pairs.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))) == expected
+    assert capsys.readouterr().err.count(f": {names}\n") == 2
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["s-{n:05}", "http://www.x.de/{n}", "common_voice_{n}.mp3", "00:{n:02}:01 --> 00:{n:02}:03", "de", "msg.{n}"],
+)
+def test_columns_of_ids_times_and_languages_are_no_text(
+    file: File, cell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "".join(f"{cell.format(n=n)}\t{cell.format(n=n // 2)}\tGeh {n}.\tGo {n}.\n" for n in range(50))
+    assert read(file("pairs.tsv", text.replace("de\tde", "de\ten"))) == [(f"Geh {n}.", f"Go {n}.") for n in range(50)]
+    assert "pairs.tsv: source column 3, target column 4\n" in capsys.readouterr().err
+
+
+def test_the_first_line_of_excel_names_the_delimiter(file: File) -> None:
+    rows = "Ja, gern.;Yes, gladly.\n" * 3
+    assert read(file("a.csv", f"sep=;\nDeutsch;Englisch\n{rows}")) == [("Ja, gern.", "Yes, gladly.")] * 3
+
+
 def test_a_header_of_three_languages_is_a_question(file: File) -> None:
     path = file("pairs.tsv", "German\tSpanish\tEnglish\n" + "Geh.\tVete.\tGo.\n" * 30)
     with pytest.raises(InputError, match=r"pairs\.tsv.*de.*es.*en"):
