@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from pathlib import Path
 from types import NoneType
 from typing import Any, cast
@@ -135,9 +135,8 @@ def text_rows(
     # the line that tells Excel the delimiter
     excel = re.fullmatch(r'"?sep=([^"])"?', first[0], re.IGNORECASE) if first else None
     delimiter = excel[1] if excel else _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
-    if excel:
-        next(lines)
-    rows = _cells(lines, delimiter) if delimiter else (line.split("\t") for line in lines)
+    numbered = islice(enumerate(lines, 1), 1 if excel else 0, None)
+    rows = _cells(numbered, delimiter) if delimiter else ((number, line.split("\t")) for number, line in numbered)
     return _table(rows, delimiter or "\t", [languages] if languages else hints, place)
 
 
@@ -198,7 +197,7 @@ def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | N
 
     def share(delimiter: str) -> float:
         """Computes the share of the rows that have the most frequent number of cells."""
-        widths = Counter(map(len, _cells(lines, delimiter)))
+        widths = Counter(len(cells) for _, cells in _cells(enumerate(lines), delimiter))
         width, count = max(widths.items(), key=lambda item: item[1])
         return count / widths.total() if width > 1 else 0
 
@@ -206,27 +205,48 @@ def _delimiter(lines: Sequence[str], *, is_csv: bool, is_utf16: bool) -> str | N
     return best if is_csv or share(best) > 0.9 else None
 
 
-def _cells(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Yields the cells of the rows of CSV. A row with invalid quotation marks gives an empty list for each of its
-    lines."""
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
+def _cells(lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the cells of the rows of CSV, with the number of the first line of each. A row with invalid quotation
+    marks gives an empty list for each of its lines, and lines that a stray quotation mark makes one row are rows of
+    text."""
+    taken: list[tuple[int, str]] = []  # lines of the current row
+    widths: Counter[int] = Counter()
+
+    def text() -> Iterator[str]:
+        for number, line in lines:
+            taken.append((number, line))
+            yield f"{line}\n"
+
+    reader = csv.reader(text(), delimiter=delimiter, strict=True)
     while True:
-        before = reader.line_num
+        taken.clear()
         try:
             cells = list(map(one_line, next(reader)))
-            yield [NOT_UTF8] if any(NOT_UTF8 in cell for cell in cells) else cells
         except StopIteration:
             return
         except csv.Error:
-            yield from [[]] * (reader.line_num - before)
+            yield from ((number, []) for number, _ in taken)
+            continue
+        if len(taken) > 1:
+            alone = Counter(line.count(delimiter) + 1 for _, line in taken)
+            usual = (widths or alone).most_common(1)[0][0]
+            row = "\n".join(line for _, line in taken)
+            is_quoted = row[0] == row[-1] == '"' and row.count(f'"{delimiter}"') == usual - 1  # each cell of it
+            if usual > 1 and alone[usual] >= 0.9 * len(taken) and not is_quoted:
+                # sentences have commas, too, so that this may be one row
+                yield from ((number, [] if delimiter == "," else line.split(delimiter)) for number, line in taken)
+                continue
+        widths[len(cells)] += 1
+        yield taken[0][0], [NOT_UTF8] if any(NOT_UTF8 in cell for cell in cells) else cells
 
 
 def _table(
-    rows: Iterator[list[str]], delimiter: str, wanted: Sequence[Languages], place: str
+    rows: Iterator[tuple[int, list[str]]], delimiter: str, wanted: Sequence[Languages], place: str
 ) -> Iterator[Sequence[Row]]:
     """Yields the rows of a table whose first row may be a header with ``wanted`` names, or those of two languages.
     Raises InputError if it names more."""
-    sample = list(islice(rows, _SAMPLE))
+    begin = list(islice(rows, _SAMPLE))
+    sample = [cells for _, cells in begin]
     width = max(Counter(map(len, sample)).most_common(1)[0][0] if sample else 0, 2)
     # columns without letters number the sentences (Tatoeba) or are scores; columns after the pair are origin or licence
     columns = list(zip(*(cells for cells in sample if len(cells) == width), strict=True))
@@ -251,12 +271,12 @@ def _table(
     name = {"\t": "TAB"}.get(delimiter, repr(delimiter))
     fault = f"without exactly one {name}" if width == 2 else f"without the {width} columns of the others"
 
-    def row(cells: list[str]) -> Row:
+    def row(number: int, cells: list[str]) -> Row:
         if len(cells) == width or max(source, target) < len(cells) < width:
             return cells[source], cells[target]
-        return NO_UTF8 if NOT_UTF8 in cells else fault if cells else "with a quotation mark amiss"
+        return Fault(NO_UTF8 if NOT_UTF8 in cells else fault if cells else "with a quotation mark amiss", number)
 
-    return _batches(chain(header, map(row, chain(sample[len(header) :], rows))))
+    return _batches(chain(header, starmap(row, chain(begin[len(header) :], rows))))
 
 
 def _has_no_letter(cell: str) -> bool:

@@ -160,6 +160,26 @@ def test_a_quotation_mark_that_is_never_closed_loses_no_row_silently(file: File)
 
 
 @pytest.mark.parametrize(
+    ("begin", "end"), [('"A;B', 'C";D'), ('A;"B', 'C;D"'), ('"A;B', 'C;D"'), ('"A;B', 'C";D"'), ('A;"B', 'C";D')]
+)
+def test_a_stray_quotation_mark_of_csv_swallows_no_lines(file: File, begin: str, end: str) -> None:
+    lines = ["a;b"] * 30 + [begin, *["c;d"] * 4, end] + ["e;f"] * 30 + ['"two\nlines";g']
+    content = "\n".join(lines)
+    assert read(file("pairs.csv", content)) == [*[tuple(line.split(";")) for line in lines[:-1]], ("two lines", "g")]
+    message = failure(file("a.csv", content.replace(";", ",") + "\nx"))
+    assert (
+        "7 of 68 rows are no pairs: 6 with a quotation mark amiss, 1 without exactly one ',' (lines 31, 32" in message
+    )
+    assert "36, 69)" in message  # the number of the line, not of the row
+
+
+def test_a_row_of_csv_has_line_ends_and_delimiters_in_its_cells(file: File) -> None:
+    assert read(file("a.csv", 'a,b\n"Hello, Tom,\nbye","Hallo,\nTom"\n"Hello, John\nbye","Tschüss"\n')) == [
+        ("a", "b"), ("Hello, Tom, bye", "Hallo, Tom"), ("Hello, John bye", "Tschüss"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("row", "pair"),
     [
         ("Geh.\tGo.\tCC-BY 2.0 (France) #{n}\n", ("Geh.", "Go.")),  # Anki
