@@ -133,7 +133,7 @@ def text_rows(
         keys = _keys([tree for tree in trees if isinstance(tree, dict)], place, languages, hints)
         return _batches(_json_pair(number, line, keys) for number, line in enumerate(lines, 1) if line.strip())
     # the line that tells Excel the delimiter
-    excel = re.fullmatch(r'"?sep=([^"])"?', first[0], re.IGNORECASE) if first else None
+    excel = re.fullmatch(r'"?sep=([;,|\t])"?', first[0], re.IGNORECASE) if first else None
     delimiter = excel[1] if excel else _delimiter(first[:_SAMPLE], is_csv=is_csv, is_utf16=is_utf16)
     numbered = islice(enumerate(lines, 1), 1 if excel else 0, None)
     rows = _cells(numbered, delimiter) if delimiter else ((number, line.split("\t")) for number, line in numbered)
