@@ -114,8 +114,9 @@ class SubwordsConfig(Structure):
     """One vocabulary for both languages, or one for each."""
     character_coverage: float = Field(1.0, ge=0.98, le=1)
     """Share of the text's characters that the vocabulary covers; others are unknown."""
-    normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "identity"] = "nmt_nfkc"
-    """SentencePiece's Unicode normalization, also of what the model writes; cf folds case, identity keeps all."""
+    normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfc", "identity"] = "nmt_nfkc"
+    """Unicode normalization, also of what the model writes: those of SentencePiece, of which cf folds case and identity
+    keeps all, or nfc, which only joins letters and their accents and removes byte order marks."""
     byte_fallback: bool = False
     """Spell unknown characters as UTF-8 bytes, so that nothing is unknown."""
     sampling: float = Field(0.0, ge=0, le=1)

@@ -6,7 +6,10 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sentencepiece
@@ -21,6 +24,9 @@ from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 _TRAINING_THREADS = 8
 # SentencePiece's own default; the memory of unigram is proportional to the square of this length
 _MAX_SENTENCE_BYTES = 4192
+
+_PATH = 240
+"""Length of the path of rules, by which the bytes of a model are the same in any folder."""
 
 NOTABLE_CHANGES = 0.005
 """Share of the target lines from which on the changes of `changed_by_normalization` are worth a word."""
@@ -50,7 +56,7 @@ def changed_by_normalization(lines: Sequence[str], rule: str) -> tuple[float, st
     """Computes the share of the lines in which the normalization replaces or removes characters, and names the most
     frequent of these: `，` becomes `,`. A model can only write what it leaves. White space does not count, nor do
     canonically equivalent characters, such as é for e with a combining accent."""
-    normalizer = sentencepiece.SentencePieceNormalizer(rule_name=rule)
+    normalizer = _normalizer(rule)
     characters = [{*unicodedata.normalize("NFC", clean(line))} - {MARK, " ", "\ufffd"} for line in lines]
     counts = Counter(character for line in characters for character in line)
     changes = {one: new for one in counts if (new := normalizer.normalize(one).strip(MARK)) != one}
@@ -58,6 +64,36 @@ def changed_by_normalization(lines: Sequence[str], rule: str) -> tuple[float, st
     most = max(changes, key=lambda one: (counts[one], one), default="")
     shown = most if most.isprintable() else f"U+{ord(most):04X}"
     return share, f"{shown} becomes {changes[most] or 'a space'}" if most else ""
+
+
+@contextmanager
+def _rules() -> Iterator[str]:
+    """Yields the path of a file with the rules of NFC: sequences of characters, and the one that they compose. Byte
+    order marks are removed."""
+    composed = {
+        sequence: one
+        for one in map(chr, range(0x30000))
+        if unicodedata.is_normalized("NFC", one) and len(unicodedata.normalize("NFD", one)) > 1
+        for sequence in (unicodedata.normalize("NFD", one), _halves(one))
+    }
+    rows = [" ".join(f"{ord(char):X}" for char in sequence) + f"\t{ord(one):X}" for sequence, one in composed.items()]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "nfc".ljust(_PATH - len(folder) - 1, "_"))
+        path.write_text("\n".join([*rows, "FEFF\t", ""]), encoding="utf-8")
+        yield str(path)
+
+
+def _halves(one: str) -> str:
+    """Returns the one or two characters that a character is composed of, the first of which may be composed, too."""
+    codes = unicodedata.decomposition(one).split()
+    return "".join(chr(int(code, 16)) for code in codes) or unicodedata.normalize("NFD", one)
+
+
+def _normalizer(name: str) -> sentencepiece.SentencePieceNormalizer:
+    if name != "nfc":
+        return sentencepiece.SentencePieceNormalizer(rule_name=name)
+    with _rules() as path:
+        return sentencepiece.SentencePieceNormalizer(rule_tsv=path)
 
 
 def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[bytes, int]:
@@ -69,7 +105,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
         raise InputError(f"data.subwords: {what} hold no sentence of up to {_MAX_SENTENCE_BYTES} bytes to learn from")
     size, rare = config.size, 0
     if config.min_frequency > 1:
-        normalizer = sentencepiece.SentencePieceNormalizer(rule_name=config.normalization)
+        normalizer = _normalizer(config.normalization)
         counts = Counter(word for text in usable for word in normalizer.normalize(text).split(MARK) if word)
         rare = sum(count < config.min_frequency for count in counts.values())
         if rare == len(counts):
@@ -82,20 +118,23 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
         # the numbers of characters and words of a text are given, so for these kinds the size is only a limit
         "hard_vocab_limit": config.kind in ("unigram", "bpe"),
         "character_coverage": config.character_coverage,
-        "normalization_rule_name": config.normalization,
         "byte_fallback": config.byte_fallback,
         "max_sentence_length": _MAX_SENTENCE_BYTES,
         "num_threads": _TRAINING_THREADS,
         "minloglevel": 2,
     }
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(usable), model_writer=model,
-            pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, **options,
-        )  # fmt: skip
-    except RuntimeError as error:
-        raise _explain(str(error), config, what) from None
-    return model.getvalue(), rare
+    with _rules() if config.normalization == "nfc" else nullcontext("") as path:
+        options |= {"normalization_rule_tsv": path} if path else {"normalization_rule_name": config.normalization}
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(usable), model_writer=model,
+                pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, **options,
+            )  # fmt: skip
+        except RuntimeError as error:
+            raise _explain(str(error), config, what) from None
+    learned = model.getvalue()
+    # the model names the path, which differs from time to time
+    return (learned.replace(path.encode(), b"_" * len(path.encode())) if path else learned), rare
 
 
 def _explain(message: str, config: SubwordsConfig, what: str) -> InputError:

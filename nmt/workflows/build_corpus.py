@@ -179,7 +179,7 @@ def _survey(config: DataConfig, seed: int, scratch: Path) -> list[tuple[str, str
                 if share >= NOTABLE_CHANGES:
                     log.warning(
                         f"{corpus.name}: {share:.1%} of its targets are changed by data.subwords.normalization "
-                        f"({change}), and the model will write them so; identity keeps them"
+                        f"({change}), and the model will write them so; nfc keeps them"
                     )
     _refuse_empty({verdict.label: int(counts[verdict]) for verdict in DROPPED}, kept=int(counts[Verdict.KEPT]))
     if (same := counts[Verdict.IDENTICAL] / counts.sum()) > MANY_IDENTICAL:

@@ -462,8 +462,8 @@ def config_text(
         )
     kept, why = "", ""
     if changes is not None:
-        kept = ", normalization: identity"
-        why = f"  # identity, because the default would change {changes}, and the model would write them so.\n"
+        kept = ", normalization: nfc"
+        why = f"  # nfc, because the default would change {changes}, and the model would write them so.\n"
     subwords = f"""\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
 {why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true{kept}}}

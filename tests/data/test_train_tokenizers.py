@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -87,4 +89,23 @@ def test_rare_words_are_unknown(joint: bool) -> None:
 )
 def test_changes_by_normalization_are_found(line: str, change: str) -> None:
     assert changed_by_normalization([line, "as it is"], "nmt_nfkc") == (0.5 if change else 0.0, change)
-    assert changed_by_normalization([line], "identity") == (0.0, "")
+    for kept in ("nfc", "identity"):
+        assert changed_by_normalization([line], kept) == (0.0, "")
+
+
+def test_nfc_joins_accents_and_keeps_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "schön，ế… 한국 m² น้ำ ﬁ می\u200cرود à̂"
+    learnt = []
+    for folder in ("a", "another"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+        learnt.append(train_tokenizers([(text, text)] * 9, SubwordsConfig(kind="char", size=200, normalization="nfc")).source)
+    tokenizer, other = learnt
+    assert tokenizer.fingerprint == other.fingerprint
+    ids = tokenizer.encode(text)
+    assert tokenizer.detokenize(ids) == text
+    partly = text.replace("ế", "ê\u0301")
+    for form in (unicodedata.normalize("NFD", text), partly, f"\ufeff{text}"):
+        assert tokenizer.encode(form) == ids
+    _, spans = tokenizer.encode_spans("scho\u0308n")
+    assert spans[-2:] == [(3, 5), (5, 6)]
