@@ -27,6 +27,7 @@ from nmt.data.segments import SourceLengths, split_long
 from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, LINE_ENDS
 from nmt.data.words import text_words
 from nmt.extras.documents.files.markdown import _PATTERNS
+from nmt.extras.documents.markup import Item
 from nmt.extras.documents.transfer import _repetition
 
 SHORT, LONGEST = 400, 32_000
@@ -61,7 +62,7 @@ BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     "nmt.extras.documents.files.markdown: _pattern(token)": lambda: re.compile(_PATTERNS["link_close"], re.DOTALL),
     "nmt.extras.documents.files.subtitles: '|'.join(borders)": lambda: re.compile("<x1/>|<x3/>"),
     "nmt.extras.documents.transfer: before + '\\\\s*'.join(map(re.escape, seen.split())) + after": lambda: _repetition(
-        "1 000 ,5", 0, 8
+        "2", Item("7", "word", 0, 1)
     ),
     "nmt.extras.pages.draw: f'(?<=: ){colour}(?=[;\\\\\"])'": lambda: re.compile('(?<=: )#ffffff(?=[;"])'),
     "nmt.training.run_directory: pattern": lambda: re.compile(r"(\d{8,})\.jsonl"),

@@ -20,6 +20,9 @@ from nmt.data.words import Span
 Kind = Literal["open", "close", "alone", "word"]
 """Kinds of items: a tag of a pair, a tag without a partner, a part of the text that the model reads."""
 
+DIGITS = "23456789"
+"""The digits that may stand for a number; 1 is often an article in the translation."""
+
 _ATTRIBUTE = (
     r"\s+(?:[^\s\"'<>/=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|&quot;(?:(?!&quot;)[^\"<>])*+&quot;|(?:(?!&(?:amp;)?gt;)[^\s\"'=<>`])+)"
     r"|(?:async|autofocus|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|open|readonly|required"
@@ -44,8 +47,8 @@ ITEM = re.compile(
     r"|(?<![\w%])%[A-Z_]{2,}+%(?![\w%])|(?<![\w$])\$[A-Za-z_]\w*+)"
     r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     rf"|{_PICTURE}(?:\u200D{_PICTURE})*+)"
-    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*(?![.,:/'’-]?\w)[%٪％]?)"
-    r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’-](?=\d))++)",  # digits before a letter, skipped at once
+    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f–]{_DIGITS})*(?![.,:/'’–-]?\w)[%٪％]?)"
+    r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’–-](?=\d))++)",  # digits before a letter, skipped at once
     re.DOTALL,
 )
 
@@ -114,7 +117,7 @@ def extract(text: str, stand_in: str | None = None) -> Marked:
     in place of numbers except 1 it reads 2, 3 and so on to 9, in turn. Items beside a letter or digit, and all items if
     ``stand_in`` is None, do not change."""
     plain, items, borders = _Plain(), list[Item](), list[int]()
-    matches, digits, last = _matches(text), cycle("23456789"), 0
+    matches, digits, last = _matches(text), cycle(DIGITS), 0
     for match in matches:
         plain.add(text[last : match.begin])
         last = match.end

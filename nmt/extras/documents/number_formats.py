@@ -93,7 +93,9 @@ def _without_groups(number: str, formats: Mapping[str, str]) -> str:
 
 
 def written(number: str, formats: Mapping[str, str]) -> str:
-    """Changes the separators of a number, which may have a sign; other text stays."""
+    """Changes the separators of a number, which may have a sign, or of a range; other text stays."""
+    if "–" in number:
+        return "–".join(written(each, formats) for each in number.split("–"))
     if NUMBER.fullmatch(number.strip("+-−%٪％")) is None:
         return number
     return _SEPARATOR.sub(lambda match: formats.get(_form(match), match[1]) + match[2], number)

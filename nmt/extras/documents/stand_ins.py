@@ -14,13 +14,11 @@ from nmt.data.context import with_context_of
 from nmt.data.number_words import WORDS
 from nmt.data.words import Span
 from nmt.extras.documents.glossary import Occurrence
+from nmt.extras.documents.markup import DIGITS
 from nmt.extras.documents.replacement import spliced
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
-
-DIGITS = "23456789"
-"""The digits that may stand for a number; 1 is often an article in the translation."""
 
 TRIES = 3
 """Maximum number of choices of digits for a sentence, which are translated together."""

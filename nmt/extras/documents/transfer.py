@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from nmt.alignment.extract import Extraction
 from nmt.data.words import Span, successive
-from nmt.extras.documents.markup import Item, Marked, extract
+from nmt.extras.documents.markup import DIGITS, Item, Marked, extract
 from nmt.extras.documents.number_formats import read_formats, written
 from nmt.extras.documents.text_spans import SOFT, to_units, units, with_links
 from nmt.translator.segmentation import MarkedLine, SegmentTranslation
@@ -153,7 +153,7 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
         looking = units[slice(*_aligned_units(units, number, number + 1))]
         if not looking:
             continue
-        pattern = _repetition(marked.text, marked.items[index].begin, marked.items[index].end)
+        pattern = _repetition(marked.text, marked.items[index])
         for match in pattern.finditer(target, looking[0].begin, looking[-1].end):
             inside = [unit for unit in looking if unit.begin < match.end() and match.start() < unit.end]
             weight = sum(unit.weights.sum(number, number + 1) for unit in inside) / max(len(inside), 1)
@@ -167,11 +167,15 @@ def _repeats(marked: Marked, words: Mapping[int, int], target: str, units: Seque
     return holders
 
 
-def _repetition(text: str, begin: int, end: int) -> re.Pattern[str]:
-    """Returns the pattern of a repetition, which is not within a longer word, unless the part of the source is."""
+def _repetition(text: str, item: Item) -> re.Pattern[str]:
+    """Returns the pattern of a repetition, which is not within a longer word, unless the part of the source is. It
+    includes what a model adds to a digit that stands for a number, as in 2,000 or 2:00."""
+    begin, end = item.begin, item.end
     seen = text[begin:end]
     before = r"(?<![^\W_])" if seen[0].isalnum() and not text[max(begin - 1, 0) : begin].isalnum() else ""
     after = r"(?![.,:/'’-]?[^\W_])" if seen[-1].isalnum() and not text[end : end + 1].isalnum() else ""
+    if seen != item.text and seen in {*DIGITS}:
+        before, after = r"(?<![^\W_])(?<!\d[.,:])", r"(?:[.,:]\d++)*+(?![.,:/'’]?[^\W_])"
     return re.compile(before + r"\s*".join(map(re.escape, seen.split())) + after)
 
 

@@ -57,6 +57,7 @@ TEXTS: dict[str, tuple[str | None, list[str]]] = {
     "H<sub>2</sub>O, x<sup>n</sup>": ("H<sub>2</sub>O, xn", ["=H<sub>2</sub>O", "+<sup>", "-</sup>"]),
     # emoji, also of several characters, and variables
     "Hund😀 👩‍👧🇩🇪 ❤️ 👍🏽 1️⃣": (SAME, ["=😀", "=👩\u200d👧🇩🇪", "=❤️", "=👍🏽", "=1️⃣"]),
+    "1914–1918, 97–2003-Format, 25–jährig": (SAME, ["=1914–1918"]),
     "$HOME, %PATH%, $5, 5$, US$": (SAME, ["=$HOME", "=%PATH%", "=5", "=5"]),
 }
 

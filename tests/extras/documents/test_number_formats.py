@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.extras.documents import terminology
-from nmt.extras.documents.number_formats import learn, rewritten
+from nmt.extras.documents.number_formats import learn, rewritten, written
 from tests.workflows.runs import loaded
 
 GERMAN = [("1.000 Euro für 3,5 m", "1,000 euros for 3.5 m")] * 3
@@ -34,7 +34,7 @@ def test_separators_that_change_are_learnt(pairs: list[tuple[str, str]], formats
 
 
 @pytest.mark.parametrize(
-    ("source", "copied", "written"),
+    ("source", "copied", "expected"),
     [
         ("25.300", "25.300!", "25,300!"),
         ("1.500.000,25 €", "€1.500.000,25", "€1,500,000.25"),
@@ -54,9 +54,13 @@ def test_separators_that_change_are_learnt(pairs: list[tuple[str, str]], formats
         *[(same, same, same) for same in ("1234.567.890", "12.000:30", "a.b/1,5.html")],
     ],
 )
-def test_copied_numbers_are_written_anew(source: str, copied: str, written: str) -> None:
-    assert rewritten(source, copied, learn(GERMAN)) == written
+def test_copied_numbers_are_written_anew(source: str, copied: str, expected: str) -> None:
+    assert rewritten(source, copied, learn(GERMAN)) == expected
     assert rewritten(source, copied, {}) == copied
+
+
+def test_both_numbers_of_a_range_are_written_anew() -> None:
+    assert written("1.000–2.500,5", learn(GERMAN)) == "1,000–2,500.5"
 
 
 def test_a_run_knows_the_formats_of_its_pairs(numbered: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,11 @@ HALF = [0.5, 0.5]
 WEIGHED = [
     # a stand-in gives way to what it stands for
     ("Der {x} und 7 Hunde", "Haus", "The house and 2 dogs", np.eye(5) * 0.9 + 0.02, "The {x} and 7 dogs"),
+    # and so does what a model adds to a digit that stands for a number
+    ("500 Euro", "X", "2,000.50 euros", np.eye(2)[[0, 0, 0, 1]], "500 euros"),
+    ("um 2.30 Uhr", "X", "at 2:00", np.eye(3)[[0, 1, 1, 1]], "at 2.30"),
+    ("97 Hunde", "X", "2-legged dogs", [[0.8, 0.2], [0.0, 1.0]], "97 -legged dogs"),
+    ("2 Hunde", "X", "2-legged 2", [[0.0, 1.0], [1.0, 0.0]], "2-legged 2"),
     # a word in brackets stays in brackets
     ("Nimm ({x}) jetzt", None, "take () now", np.eye(5)[[0, 1, 3, 4]], "take ({x}) now"),
     # neighbours that look less are not replaced
