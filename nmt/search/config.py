@@ -51,7 +51,7 @@ class SearchConfig(Structure):
     coverage_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """Beta of GNMT: penalty for parts of the source that got no attention."""
     min_length: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """A translation has at least this many tokens, if the source allows any."""
+    """A translation has at least this many tokens, and one at any rate."""
     max_length: Annotated[int, Field(gt=0, le=1_000_000)] | None = None
     """A translation has at most this many tokens, in addition to the limit of the ratio; null means no limit."""
     max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0

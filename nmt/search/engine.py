@@ -161,9 +161,7 @@ def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer =
 
 
 def _processors(config: SearchConfig) -> list[LogitsProcessor]:
-    processors: list[LogitsProcessor] = []
-    if config.min_length > 0:
-        processors.append(Suppress(EOS, before=config.min_length))
+    processors: list[LogitsProcessor] = [Suppress(EOS, before=max(config.min_length, 1))]
     if config.no_repeat > 0:
         processors.append(NoRepeat(config.no_repeat))
     if config.suppress_padding == "plain":

@@ -22,6 +22,9 @@ from nmt.data.batching import TokenIds, pad
 class LogitsProcessor(Protocol):
     """Rules out tokens."""
 
+    before: float
+    """Number of tokens of a hypothesis from which on nothing is ruled out."""
+
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """Sets to -inf the tokens that may not follow ``tokens_NT``."""
 
@@ -32,11 +35,11 @@ class Suppress:
 
     def __init__(self, token: int, *, before: float = math.inf) -> None:
         self._token = token
-        self._before = before
+        self.before = before
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """See ``LogitsProcessor``."""
-        if tokens_NT.shape[1] < self._before:
+        if tokens_NT.shape[1] < self.before:
             logits_NV[:, self._token] = -torch.inf
 
 
@@ -44,6 +47,8 @@ class Suppress:
 class NoRepeat:
     """Prevents n-grams of tokens from occurring twice (Paulus et al. 2018, "A Deep Reinforced Model for Abstractive
     Summarization", section 2.5, for any n)."""
+
+    before = math.inf
 
     def __init__(self, order: int) -> None:
         assert order > 0
@@ -108,7 +113,8 @@ class LogitsProcessors:
     def is_unconstrained(self, time: int, shortest: int) -> bool:
         """Returns True if no token can be ruled out after ``time`` tokens; ``shortest`` is the smallest limit of the
         sentences."""
-        return not self._processors and self._longest_prefix <= time < shortest - 1
+        least = max((processor.before for processor in self._processors), default=0)
+        return max(least, self._longest_prefix) <= time < shortest - 1
 
     def _forced_tokens(self, time: int, sentence_N: Tensor) -> Tensor | None:
         """Returns the forced token of each row, -1 if it has none; None if no row has one."""

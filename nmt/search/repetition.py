@@ -8,6 +8,7 @@ those of the search alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -56,6 +57,8 @@ def least_repetitive(
 @final
 class NoRepetition:
     """Rules out each token that would complete a repeated sequence."""
+
+    before = math.inf
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """See ``nmt.search.logits_processors.LogitsProcessor``."""

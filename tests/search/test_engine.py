@@ -68,3 +68,12 @@ def test_suppressed_padding_is_never_chosen_and_its_probability_stays_or_is_shar
         scores[kind] = best.log_prob
     assert math.exp(scores["plain"]) == pytest.approx(0.4 * 0.5)
     assert math.exp(scores["renormalized"]) == pytest.approx(0.8 * 1.0)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "draws", "beam"])
+def test_no_translation_is_empty_and_the_score_stays_that_of_the_model(kind: str) -> None:
+    model = scripted([[1e-9, 1e-9, 1e-9, 0.999, 0.001, 1e-9], [1e-9, 1e-9, 1e-9, 1.0, 1e-9, 1e-9]])
+    engine = TorchEngine(model, Compute(torch.device("cpu"), "float32"))
+    ((best, *_),) = engine.translate_ids([[4]], SEARCH_CONFIGS[kind].model_copy(update={"n_best": 1}))
+    assert best.tokens == (4,)
+    assert best.log_prob == pytest.approx(math.log(0.001), abs=1e-3)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.search.beam import BeamSearch
-from nmt.search.logits_processors import NoRepeat, Suppress
+from nmt.search.logits_processors import LogitsProcessors, NoRepeat, Suppress
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
@@ -86,3 +86,10 @@ def test_with_a_prefix_the_beam_is_the_beam_of_what_follows(name: str) -> None:
     for seed in range(3):
         search = BeamSearch(EOS, Ranking(1.0), 4, n_best=4)
         agrees(make(MODELS[name], seed=seed), search, allowed, prefixes=[[4, 1]] * 3)
+
+
+def test_what_no_longer_rules_out_anything_costs_nothing() -> None:
+    limits = torch.tensor([9])
+    early = LogitsProcessors(limits, eos=EOS, processors=[Suppress(EOS, before=2)])
+    assert [early.is_unconstrained(time, 9) for time in range(4)] == [False, False, True, True]
+    assert not LogitsProcessors(limits, eos=EOS, processors=[NoRepeat(1)]).is_unconstrained(5, 9)

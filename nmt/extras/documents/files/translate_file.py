@@ -23,7 +23,7 @@ from nmt.workflows.translate import LIMIT_BYTES
 
 Fate: TypeAlias = Literal["translated", "copied", "left"]
 """What has become of a block: a translation; itself, because nothing in it can be translated; itself, because the
-translation had not the same tags and placeholders."""
+translation had not the same tags and placeholders, or no words."""
 
 WINDOW_BLOCKS = 1000
 """Number of blocks that are translated together."""
@@ -98,10 +98,12 @@ def source_texts(document: DocumentFile, *, has_context: bool) -> list[str]:
 
 def judged(block: Block, translation: str) -> TranslatedBlock:
     """Tells what has become of a block; it keeps its own text if that was too long or the translation has lost a
-    tag."""
+    tag or all words."""
     if translation == block.text:
         return TranslatedBlock(block, translation, "copied")
-    if len(block.text) > LIMIT_BYTES or _markup(translation) != _markup(block.text):
+    own, words = (MARKUP.sub("", text) for text in (block.text, translation))
+    is_lost = any(map(str.isalpha, own)) and not any(map(str.isalnum, words))
+    if len(block.text) > LIMIT_BYTES or is_lost or _markup(translation) != _markup(block.text):
         return TranslatedBlock(block, block.text, "left")
     return TranslatedBlock(block, translation, "translated")
 

@@ -101,7 +101,7 @@ class CTranslate2Engine:
                 length_penalty=_exponent(config),
                 no_repeat_ngram_size=config.no_repeat,
                 suppress_sequences=[[self._target_pieces[PAD]]] if config.suppress_padding else None,
-                min_decoding_length=config.min_length,
+                min_decoding_length=max(config.min_length, 1),
                 max_decoding_length=max(limits[row] for row in rows),
                 max_input_length=0,
                 return_scores=scored,

@@ -166,11 +166,10 @@ def _generation(trained: TrainedModel, target: ImportedVocabulary, positions: in
     options: dict[str, Any] = {
         "num_beams": search.beam,
         "length_penalty": search.penalty,
+        "min_length": min(max(search.min_length, 1) + 1, longest),
         "max_length": longest,
         "forced_eos_token_id": target.eos,
     }
-    if search.min_length:
-        options["min_length"] = search.min_length + 1
     if search.no_repeat:
         options["no_repeat_ngram_size"] = search.no_repeat
     if search.suppress_padding is not None or trained.tokenizers.target.imported is None:

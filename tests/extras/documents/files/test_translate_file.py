@@ -112,8 +112,11 @@ def test_a_text_of_many_pages_is_left() -> None:
     assert [each.fate for each in found] == ["translated", "left"]
 
 
-def test_a_translation_without_its_placeholders_is_left() -> None:
+def test_a_translation_without_its_words_or_placeholders_is_left() -> None:
     for text, translation, fate in (
+        ("<x1>a</x1> &amp;", "<x1></x1> &amp;", "left"),
+        ("a", "2", "translated"),
+        ("– – <x1/>", "–<x1/>", "translated"),
         ("%s a %d", "%s A %d", "translated"),
         ("%s a", "%s A %s", "left"),
         ("%s a %d", "%d A %s", "left"),  # a program would take a number for a text
