@@ -44,6 +44,8 @@ class OnnxSession:
             logits_BV, _, *state = self._step.run(None, {"token": token_B, **feeds})
             feeds |= zip(self._state, state, strict=True)
             logits_BV[:, self._suppressed] = -np.inf
+            if not tokens_TB:
+                logits_BV[:, EOS] = -np.inf  # no translation is empty
             token_B = logits_BV.argmax(axis=1)
             ended_B |= token_B == EOS
             tokens_TB.append(token_B)
