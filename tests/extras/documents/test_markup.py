@@ -57,6 +57,11 @@ TEXTS: dict[str, tuple[str | None, list[str]]] = {
     "H<sub>2</sub>O, x<sup>n</sup>": ("H<sub>2</sub>O, xn", ["=H<sub>2</sub>O", "+<sup>", "-</sup>"]),
     # emoji, also of several characters, and variables
     "Hund😀 👩‍👧🇩🇪 ❤️ 👍🏽 1️⃣": (SAME, ["=😀", "=👩\u200d👧🇩🇪", "=❤️", "=👍🏽", "=1️⃣"]),
+    "{% if a %}b{# c #}d<% e %> &lt;% g %&gt;": ("bd ", [".{% if a %}", ".{# c #}", ".<% e %>", ".&lt;% g %&gt;"]),
+    "<%= e.f %> &lt;%= g %&gt; {{{h}}} {0, number} {i, plural, one {j} other {# k}} {l": (
+        SAME,
+        ["=<%= e.f %>", "=&lt;%= g %&gt;", "={{{h}}}", "={0, number}", "={i, plural, one {j} other {# k}}"],
+    ),
     "1914–1918, 97–2003-Format, 25–jährig": (SAME, ["=1914–1918"]),
     "$HOME, %PATH%, $5, 5$, US$": (SAME, ["=$HOME", "=%PATH%", "=5", "=5"]),
 }
@@ -122,7 +127,7 @@ def test_any_text_is_its_plain_text_with_the_items_between(text: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    "<|<a |<a b=c |{|{{|%|&|a@|1.|http://(|<b>|</b>|<!--|1-|0|<?|&lt;a ".split("|"),  # noqa: SIM905
+    "<|<a |<a b=c |{|{{|%|&|a@|1.|http://(|<b>|</b>|<!--|1-|0|<?|&lt;a |{%|{#|<%|&lt;%|{{{|{a,b,|{a,b,{}".split("|"),  # noqa: SIM905
 )
 def test_a_line_as_long_as_may_be_takes_no_time(unit: str) -> None:
     text = "%" + unit * (65_536 // len(unit)) + "a"

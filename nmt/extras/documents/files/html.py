@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from operator import methodcaller
 
 from nmt.extras.documents.files.document import Block, DamagedFile, Span, TextDocument, as_markup, decoded, line_names
-from nmt.extras.documents.files.inline import Fragment, spans_of
+from nmt.extras.documents.files.inline import Fragment, fragments, spans_of
 from nmt.extras.documents.files.xml_tokens import Kind, Token
 from nmt.extras.documents.markup import BLOCKS
 
@@ -39,6 +39,7 @@ _ATTRIBUTE = re.compile(
 )
 _QUOTES = {'"': "&quot;", "'": "&#39;"}
 _UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*\Z")
+_SCRIPT = re.compile(r"<%(?:(?!<%|%>).)*+(?P<thing>%>)", re.DOTALL)
 _CHARSET = re.compile(rb"""<\?xml[^<>]*encoding\s*=\s*["']([\w.:-]+)|<meta[^<>]*charset\s*=\s*["']?([\w.:-]+)""", re.I)
 
 
@@ -114,7 +115,7 @@ def spans(text: str) -> Iterator[Span]:
         if token.kind == "open" and _is_kept(token):
             kept, depth, kept_from = token.name, 1, token.begin
         elif token.kind == "text":
-            pieces.append(Fragment("text", token.begin, end, as_markup(raw)))
+            pieces += fragments(text, token.begin, end, _SCRIPT)
         elif not is_border:
             kind = token.kind if token.kind in ("open", "close") else "alone"
             pieces.append(Fragment(kind, token.begin, end, name=token.name))

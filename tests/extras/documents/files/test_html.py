@@ -73,6 +73,12 @@ def test_what_is_not_text_keeps_its_bytes() -> None:
     assert translated(PAGE, upper) == expected.replace("AT&T", "AT&amp;T")
 
 
+def test_scripts_of_a_template_are_things_between_words() -> None:
+    page = "<p>der <%= a.name %> bellt, <% if (1 < 2) %>ja</p>"
+    assert [block.text for block in read(page.encode()).blocks] == ["der <x1/> bellt, <x2/>ja"]
+    assert translated(page, upper) == "<p>DER <%= a.name %> BELLT, <% if (1 < 2) %>JA</p>"
+
+
 def test_what_a_translation_says_is_text() -> None:
     """Signs that the model writes by itself are read back as they are."""
     page = "<p title=\"Hund\">Ein <b>Hund</b> &lt; zwei</p><p title='Hund'>x</p>"
