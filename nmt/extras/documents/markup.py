@@ -29,11 +29,13 @@ _ATTRIBUTE = (
     r"|reversed|selected)(?![^\s/>]))"
 )
 _DIGITS = r"(?:(?:\d++\s?)?+[¼-¾⅐-⅞]|\d++(?:[.,:/'’\u066b\u066c-]\d++)*+)"
+_SPACED = rf"{_DIGITS}(?:[\u00a0\u2009\u202f]{_DIGITS})*"
 _PICTURE = r"[←-⇿⌀-➿⬀-⯿\U0001F000-\U0001FAFF][\uFE0E\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*+"
 ITEM = re.compile(
     # each kind ends where the next one of its kind begins, so that reading does not take quadratic time
     r"(?P<alone><!--(?:(?!<!--|-->).)*+-->|<!\[CDATA\[(?:(?!<!\[CDATA\[|\]\]>).)*+\]\]>|<\?(?:(?!<\?|\?>).)*+\?>"
-    r"|\{%(?:(?!\{%|%\}).)*+%\}|\{#(?:(?!\{#|#\}).)*+#\}|<%(?![=<])(?:(?!<%|%>).)*+%>|&lt;%(?!=)(?:(?!&lt;%|%&gt;).)*+%&gt;|<![A-Za-z][^<>]*+>"
+    r"|\{%(?:(?!\{%|%\}).)*+%\}|\{#(?:(?!\{#|#\}).)*+#\}|<%(?![=<])(?:(?!<%|%>).)*+%>"
+    r"|&lt;%(?!=)(?:(?!&lt;%|%&gt;).)*+%&gt;|<![A-Za-z][^<>]*+>"
     r"|(?<=\w)<(?P<raised>su[bp])>[^\w<>]{0,3}\d{1,4}[^\w<>]{0,3}</(?P=raised)>(?!\w))"  # a note
     r"|(?P<formula>(?<!\w)[^\W_]{1,9}(?:<(?P<index>su[bp])>[\w+−-]{1,9}</(?P=index)>)+\w)"
     rf"|(?P<tag>(?:<|(?P<escaped>&(?:amp;)?lt;(?=/?[a-z])))(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:{_ATTRIBUTE})*\s*(?P<empty>/?)"
@@ -49,7 +51,7 @@ ITEM = re.compile(
     r"|(?P<mail>(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+)"
     r"|(?P<emoji>[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     rf"|{_PICTURE}(?:\u200D{_PICTURE})*+)"
-    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_DIGITS}(?:[\u00a0\u2009\u202f–]{_DIGITS})*(?![.,:/'’–-]?\w)[%٪％]?)"
+    rf"|(?P<number>(?<![\w.,])(?:(?<![^\s(])[-+−])?{_SPACED}(?:–{_SPACED})?(?![.,:/'’–-]?\w)[%٪％]?)"
     r"|(?P<none>(?<![\w.,])(?:\d++[.,:/'’–-](?=\d))++)",  # digits before a letter, skipped at once
     re.DOTALL,
 )

@@ -62,7 +62,10 @@ TEXTS: dict[str, tuple[str | None, list[str]]] = {
         SAME,
         ["=<%= e.f %>", "=&lt;%= g %&gt;", "={{{h}}}", "={0, number}", "={i, plural, one {j} other {# k}}"],
     ),
-    "1914–1918, 97–2003-Format, 25–jährig": (SAME, ["=1914–1918"]),
+    "1914–1918, 1\u00a0000–2\u00a0000, 97–2003-Format, 25–jährig, 1–2–3": (
+        SAME,
+        ["=1914–1918", "=1\u00a0000–2\u00a0000"],
+    ),
     "$HOME, %PATH%, $5, 5$, US$": (SAME, ["=$HOME", "=%PATH%", "=5", "=5"]),
 }
 
@@ -127,7 +130,7 @@ def test_any_text_is_its_plain_text_with_the_items_between(text: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    "<|<a |<a b=c |{|{{|%|&|a@|1.|http://(|<b>|</b>|<!--|1-|0|<?|&lt;a |{%|{#|<%|&lt;%|{{{|{a,b,|{a,b,{}".split("|"),  # noqa: SIM905
+    "<|<a |<a b=c |{|{{|%|&|a@|1.|http://(|<b>|</b>|<!--|1-|0|<?|&lt;a |{%|{#|<%|&lt;%|{{{|{a,b,|{a,b,{}|¼–".split("|"),  # noqa: SIM905
 )
 def test_a_line_as_long_as_may_be_takes_no_time(unit: str) -> None:
     text = "%" + unit * (65_536 // len(unit)) + "a"
