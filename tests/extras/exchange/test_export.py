@@ -149,6 +149,16 @@ def test_a_line_gives_a_line_whatever_ends_lines_elsewhere(exported: Path) -> No
     check(done.stdout.decode(), "tsv")
 
 
+def test_the_folder_of_an_archive_is_made(exported: Path) -> None:
+    done = succeeding("export", "run", "--to", "nmt", "-o", "no/such/m.zip", folder=exported)
+    assert b"wrote no/such/m.zip" in done.stderr
+    assert (exported / "no/such/m.zip").is_file()
+    (exported / "file").touch()
+    assert error("export", "run", "--to", "nmt", "-o", "file/m.zip", folder=exported) == (
+        "error: file/m.zip: cannot be written: File exists"
+    )
+
+
 def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "words").write_text("one\ntwo\none\ntwo\n")
     mistakes = {

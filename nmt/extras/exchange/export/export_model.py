@@ -16,7 +16,7 @@ import torch
 from nmt import experiment as experiments
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import content_hash, whole_file
+from nmt.core.files import content_hash, whole_file, writing
 from nmt.data.atomic_folder import locked, replace_folder
 from nmt.data.batching import TokenIds, length_batches
 from nmt.data.corpus import read_blocks
@@ -182,9 +182,13 @@ def save(trained: TrainedModel, folder: Path, to: ExportFormat = "nmt") -> None:
     """Writes a model into a folder; for ``nmt`` also into an archive, if the name ends in .zip. Raises InputError for a
     folder that holds anything but an earlier export."""
     if folder.suffix == ".zip" and to == "nmt":
-        with tempfile.TemporaryDirectory() as made, whole_file(folder) as archive:
+        with tempfile.TemporaryDirectory() as made:
             save(trained, Path(made) / folder.stem)
-            shutil.move(shutil.make_archive(f"{made}/archive", "zip", made, folder.stem), archive)
+            made_archive = shutil.make_archive(f"{made}/archive", "zip", made, folder.stem)
+            with writing(folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(folder) as archive:
+                    shutil.move(made_archive, archive)
         return
     if folder.exists() and not (folder / ABOUT).exists():
         raise InputError(f"{folder}: is there and is not an export of ours; name another folder")
