@@ -73,6 +73,8 @@ _ORDERED = _words(
 
 LINE_ENDS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """Characters at which some programs, such as `str.splitlines`, end a line, but this toolkit does not."""
+UNPRINTABLE = LINE_ENDS + "".join(map(chr, [*range(9), *range(14, 28), 31, 127]))
+"""These and the controls of ASCII, except TAB and LF, which programs and terminals may obey."""
 _ALONE = "。！？｡।॥။។፧።"
 """Stops that end a sentence without white space after them."""
 _STRONG = "!?؟‼⁇⁈⁉"

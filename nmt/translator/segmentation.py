@@ -219,12 +219,12 @@ class Segmentation:
         aligner: Callable[[], Aligner],
     ) -> Translation:
         """Joins one translation of a line, with the sum of its segments' log-probabilities and the mean of their
-        scores. LF and CR LF in the text of a record are kept; other characters that some programs take for a line end
-        become spaces."""
+        scores. LF and CR LF in the text of a record are kept; controls and other characters that some programs take
+        for a line end become spaces."""
         if self._is_plain and len(pairs) == 1 and pairs[0][0].is_translated:
             return pairs[0][1]
         from nmt.data.casing import put_back
-        from nmt.data.sentences import LINE_ENDS
+        from nmt.data.sentences import UNPRINTABLE
 
         texts = [put_back(translation.text, segment.case) for segment, translation in pairs]
         text, begins = self._concatenate(line, texts)
@@ -234,7 +234,7 @@ class Segmentation:
             segments.append(SegmentTranslation(segment.span, begin, translation.text, is_translated, own_weights))
         translated = [(segment, translation) for segment, translation in pairs if segment.is_translated]
         return Translation(
-            text=re.sub(f"(?!\r\n)[{LINE_ENDS}]", " ", line.marked.restore(text, segments, aligner().extraction)),
+            text=re.sub(f"(?!\r\n)[{UNPRINTABLE}]", " ", line.marked.restore(text, segments, aligner().extraction)),
             score=sum(translation.score for _, translation in translated) / max(len(translated), 1),
             log_prob=sum(translation.log_prob for _, translation in translated),
             cut=sum(translation.cut for _, translation in translated),

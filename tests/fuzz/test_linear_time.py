@@ -24,7 +24,7 @@ import pytest
 
 import nmt
 from nmt.data.segments import SourceLengths, split_long
-from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, LINE_ENDS
+from nmt.data.sentences import _LONGEST_LOOK, _WORD_BEFORE, UNPRINTABLE
 from nmt.data.words import text_words
 from nmt.extras.documents.files.markdown import _PATTERNS
 from nmt.extras.documents.markup import Item
@@ -66,7 +66,7 @@ BUILT: dict[str, Callable[[], re.Pattern[Any]]] = {
     ),
     "nmt.extras.pages.draw: f'(?<=: ){colour}(?=[;\\\\\"])'": lambda: re.compile('(?<=: )#ffffff(?=[;"])'),
     "nmt.training.run_directory: pattern": lambda: re.compile(r"(\d{8,})\.jsonl"),
-    "nmt.translator.segmentation: f'(?!\\r\\n)[{LINE_ENDS}]'": lambda: re.compile(f"(?!\r\n)[{LINE_ENDS}]"),
+    "nmt.translator.segmentation: f'(?!\\r\\n)[{UNPRINTABLE}]'": lambda: re.compile(f"(?!\r\n)[{UNPRINTABLE}]"),
 }
 """Examples of the patterns that functions build of what only they know."""
 

@@ -285,13 +285,13 @@ def test_the_context_of_a_sentence_begins_in_its_line(translator: Translator) ->
 
 # ---------------------------------------------------------------------------------------------- lines without a letter
 
-SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301", "3,5\u2028%"]
+SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301", "3,5\u2028%", "7\0\x1b[1\x7f\t"]
 
 
 @pytest.mark.parametrize("option", ["search.beam=3", "search.document=true", "search.markup=true", "search.n_best=3"])
 def test_lines_without_a_letter_are_copied(trained: Path, option: str) -> None:
     translator = loaded(trained, option)
-    expected = [line.replace("\u2028", " ") for line in SIGNS]
+    expected = [re.sub("[\u2028\0\x1b\x7f]", " ", line) for line in SIGNS]
     if option == "search.markup=true":
         expected = [line.strip() for line in expected]
     assert [[each.text for each in ranked] for ranked in translator.candidates(SIGNS)] == [[line] for line in expected]

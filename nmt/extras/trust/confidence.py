@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.core.errors import InputError
-from nmt.data.sentences import LINE_ENDS
+from nmt.data.sentences import UNPRINTABLE
 from nmt.data.words import is_punctuation, successive
 from nmt.extras.trust.calibration import Calibration, check_language, load
 from nmt.extras.trust.checks import one_sided, repetition
@@ -148,7 +148,7 @@ class ConfidenceEstimator:
         confidence = _joint(known)
         if confidence.right >= self.selection.reject_below:
             return replace(one, confidence=confidence)
-        kept = source.translate(dict.fromkeys(map(ord, LINE_ENDS), " "))
+        kept = source.translate(dict.fromkeys(map(ord, UNPRINTABLE), " "))
         text = kept if self.selection.leaves_source else MARK + one.text
         return replace(one, text=text, confidence=replace(confidence, is_rejected=True))
 
