@@ -3,6 +3,7 @@ what is kept must not depend on what it says."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

@@ -154,9 +154,8 @@ def test_the_folder_of_an_archive_is_made(exported: Path) -> None:
     assert b"wrote no/such/m.zip" in done.stderr
     assert (exported / "no/such/m.zip").is_file()
     (exported / "file").touch()
-    assert error("export", "run", "--to", "nmt", "-o", "file/m.zip", folder=exported) == (
-        "error: file/m.zip: cannot be written: File exists"
-    )
+    done = nmt("export", "run", "--to", "nmt", "-o", "file/m.zip", folder=exported)
+    assert error(done) == "file/m.zip: cannot be written: File exists"
 
 
 def test_mistakes_get_one_line(exported: Path, tmp_path: Path) -> None:
