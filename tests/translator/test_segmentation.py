@@ -286,7 +286,7 @@ def test_the_context_of_a_sentence_begins_in_its_line(translator: Translator) ->
 
 # ---------------------------------------------------------------------------------------------- lines without a letter
 
-SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301", "3,5\u2028%", "7\0\x1b[1\x7f\t"]
+SIGNS = ["-", "1.", " *** ", "\U0001f469\u200d\U0001f467", "42", "?!", "\u0301", "3,5\u2028%", "7\0\x1b[\x7f1"]
 
 
 @pytest.mark.parametrize("option", ["search.beam=3", "search.document=true", "search.markup=true", "search.n_best=3"])

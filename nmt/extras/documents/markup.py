@@ -23,6 +23,9 @@ Kind = Literal["open", "close", "alone", "word"]
 DIGITS = "23456789"
 """The digits that may stand for a number; 1 is often an article in the translation."""
 
+DEEPEST = 100
+"""Maximum depth of tags in each other; tags within have no partner."""
+
 _ATTRIBUTE = (
     r"\s+(?:[^\s\"'<>/=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|&quot;(?:(?!&quot;)[^\"<>])*+&quot;|(?:(?!&(?:amp;)?gt;)[^\s\"'=<>`])+)"
     r"|(?:async|autofocus|checked|controls|default|defer|disabled|hidden|loop|multiple|muted|open|readonly|required"
@@ -235,9 +238,14 @@ def partners_of(tags: Iterable[tuple[str | None, str]]) -> dict[int, int]:
 
 
 def _with_spaces(items: Sequence[Item], matches: Sequence[_Match], text: str) -> tuple[Item, ...]:
-    """Adds the partners of tags, and the white space beside items and their inline tags. No item leans over the border
-    of a block."""
-    partners = partners_of((match.kind, match.name) for match in matches)
+    """Adds the partners of tags, unless they are nested too deeply, and the white space beside items and their inline
+    tags. No item leans over the border of a block."""
+    partners, depth = dict[int, int](), 0
+    for index, partner in sorted(partners_of((match.kind, match.name) for match in matches).items()):
+        depth -= index > partner
+        if depth < DEEPEST:
+            partners[index] = partner
+        depth += index < partner
     before = [match.begin == 0 or text[match.begin - 1].isspace() for match in matches]
     after = [match.end == len(text) or text[match.end].isspace() for match in matches]
     edge_before, edge_after = before.copy(), after.copy()

@@ -145,6 +145,14 @@ def test_weights_decide(text: str, stand_in: str | None, target: str, weights: A
     assert weighted(extract(text, stand_in), target, weights) == expected
 
 
+def test_tags_nested_as_deep_as_a_line_allows_come_once() -> None:
+    for depth in (99, 1000):
+        text = "<b>" * depth + "der Hund" + "</b>" * depth
+        found = restored(text, "the dog")
+        assert re.sub("</?b>", "", found).split() == ["the", "dog"]
+        assert Counter(re.findall("</?b>", found)) == {"<b>": depth, "</b>": depth}
+
+
 def test_the_interval_is_the_best_of_all() -> None:
     """Against all intervals there are."""
     draw = np.random.default_rng(1)
