@@ -2,8 +2,8 @@
 
 A block is the text of a heading, a paragraph or a cell; a hard line break ends it. Emphasis, links, images with their
 alternative texts and inline HTML are its elements, and titles are blocks of their own. Code, blocks of HTML, addresses,
-footnote marks, formulas between dollars and front matter keep their bytes, and so does every block that is not changed;
-one that is has lines of the same width.
+footnote marks, formulas, environments of LaTeX and front matter keep their bytes, and so does every block that is not
+changed; one that is has lines of the same width.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ _KEPT = re.compile(
     r"|</(?P<close>[A-Za-z][\w-]*+)\s*+>|<(?P<open>[A-Za-z][\w-]*+)(?:\s[^<>]*+)?/?>"
     r"|<!--(?:(?!<!--|-->)[\s\S])*+-->|<[!?][^<>]*+>"
 )
+_FORMULA = re.compile(
+    r"(?<![\\$])\$\$(?!\$)(?:(?!\$\$|`|\n[ \t>]*+\r?\n)[\s\S])++\$\$(?!\$)"
+    r"|(?<![^\s>])\\begin\{(?P<name>\w+\*?)\}(?:(?!\\(?:begin|end)\{(?P=name)\})[\s\S]){0,9999}+\\end\{(?P=name)\}(?!\S)"
+)
+"""Displayed formulas, in one paragraph, and environments of LaTeX."""
+
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ESCAPE = re.compile(rf"\\({_PUNCTUATION})")
 _SPECIAL = re.compile(
@@ -69,17 +75,24 @@ def read(data: bytes) -> TextDocument:
     front_matter, line_of, spans = _FRONT_MATTER.match(text), line_names(text), list[Span]()
     offset = front_matter.end() if front_matter else int(text.startswith("\ufeff"))
     begins = [offset, *(match.end() for match in re.compile(_LINE_END).finditer(text, offset)), len(text)]
-    for before, token in pairwise(_PARSER.parse(text[offset:])):
+    seen = _FORMULA.sub(_as_code, text)
+    for before, token in pairwise(_PARSER.parse(seen[offset:])):
         if token.type != "inline" or token.map is None:
             continue
         is_cell, words = before.type in ("th_open", "td_open"), token.content.split("\n")[0]
         offset = max(offset, begins[token.map[0]])
-        begin = text.find(words.replace("|", "\\|") if is_cell else words, offset, begins[token.map[0] + 1])
-        located = _located(text, token.children or [], begin) if words and begin >= 0 else []
+        begin = seen.find(words.replace("|", "\\|") if is_cell else words, offset, begins[token.map[0] + 1])
+        located = _located(seen, token.children or [], begin) if words and begin >= 0 else []
         if located:
             offset = located[-1][1].end()
-            spans += _spans(text, located, line_of(begin), is_cell)
+            spans += _spans(seen, located, line_of(begin), is_cell)
     return TextDocument(text, spans, encoding)
+
+
+def _as_code(formula: re.Match[str]) -> str:
+    """Writes a formula as code of the same length, or as a processing instruction if it may have blank lines."""
+    inside = re.sub(r"[^\s>]", "x", formula[0][2:-2])
+    return f"<?{inside}?>" if formula["name"] else f"``{inside}``"
 
 
 def _located(text: str, tokens: Sequence[MarkdownToken], offset: int) -> list[tuple[MarkdownToken, re.Match[str]]]:

@@ -231,3 +231,17 @@ def test_other_encodings_are_refused() -> None:
         "<" * 3000 + "![](" * 1000,
     ):
         assert unchanged(read(text.encode())) == text.encode()
+
+
+def test_displayed_formulas_keep_their_bytes() -> None:
+    text = (
+        "Hund\n$$\n=\\text{a | b}\n- *c\n$$\n\nHund $$a = *b$$ bellt $$c$$. Von $$ zu\n\n> $$\n> Hund\n> $$\n\n"
+        "\\begin{equation}\na *= 3\n\n\\begin{b*}\n+ Hund\n\\end{b*}\n\\end{equation}\n\nKatze: `$$ x $$`\n"
+    )
+    document = read(text.encode())
+    assert [block.text for block in document.blocks] == [
+        "Hund", "Hund <x1/> bellt <x3/>. Von $$ zu", "Katze:",
+    ]  # fmt: skip
+    changed = [block.text.replace("Hund", "dog") for block in document.blocks]
+    found = document.write(changed).decode()
+    assert found == text.replace("Hund\n$$", "dog\n$$", 1).replace("Hund $$a", "dog $$a")
