@@ -2,7 +2,7 @@
 
 The text of paragraphs and headings is translated, in the body, tables, headers, footers, notes, annotations, text boxes
 and charts, and titles and descriptions. Links, bookmarks, notes and images stay at their words. Text that was deleted
-while changes are tracked stays, and so do fields, numbers and formulas of cells.
+while changes are tracked stays, and so do hidden text, fields, numbers and formulas of cells.
 """
 
 from __future__ import annotations
@@ -57,16 +57,19 @@ class _OdtReader(ParagraphReader):
 
     def prepare(self, found: Sequence[Token]) -> None:
         """Collects the styles that say only when or in what language a text was written, which LibreOffice gives to
-        parts of words."""
+        parts of words, and those of hidden text."""
         styles, properties = dict[str, list[str]](), list[str]()
+        style, self._hidden = "", set[str]()
         for token in found:
             name = self.name(token) if token.kind in ("open", "alone") else ""
             if name == "style:style":
                 attributes = {key.rpartition(":")[2]: value for key, value in token.attributes.items()}
                 properties = [key for key in attributes if key == "parent-style-name"]
-                styles[attributes.get("name", "")] = properties
+                styles[style := attributes.get("name", "")] = properties
             elif name.startswith("style:") and name.endswith("-properties"):
                 properties += [key for key in token.attributes if not key.startswith("xmlns")]
+                if token.attributes.get("text:display") == "none":
+                    self._hidden.add(style)
         self._plain = {style for style, names in styles.items() if all(map(_INVISIBLE.search, names))}
 
     def role(self, token: Token) -> Role:
@@ -83,5 +86,7 @@ class _OdtReader(ParagraphReader):
     def run(self, outer: TextRun, token: Token) -> TextRun:
         """See ``ParagraphReader``."""
         tag = self.source[token.begin : token.end]
-        is_plain = any(value in self._plain for key, value in token.attributes.items() if key.endswith("style-name"))
-        return TextRun(outer.format + tag * (not is_plain), outer.begin + tag, f"</{token.name}>{outer.end}")
+        styles = {value for key, value in token.attributes.items() if key.endswith("style-name")}
+        looks, is_hidden = tag * self._plain.isdisjoint(styles), not self._hidden.isdisjoint(styles)
+        ends = (outer.begin + tag, f"</{token.name}>{outer.end}")
+        return TextRun(outer.format + looks, *ends, is_hidden=outer.is_hidden or is_hidden)

@@ -2,8 +2,8 @@
 
 The text of paragraphs is translated: those of the body, tables, headers, footers, notes, comments, text boxes, titles
 of charts and diagrams, and descriptions of images. Links, comments, bookmarks, notes and images stay at their words.
-Text that was inserted while changes are tracked is translated, and deleted text stays. The result of a field stays, for
-the program computes it, but the text of a link or of a table of contents is translated.
+Text that was inserted while changes are tracked is translated, and deleted and hidden text stays. The result of a
+field stays, for the program computes it, but the text of a link or of a table of contents is translated.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ _NO_FORMAT = re.compile(
     r"|\s(?:\w+:)?(?:rsid\w*|lang|altLang|dirty|err|smtClean|noProof|bmk)=\"[^\"]*\""
 )
 """Notes of the program in the properties of a run, which do not change how it looks."""
+
+_HIDDEN = re.compile(r"<(?:\w+:)?vanish\b(?![^<>]*\"(?:0|false|off)\")")
+"""The property of a run that is not shown."""
 
 _NO_PROPERTIES = re.compile(r"<[\w:]+\s*(?:/>|>\s*</[\w:]+\s*>)")
 
@@ -127,7 +130,8 @@ class _OfficeReader(ParagraphReader):
         """See ``ParagraphReader``."""
         looks = _NO_FORMAT.sub("", properties)
         looks = "" if _NO_PROPERTIES.fullmatch(looks) else looks
-        return replace(run, format=f"run{looks}", begin=run.begin + properties)
+        is_hidden = _HIDDEN.search(properties) is not None
+        return replace(run, format=f"run{looks}", begin=run.begin + properties, is_hidden=is_hidden)
 
     def add(self, paragraph: Paragraph, piece: RunPiece) -> None:
         """See ``ParagraphReader``."""

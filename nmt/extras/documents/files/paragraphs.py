@@ -289,7 +289,10 @@ class ParagraphReader:
 
     def _add_text(self, paragraph: Paragraph, begin: int, end: int, text: str) -> None:
         run = paragraph.runs[-1]
-        self.add(paragraph, RunPiece("text", begin, end, text, before=run, after=run, run=run))
+        if run.is_hidden:
+            self.add(paragraph, RunPiece("alone", begin, end, before=run, after=run))
+        else:
+            self.add(paragraph, RunPiece("text", begin, end, text, before=run, after=run, run=run))
 
 
 class Titles(ParagraphReader):

@@ -30,12 +30,14 @@ class TextRun:
         format: The format; runs of one format are equal.
         begin, end: The tags at both ends.
         text: The tags around the text inside.
+        is_hidden: True if the text is not shown; it stays.
     """
 
     format: str = ""
     begin: str = field(default="", compare=False)
     end: str = field(default="", compare=False)
     text: tuple[str, str] = field(default=("", ""), compare=False)
+    is_hidden: bool = field(default=False, compare=False)
 
 
 NO_RUN = TextRun()

@@ -135,6 +135,7 @@ STYLES = "".join(
         ("T2", 'fo:font-style="italic"'),
         ("T3", 'xmlns:officeooo="http://openoffice.org/2009/office" officeooo:rsid="00a1"'),
         ("T4", 'fo:language="de" fo:country="DE"'),
+        ("T5", 'text:display="none"'),
     )
 )
 
@@ -168,6 +169,13 @@ def test_a_language_is_no_format_and_ruby_is_text() -> None:
     )
     assert texts(data) == ["Hund", "<x0><x1>漢</x1><x4/></x0>字"]
     assert translated(data, str) == data
+
+
+def test_hidden_text_stays() -> None:
+    data = document('Der <text:span text:style-name="T5">leise </text:span>Hund')
+    assert texts(data) == ["Der <x1/>Hund"]
+    changed = member(translated(data, lambda text: text.replace("Hund", "Dog"))).decode()
+    assert 'Der <text:span text:style-name="T5">leise </text:span>Dog</text:p>' in changed
 
 
 def test_what_was_deleted_stays() -> None:

@@ -195,6 +195,15 @@ def test_blocks_of_paragraphs(name: str) -> None:
     assert anatomy(data, str.upper, r"\w") == anatomy(changed, str, r"\w")
 
 
+def test_hidden_text_stays() -> None:
+    hidden, also = run("leiser ", "<w:b/><w:vanish/>"), run("x", '<w:vanish w:val="true"/>')
+    data = document(run("Ein ") + hidden + run("Hund") + also, run("Hund", '<w:vanish w:val="0"/>'))
+    assert texts(data) == ["Ein <x1/>Hund", "Hund"]
+    assert contents(translated(data, upper)) == [
+        run("EIN ") + hidden + run("HUND") + also, run("HUND", '<w:vanish w:val="0"/>')
+    ]  # fmt: skip
+
+
 def anatomy(data: bytes, change: Callable[[str], str] = str, unit: str = r"[a-z]\d+b?") -> tuple[object, ...]:
     """The formats of all words with the links and fields around them, and how often there is each other element."""
     words, things, fields = list[object](), Counter[object](), list[str]()
