@@ -12,7 +12,7 @@ import typer
 from nmt.cli.conflicts import Excludes, Needs, given_options
 from nmt.core.errors import InputError
 from nmt.core.files import refuse_overwriting
-from nmt.extras.documents.files.formats import FORMATS, is_document
+from nmt.extras.documents.files.formats import FORMATS, OTHER_DOCUMENTS, OTHER_TEXTS, is_document
 
 if TYPE_CHECKING:
     from nmt.cli.evaluate import EvaluateOptions
@@ -84,6 +84,12 @@ class TranslateFiles(TranslateOptions):
                 raise InputError(f"--report: is for documents ({', '.join(FORMATS)}); give one, or leave it out")
             if self.output is not None and is_document(self.output):
                 raise InputError(f"--output {self.output}: only a document gives a document; name a file of text")
+            ending = "" if self.input_ is None else self.input_.suffix.lower()
+            if ending in OTHER_DOCUMENTS:
+                raise InputError(f"--input {self.input_}: is no text; save it as {OTHER_DOCUMENTS[ending]}")
+            if ending in OTHER_TEXTS and not given_options(self, "document markup format_"):
+                advice = "convert it to .po or .xliff, or, if each line is a text, pass it by standard input"
+                raise InputError(f"--input {self.input_}: has more than text in its lines; {advice}")
             super().run(load)
             return
         if given := given_options(self, "prefix constraints n_best format_ alignment context workers wait"):

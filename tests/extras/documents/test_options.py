@@ -51,3 +51,14 @@ def test_evaluation_counts_the_terms(folder: Path) -> None:
         ([*files, "run", "--wait", "1"], "--wait: cannot be had together with --glossary; leave one of them out"),
     ):
         assert error(nmt("evaluate", *arguments, folder=folder)).startswith(message)
+
+
+def test_files_of_other_programs_are_refused(folder: Path) -> None:
+    (folder / "keys.json").write_bytes(b"Hund\n")
+    (folder / "table.XLSX").write_bytes(b"Hund\n")
+    wrong = error(nmt("translate", "run", "-i", "keys.json", folder=folder))
+    assert wrong.startswith("--input keys.json: has more than text in its lines; convert it to .po or .xliff, or, if")
+    wrong = error(nmt("translate", "run", "-i", "table.XLSX", folder=folder))
+    assert wrong == "--input table.XLSX: is no text; save it as .ods"
+    for options, stdin in ((["-i", "keys.json", "--document"], b""), ([], b"Hund\n")):
+        assert nmt("translate", "run", *options, folder=folder, stdin=stdin).returncode == 0

@@ -31,6 +31,13 @@ FORMATS: Mapping[str, str] = {
 }
 """The function that reads each kind of file, in a module of this package."""
 
+OTHER_DOCUMENTS: Mapping[str, str] = {".doc": ".docx", ".ppt": ".pptx", **dict.fromkeys((".xls", ".xlsx"), ".ods")}
+"""Formats that are not read, with those that they can be saved in."""
+OTHER_TEXTS = frozenset(
+    ".json .yaml .yml .properties .strings .ini .ass .ssa .csv .tsv .arb .resx .ts".split()  # noqa: SIM905
+)
+"""Formats whose lines have keys or columns, which would be translated, too."""
+
 
 def is_document(path: Path) -> bool:
     """Returns True for a name of a format that is read here."""
