@@ -99,7 +99,8 @@ def test_nfc_joins_accents_and_keeps_all_else(tmp_path: Path, monkeypatch: pytes
     for folder in ("a", "another"):
         (tmp_path / folder).mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
-        learnt.append(train_tokenizers([(text, text)] * 9, SubwordsConfig(kind="char", size=200, normalization="nfc")).source)
+        config = SubwordsConfig(kind="char", size=200, normalization="nfc")
+        learnt.append(train_tokenizers([(text, text)] * 9, config).source)
     tokenizer, other = learnt
     assert tokenizer.fingerprint == other.fingerprint
     ids = tokenizer.encode(text)
