@@ -283,13 +283,16 @@ class Size:
     reason: str
     """Comment lines with the reasons for this model."""
     model: str
-    """Lines of the model section."""
+    """Lines of the model section, without dropout if ``dropout`` is set."""
     subwords: int
     batch_tokens: int
     learning_rate: float
     epochs: float
     optimizer: str = "muon"
     """Muon often learns in fewer updates (docs/measurements/speed.md)."""
+    embedding_factor: float = 1.0
+    dropout: float | None = None
+    """The rate for a training of more than ``FEW_EPOCHS``."""
     first_validation: int = 50
     """Number of updates before the first validation, about a minute, to see a translation soon."""
     start_from: str | None = None
@@ -304,13 +307,16 @@ class Size:
     """The next smaller size, for a training of few minutes."""
 
 
-def _transformer(layers: int, size: int, *, heads: int, feed_forward: int, dropout: float) -> str:
+FEW_EPOCHS = 3
+"""Maximum number of epochs in which dropout slows learning down more than it helps (docs/measurements/speed.md)."""
+
+
+def _transformer(layers: int, size: int, *, heads: int, feed_forward: int) -> str:
     stack = f"{{kind: transformer, layers: {layers}, size: {size}, heads: {heads}, feed_forward: {feed_forward}}}"
     return f"""\
   embedding: {{size: {size}, tie: all}}          # one table for source, target and output layer: fewer parameters
   encoder: {stack}
   decoder: {stack}
-  dropout: {{embedding: {dropout}, layers: {dropout}}}
 """
 
 
@@ -320,7 +326,8 @@ TINY = Size(
 # Of the models that were compared on 3,000 pairs, two layers were better than four and than a recurrent model, and
 # many epochs better than few (docs/measurements/few-pairs.md).
 """,
-    model=_transformer(2, 128, heads=4, feed_forward=256, dropout=0.3),
+    model=_transformer(2, 128, heads=4, feed_forward=256),
+    dropout=0.3,
     subwords=4000,
     batch_tokens=1024,
     learning_rate=4e-3,
@@ -335,15 +342,14 @@ SMALL_TRANSFORMER = replace(
 # A small Transformer (Wu et al. 2021): of the models that were compared on 29,000 pairs it was the best, and took less
 # time to train than the recurrent one (README.md).
 """,
-    model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.1),
+    model=_transformer(4, 128, heads=4, feed_forward=256),
+    dropout=0.1,
     subwords=8000,
     batch_tokens=4096,
     learning_rate=8e-3,
     smaller=TINY,
 )
-SMALL_DROPOUT = replace(
-    SMALL_TRANSFORMER, model=_transformer(4, 128, heads=4, feed_forward=256, dropout=0.2), learning_rate=4e-3
-)
+SMALL_DROPOUT = replace(SMALL_TRANSFORMER, dropout=0.2, learning_rate=4e-3)
 
 MEDIUM_CPU = Size(
     name="medium, Transformer",
@@ -351,7 +357,8 @@ MEDIUM_CPU = Size(
 # A Transformer of a width that a CPU can still train; with a GPU and without --minutes, `nmt init` takes the base
 # model of Vaswani et al. 2017.
 """,
-    model=_transformer(4, 256, heads=4, feed_forward=1024, dropout=0.1),
+    model=_transformer(4, 256, heads=4, feed_forward=1024),
+    dropout=0.1,
     subwords=16_000,
     batch_tokens=4096,
     learning_rate=2e-3,
@@ -366,7 +373,8 @@ BASE_CUDA = Size(
     reason="""\
 # The base model of Vaswani et al. 2017, table 3, for the GPU that is here. Where memory is short, less batch_tokens.
 """,
-    model=_transformer(6, 512, heads=8, feed_forward=2048, dropout=0.1),
+    model=_transformer(6, 512, heads=8, feed_forward=2048),
+    dropout=0.1,
     subwords=32_000,
     batch_tokens=16_384,
     learning_rate=1e-3,
@@ -484,6 +492,12 @@ def config_text(
             "  # data.old_domain: {source: FILE, target: FILE}\n"
             f"{indent(write({'start_from': size.start_from}), '  ')}"
         )
+    dropout = ""
+    if size.dropout is not None:
+        epochs = updates * size.batch_tokens / max(1, target_tokens(found, train_pairs))
+        rate, why = (size.dropout, "") if epochs > FEW_EPOCHS else (0, f"  # 0, as pairs are read {epochs:.1f} times")
+        dropout = f"  dropout: {{embedding: {rate}, layers: {rate}}}{why}\n"
+    factor = f", embedding_factor: {size.embedding_factor:g}" if size.embedding_factor != 1 else ""
     return f"""\
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
 # Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate
@@ -492,11 +506,11 @@ def config_text(
 data:
 {sections}{subwords}{filters}\
 model:
-{indent(size.reason, "  ")}{size.model}\
+{indent(size.reason, "  ")}{size.model}{dropout}\
 training:
 {start}{guidance}\
   batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
-  optimizer: {{kind: {size.optimizer}, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
+  optimizer: {{kind: {size.optimizer}, learning_rate: {size.learning_rate:g}{factor}}}  # less if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
   # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
   schedule: {{kind: linear, warmup: {min(4000, max(updates // 10, min(50, updates // 3 + 1)))}, hold: 0.5, final: 0.02}}

@@ -20,6 +20,7 @@ import yaml
 
 from nmt import experiment as experiments
 from nmt.cli.app import main
+from nmt.data.config import CorpusConfig
 from nmt.data.splitting import Survey
 from nmt.experiment import Experiment
 from nmt.extras.aligner import align
@@ -299,6 +300,18 @@ def found(pairs: int, *, characters: int = 80, words: int = 50_000, target_lette
 
 def tokens(pairs: int) -> int:
     return target_tokens(found(pairs), pairs)
+
+
+@pytest.mark.parametrize(("updates", "rates"), [(1_500, 0.1), (100, 0)])
+def test_dropout_waits_for_pairs_that_are_read_again(tmp_path: Path, updates: int, rates: float) -> None:
+    corpora = {"train": CorpusConfig(source=tmp_path / "t.de", target=tmp_path / "t.en")}
+    text = sizes.config_text(
+        path=tmp_path / "x.yaml", run=tmp_path / "run", size=sizes.SMALL_TRANSFORMER, updates=updates,
+        found=found(29_000), train_pairs=29_000, corpora=corpora, links=tmp_path / "links", cuda=False, seed=1,
+        changes=None,
+    )  # fmt: skip
+    assert yaml.safe_load(text)["model"]["dropout"] == {"embedding": rates, "layers": rates}
+    assert ("as pairs are read 0.9 times" in text) == (rates == 0)
 
 
 def test_the_page_on_hardware_has_the_updates_that_init_writes() -> None:
