@@ -256,7 +256,7 @@ def _table(
     worded = [column for column in varied if sum(map(_is_id, columns[column])) < 0.9 * len(columns[column])]
     source, target, *_ = next(found for found in (worded, varied, texts, range(width)) if len(found) > 1)
     said = [f"column {source + 1}", f"column {target + 1}"]
-    # a name in many rows is no header, such as de in a column of languages
+    # a name in many rows is not a header, such as de in a column of languages
     first = sample[0] if sample else []
     repeated = {cells[0] for cells in columns if cells.count(cells[0]) > max(1, 0.05 * len(cells))}
     names = ["" if name in repeated else name for name in first]

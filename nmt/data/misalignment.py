@@ -59,7 +59,7 @@ def shifted_windows(sources: Sequence[str], targets: Sequence[str]) -> Iterator[
     highest c_k is above 0.5 and exceeds c_0 by 0.3. In seven natural corpora the highest c_k of each window is below
     c_0; of sentences sorted by length, all c_k are alike. Where half of the lines have one length, the few others would
     decide alone, or rounding if there are none, so nothing is sought there. Where most shifted lines hold the very text
-    of the other side, as in dialogues, whose targets are the next sources, they are no translations: that is no fault.
+    of the other side, as in dialogues, whose targets are the next sources, they are not translations, and right.
     """
     source, target = _log_lengths(sources), _log_lengths(targets)
     for begin in range(0, max(len(source) - LEAST, 0) + 1, WINDOW):

@@ -34,9 +34,6 @@ class OptimizerConfig(Structure):
     """Decay of the gradient's moving average in Muon."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight decay of matrices; it does not apply to biases and other vectors."""
-    embedding_factor: Positive = 1.0
-    """Factor of the learning rate for the tables of embeddings, positions and output layers: most of their rows get few
-    gradients."""
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Factor of the learning rate from each layer to the one below it, in encoder and decoder, with the embeddings
     below the bottom layer (discriminative fine-tuning, Howard & Ruder 2018, section 3.2, who use 1 / 2.6)."""

@@ -5,13 +5,12 @@ Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from nmt.training.optimizer import TABLE
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """Coefficients a, b, c of the polynomial that brings singular values near 1 (Jordan et al. 2024)."""
@@ -99,5 +98,5 @@ def matrices(model: nn.Module) -> dict[str, int]:
     return {
         name: gates.get(name.rpartition(".")[0], 1)
         for name, weight in parameters.items()
-        if weight.dim() == 2 and not TABLE.search(name)
+        if weight.dim() == 2 and not re.search(r"\b(embedding|positions|output)\.", name)
     }

@@ -13,8 +13,6 @@ from nmt.core.device import Compute
 from nmt.training.config import OptimizerConfig
 
 _LAYER = re.compile(r"(encoder|decoder)\.(?:layers|forwards|backwards|stack\.\w+|handover\.layers)\.(\d+)\.")
-TABLE = re.compile(r"\b(?:embedding|positions|output)\.")
-"""Part of the names of tables, which have a row for each token or position, and of their biases."""
 _ENTRANCE = re.compile(r"(encoder|decoder)\.(?:embedding|entrance)\.")
 
 
@@ -50,8 +48,7 @@ class NamedOptimizer:
         for name, parameter in model.named_parameters():
             # decay draws matrices towards 0; biases, norms and other vectors are not decayed
             weight_decay = config.weight_decay if parameter.dim() > 1 else 0.0
-            factor = config.embedding_factor if parameter.dim() > 1 and TABLE.search(name) else 1.0
-            group = (weight_decay, factor * config.layer_decay ** below[name], in_muon.get(name, 0))
+            group = (weight_decay, config.layer_decay ** below[name], in_muon.get(name, 0))
             members.setdefault(group, []).append(parameter)
         groups = [
             {"params": parameters, "weight_decay": weight_decay, "share": share, "matrices": count}

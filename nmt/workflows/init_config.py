@@ -129,11 +129,7 @@ def init_config(
     size = size_for(tokens, cuda=cuda)  # few pairs gain more from many small updates, also in fine-tuning
     size = size if tuned is None else replace(tuned, batch_tokens=min(tuned.batch_tokens, size.batch_tokens))
     text_for = partial(config_text, path=path, run=run, found=found, train_pairs=held.train)
-    from nmt.data.train_tokenizers import NOTABLE_CHANGES, changed_by_normalization
-
-    share, change = changed_by_normalization([target for _, target in found.sample], "nmt_nfkc")
-    changes = f"{share:.1%} of the targets ({change})" if share >= NOTABLE_CHANGES else None
-    text_for = partial(text_for, corpora=corpora, links=links, cuda=cuda, seed=seed, changes=changes)
+    text_for = partial(text_for, corpora=corpora, links=links, cuda=cuda, seed=seed, changes=_changes(found))
 
     def measured(size: Size) -> Speed:
         assert measure is not None
@@ -290,7 +286,6 @@ class Size:
     epochs: float
     optimizer: str = "muon"
     """Muon often learns in fewer updates (docs/measurements/speed.md)."""
-    embedding_factor: float = 1.0
     dropout: float | None = None
     """The rate for a training of more than ``FEW_EPOCHS``."""
     first_validation: int = 50
@@ -442,6 +437,22 @@ def updates_for(size: Size, tokens: int) -> int:
     return max(200, round(epochs * tokens / size.batch_tokens / 100) * 100)
 
 
+def _changes(found: Survey) -> str | None:
+    """Describes what the default normalization would change in many targets; None if it does not."""
+    from nmt.data.train_tokenizers import NOTABLE_CHANGES, changed_by_normalization
+
+    share, change = changed_by_normalization([target for _, target in found.sample], "nmt_nfkc")
+    return f"{share:.1%} of the targets ({change})" if share >= NOTABLE_CHANGES else None
+
+
+def _dropout(size: Size, epochs: float) -> str:
+    """Writes the line of dropout, if the model has none of its own."""
+    if size.dropout is None:
+        return ""
+    rate, why = (size.dropout, "") if epochs > FEW_EPOCHS else (0, f"  # 0, as pairs are read {epochs:.1f} times")
+    return f"  dropout: {{embedding: {rate}, layers: {rate}}}{why}\n"
+
+
 def config_text(
     *, path: Path, run: Path, size: Size, updates: int, found: Survey, train_pairs: int,
     corpora: Mapping[str, CorpusConfig], links: Path, cuda: bool, seed: int, changes: str | None,
@@ -492,12 +503,7 @@ def config_text(
             "  # data.old_domain: {source: FILE, target: FILE}\n"
             f"{indent(write({'start_from': size.start_from}), '  ')}"
         )
-    dropout = ""
-    if size.dropout is not None:
-        epochs = updates * size.batch_tokens / max(1, target_tokens(found, train_pairs))
-        rate, why = (size.dropout, "") if epochs > FEW_EPOCHS else (0, f"  # 0, as pairs are read {epochs:.1f} times")
-        dropout = f"  dropout: {{embedding: {rate}, layers: {rate}}}{why}\n"
-    factor = f", embedding_factor: {size.embedding_factor:g}" if size.embedding_factor != 1 else ""
+    epochs = updates * size.batch_tokens / max(1, target_tokens(found, train_pairs))
     return f"""\
 # {path.name}: {train_pairs:,} sentence pairs to train on, {"on CUDA" if cuda else "on a CPU"}. Written by nmt init.
 # Every key has a default and an explanation: nmt config --explain training.optimizer.learning_rate
@@ -506,11 +512,11 @@ def config_text(
 data:
 {sections}{subwords}{filters}\
 model:
-{indent(size.reason, "  ")}{size.model}{dropout}\
+{indent(size.reason, "  ")}{size.model}{_dropout(size, epochs)}\
 training:
 {start}{guidance}\
   batching: {{batch_tokens: {size.batch_tokens}}}          # target subwords of an update
-  optimizer: {{kind: {size.optimizer}, learning_rate: {size.learning_rate:g}{factor}}}  # less if the loss does not fall
+  optimizer: {{kind: {size.optimizer}, learning_rate: {size.learning_rate:g}}}   # lower it if the loss does not fall
   # The rate rises over warmup updates, stays for half of the training, then falls. More stopping.updates for more
   # quality, fewer for a first try; nmt train --extend goes on with another number once training has begun.
   schedule: {{kind: linear, warmup: {min(4000, max(updates // 10, min(50, updates // 3 + 1)))}, hold: 0.5, final: 0.02}}

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import nmt
+from nmt.attention import multihead
 from nmt.core.errors import InputError
 from nmt.data.number_words import NEGATION
 from nmt.data.words import text_words
@@ -22,10 +23,11 @@ from nmt.extras.trust.damage import KINDS
 from nmt.extras.trust.logistic import RIDGE, learn, sigmoid
 from nmt.extras.trust.risk_coverage import calibration_error, risk_coverage
 from nmt.extras.trust.signals import NEAR, by_word, in_context
+from nmt.nn import feed_forward
 from nmt.translator.loading import load_trained
 from nmt.translator.translation import Translation
 from tests.extras.pages.samples import Page
-from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, train_in, translated
+from tests.workflows.runs import EXACT, TEXT, TRANSFORMER, call, lines_of, place, translated
 
 REFERENCE = "Two men in green shirts sit on a bench and do not talk to 3 women."
 OTHER = "A black dog with a red ball runs over the field."
@@ -180,7 +182,10 @@ def calibrated(request: pytest.FixtureRequest, trained: Path, tmp_path_factory: 
     if request.param == "rnn":
         shutil.copytree(trained, folder, dirs_exist_ok=True, symlinks=True)
     else:
-        train_in(folder, TRANSFORMER)
+        with pytest.MonkeyPatch.context() as patch:  # translations differ if residual branches matter from the start
+            for module in (feed_forward, multihead):
+                patch.setattr(module, "BRANCH", 1.0)
+            assert call(place(folder, TRANSFORMER), "train", "config.yaml", *EXACT).code == 0
     with pytest.MonkeyPatch.context() as patch:
         is_right_if_better_than_half(folder, patch)
         done = call(folder, "calibrate", "run", *EXACT)

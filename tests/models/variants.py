@@ -276,6 +276,11 @@ def transformers() -> Iterator[Any]:
     yield pytest.param(tree(decoder=TRANSFORMER, score="scaled_dot"), id="rnn to transformer")
 
 
+def scaled(name: str, scale: float) -> float:
+    """The factor of a parameter that makes residual branches as strong as the rest."""
+    return scale / BRANCH if name.endswith(("fall.weight", "out_weight_QQ")) else scale
+
+
 def make(
     config: dict[str, Any], *, seed: int = 0, tokens: int = VOCABULARY, scale: float | None = None
 ) -> Seq2Seq[Any, Any]:
@@ -286,8 +291,7 @@ def make(
     model = build(ModelConfig.model_validate(config), source_tokens=tokens, target_tokens=tokens, pad=0, bos=2)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            # residual branches as strong as the rest
-            parameter.mul_(scale / BRANCH if name.endswith(("fall.weight", "out_weight_QQ")) else scale)
+            parameter.mul_(scaled(name, scale))
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.3)
     return model.eval()

@@ -86,7 +86,7 @@ class TranslateFiles(TranslateOptions):
                 raise InputError(f"--output {self.output}: only a document gives a document; name a file of text")
             ending = "" if self.input_ is None else self.input_.suffix.lower()
             if ending in OTHER_DOCUMENTS:
-                raise InputError(f"--input {self.input_}: is no text; save it as {OTHER_DOCUMENTS[ending]}")
+                raise InputError(f"--input {self.input_}: cannot be read; save it as {OTHER_DOCUMENTS[ending]}")
             if ending in OTHER_TEXTS and not given_options(self, "document markup format_"):
                 advice = "convert it to .po or .xliff, or, if each line is a text, pass it by standard input"
                 raise InputError(f"--input {self.input_}: has more than text in its lines; {advice}")

@@ -59,6 +59,6 @@ def test_files_of_other_programs_are_refused(folder: Path) -> None:
     wrong = error(nmt("translate", "run", "-i", "keys.json", folder=folder))
     assert wrong.startswith("--input keys.json: has more than text in its lines; convert it to .po or .xliff, or, if")
     wrong = error(nmt("translate", "run", "-i", "table.XLSX", folder=folder))
-    assert wrong == "--input table.XLSX: is no text; save it as .ods"
+    assert wrong == "--input table.XLSX: cannot be read; save it as .ods"
     for options, stdin in ((["-i", "keys.json", "--document"], b""), ([], b"Hund\n")):
         assert nmt("translate", "run", *options, folder=folder, stdin=stdin).returncode == 0

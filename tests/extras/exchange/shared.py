@@ -12,6 +12,7 @@ from nmt.data.vocabulary import BOS, EOS, PAD
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.models.seq2seq import Seq2Seq
+from tests.models.variants import scaled
 from tests.workflows.runs import nmt
 
 
@@ -20,8 +21,8 @@ def made(config: ModelConfig, tokens: int, *, end: float) -> Seq2Seq[Any, Any]:
     torch.manual_seed(7)
     model = build(config, source_tokens=tokens, target_tokens=tokens, pad=PAD, bos=BOS)
     with torch.no_grad():
-        for parameter in model.parameters():  # tiny random models agree on everything
-            parameter.mul_(2.0).add_(0.1 * torch.randn_like(parameter))
+        for name, parameter in model.named_parameters():  # tiny random models agree on everything
+            parameter.mul_(scaled(name, 2.0)).add_(0.1 * torch.randn_like(parameter))
         model.output.bias_V[EOS] += end
     return model.requires_grad_(False).eval()
 
