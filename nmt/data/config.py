@@ -121,6 +121,8 @@ class SubwordsConfig(Structure):
     """Spell unknown characters as UTF-8 bytes, so that nothing is unknown."""
     sampling: float = Field(0.0, ge=0, le=1)
     """Draw new segmentations in each epoch: smoothing alpha of unigram, or dropout rate of BPE; 0: off."""
+    split_digits: bool = False
+    """For unigram and bpe: make every digit a subword, so that a number is copied digit by digit."""
     training_sentences: int = Field(200_000, ge=1)
     """Pairs drawn from the corpora to learn the vocabulary from; bounds memory and time."""
 
@@ -134,6 +136,8 @@ class SubwordsConfig(Structure):
             raise ValueError(f"sampling needs kind unigram or bpe: {self.kind} has one segmentation only")
         if self.min_frequency > 1 and self.kind != "word":
             raise ValueError(f"min_frequency needs kind word: {self.kind} spells rare words by parts; leave it out")
+        if self.split_digits and self.kind in ("char", "word"):
+            raise ValueError(f"split_digits needs kind unigram or bpe, not {self.kind}; leave it out")
         if self.byte_fallback and self.kind == "word":
             raise ValueError("byte_fallback needs kind unigram, bpe or char")
         if self.byte_fallback and self.size < 256 + 8:

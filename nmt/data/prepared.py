@@ -103,7 +103,8 @@ def corpus_key(config: DataConfig, seed: int) -> str:
     # at their defaults the key is that of releases without them
     defaults = [
         (tree, "faulty", "drop"), (tree, "temperature", 1), (tree, "context", 0),
-        (tree["subwords"], "min_frequency", 1), (tree["filters"], "near_duplicates", False),
+        (tree["subwords"], "min_frequency", 1), (tree["subwords"], "split_digits", False),
+        (tree["filters"], "near_duplicates", False),
     ]  # fmt: skip
     for section in ("train", "valid", "test"):
         for corpus in filter(None, tree[section] if isinstance(tree[section], list) else [tree[section]]):

@@ -119,6 +119,7 @@ def _train(texts: Sequence[str], config: SubwordsConfig, what: str) -> tuple[byt
         "hard_vocab_limit": config.kind in ("unigram", "bpe"),
         "character_coverage": config.character_coverage,
         "byte_fallback": config.byte_fallback,
+        "split_digits": config.split_digits,
         "max_sentence_length": _MAX_SENTENCE_BYTES,
         "num_threads": _TRAINING_THREADS,
         "minloglevel": 2,

@@ -485,7 +485,7 @@ def config_text(
         why = f"  # nfc, because the default would change {changes}, and the model would write them so.\n"
     subwords = f"""\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
-{why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true{kept}}}
+{why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true, split_digits: true{kept}}}
 """
     filters = ""
     if found.identical > MANY_IDENTICAL * found.pairs:

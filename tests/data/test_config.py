@@ -48,6 +48,7 @@ DE_EN, PAIRS = {"pairs": "a", "languages": ["de", "en"]}, {"pairs": "a"}
         ({"valid": {"pairs": "a", "weight": 2}}, "valid.weight: unknown key"),
         ({"subwords": {"kind": "word", "sampling": 0.1}}, "subwords: sampling needs kind unigram or bpe"),
         ({"subwords": {"kind": "word", "byte_fallback": True}}, "subwords: byte_fallback needs kind"),
+        ({"subwords": {"kind": "char", "split_digits": True}}, "subwords: split_digits needs kind unigram or bpe"),
         ({"subwords": {"min_frequency": 2}}, "subwords: min_frequency needs kind word: unigram spells"),
         ({"subwords": {"size": 100, "byte_fallback": True}}, "subwords: size 100 is too small .* bytes alone take 256"),
         *(

@@ -21,7 +21,8 @@ def test_the_key_is_that_of_releases_without_newer_options(tmp_path: Path, pairs
     tree = json.loads(config.model_dump_json(exclude={"prepared": True, "workers": True, "subwords": {"model"}}))
     newer = {
         "": ("faulty", "temperature", "context", "old_domain", "imported"),
-        "train": ("links", "languages", "unescape"), "subwords": ("min_frequency",), "filters": ("near_duplicates",),
+        "train": ("links", "languages", "unescape"), "filters": ("near_duplicates",),
+        "subwords": ("min_frequency", "split_digits"),
     }  # fmt: skip
     for section, names in newer.items():
         for name in names:

@@ -51,6 +51,22 @@ def test_nul_in_the_text_is_learned_around(pairs: Pairs) -> None:
     assert train_tokenizers(dirty, SubwordsConfig(size=100)).source.size == 100
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_digits_are_split_on_request(pairs: Pairs, kind: str) -> None:
+    """A number that is in every sentence is a subword otherwise."""
+    dated = [(f"{source} 1492 12.", f"{target} 1492 12.") for source, target in pairs]
+    config = SubwordsConfig.model_validate({"kind": kind, "size": 100})
+    digits = [
+        [piece for piece in tokenizer.pieces(range(tokenizer.size)) if sum(map(str.isdigit, piece)) > 1]
+        for tokenizer in (
+            train_tokenizers(dated, config.model_copy(update={"split_digits": is_split})).target
+            for is_split in (False, True)
+        )
+    ]
+    assert digits[0]
+    assert not digits[1]
+
+
 @pytest.mark.parametrize("joint", [True, False])
 def test_rare_words_are_unknown(joint: bool) -> None:
     draw = random.Random(1)
