@@ -340,11 +340,12 @@ SMALL_TRANSFORMER = replace(
     model=_transformer(4, 128, heads=4, feed_forward=256),
     dropout=0.1,
     subwords=8000,
-    batch_tokens=4096,
-    learning_rate=8e-3,
+    batch_tokens=2048,
+    learning_rate=6e-3,
+    first_validation=100,
     smaller=TINY,
 )
-SMALL_DROPOUT = replace(SMALL_TRANSFORMER, dropout=0.2, learning_rate=4e-3)
+SMALL_DROPOUT = replace(SMALL_TRANSFORMER, dropout=0.2, batch_tokens=4096, learning_rate=4e-3, first_validation=50)
 
 MEDIUM_CPU = Size(
     name="medium, Transformer",
