@@ -486,6 +486,7 @@ def config_text(
         why = f"  # nfc, because the default would change {changes}, and the model would write them so.\n"
     subwords = f"""\
   # One vocabulary for both languages. Fewer subwords if pairs are few: each must be seen often enough to be learnt.
+  # Every digit is a subword of its own, so that numbers are copied digit by digit.
 {why}  subwords: {{kind: bpe, size: {subwords_for(size, found)}, joint: true, split_digits: true{kept}}}
 """
     filters = ""
