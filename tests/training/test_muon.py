@@ -26,15 +26,24 @@ def test_directions_stay_and_lengths_become_about_1(shape: tuple[int, ...]) -> N
     lengths = core.diagonal(dim1=1, dim2=2)
     torch.testing.assert_close(core, torch.diag_embed(lengths), atol=1e-9, rtol=0)
     is_tiny = s / s.norm(dim=1, keepdim=True) < 0.01  # three iterations do not bring the smallest up to 1
-    assert ((lengths > 0.72) & (lengths < 1.28) | is_tiny).all()
+    assert ((lengths > 0.7) & (lengths < 1.28) | is_tiny).all()
     assert lengths.std() < s.std() / 2
+
+
+@pytest.mark.parametrize("rank", [1, 2, 64])
+def test_no_direction_grows_by_rounding(rank: int) -> None:
+    """In bfloat16 the length of a direction may be rounded to more than 1."""
+    generator = torch.Generator().manual_seed(1)
+    left_NRK, right_NKC = (torch.randn(20, *shape, generator=generator) for shape in ((64, rank), (rank, 64)))
+    made_NRC = orthogonalized((left_NRK @ right_NKC).bfloat16())
+    assert torch.linalg.svdvals(made_NRC.float()).max() < 1.35
 
 
 def test_values_from_a_hundredth_on_become_about_1() -> None:
     values_N = torch.logspace(-2, 0, 1000, dtype=torch.float64)
     for a, b, c in QUINTICS:
         values_N = a * values_N + b * values_N**3 + c * values_N**5
-    assert 0.72 < values_N.min() < values_N.max() < 1.28
+    assert 0.7 < values_N.min() < values_N.max() < 1.28
 
 
 def test_a_model_learns_as_with_the_optimizers_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
