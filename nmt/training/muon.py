@@ -71,7 +71,7 @@ class Muon(torch.optim.AdamW):
 
 def orthogonalized(matrices_NRC: Tensor) -> Tensor:
     """Returns the nearest orthogonal matrices, (N, R, C), roughly: U V^T of each U S V^T, with singular values between
-    0.7 and 1.3 in place of 1, unless they are below a hundredth of the largest.
+    0.7 and 1.3 in place of 1, unless they are below a hundredth of the root of |X X^T|, which no one is above.
 
     A Newton-Schulz iteration (Jordan et al. 2024): X = a X + (b A + c A^2) X with A = X X^T maps each singular value s
     to a s + b s^3 + c s^5, and leaves U and V as they are.
