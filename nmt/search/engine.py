@@ -65,6 +65,9 @@ class TorchEngine:
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
+        searches_again = config.repetition_margin is not None and constraints is None
+        searches_again = searches_again and not (config.sampling or config.consensus)
+        scored = scored or searches_again  # two hypotheses are compared by their scores
         # a batch that keeps a CPU busy is too small for a GPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
         batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
@@ -106,14 +109,13 @@ class TorchEngine:
             if self.on_batch is not None:
                 self.on_batch(len(rows))
         found = [of_sentence for of_sentence in hypotheses if of_sentence is not None]
-        if config.repetition_margin is not None and constraints is None and not (config.sampling or config.consensus):
-            self._search_repetitions_again(found, sources, config, prefixes, scored)
+        if searches_again:
+            self._search_repetitions_again(found, sources, config, prefixes)
         return found
 
     def _search_repetitions_again(
-        self, found: list[tuple[Hypothesis, ...]], sources: TokenIds, config: SearchConfig, prefixes: TokenIds | None,
-        scored: bool,
-    ) -> None:  # fmt: skip
+        self, found: list[tuple[Hypothesis, ...]], sources: TokenIds, config: SearchConfig, prefixes: TokenIds | None
+    ) -> None:
         """Replaces the hypotheses of the sentences that say something twice in a row."""
         from nmt.search.repetition import NoRepetition, excess, least_repetitive
 
@@ -122,11 +124,9 @@ class TorchEngine:
             return
         quiet, once = replace(self, on_batch=None), config.model_copy(update={"repetition_margin": None})
         of_rows, begun = [sources[row] for row in rows], prefixes and [prefixes[row] for row in rows]
-        # both with their scores
-        first = [found[row] for row in rows] if scored else quiet.translate_ids(of_rows, once, prefixes=begun)
         without = replace(quiet, restrictions=(NoRepetition(),)).translate_ids(of_rows, once, prefixes=begun)
-        for row, *both in zip(rows, first, without, strict=True):
-            found[row] = least_repetitive(both, sources[row], config)
+        for row, other in zip(rows, without, strict=True):
+            found[row] = least_repetitive((found[row], other), sources[row], config)
 
 
 def hypotheses_per_sentence(config: SearchConfig) -> int:

@@ -26,17 +26,20 @@ LONGEST = 8
 def repeated_tokens(tokens: Sequence[int]) -> int:
     """Counts the tokens that complete a sequence of at most ``LONGEST`` tokens which stands directly before it, too: 1
     in a b a b c, 2 in a a a."""
-    tokens = tuple(tokens)
-    count = 0
-    for end in range(2, len(tokens) + 1):
-        sizes = range(1, min(LONGEST, end // 2) + 1)
-        count += any(tokens[end - size : end] == tokens[end - 2 * size : end - size] for size in sizes)
-    return count
+    ends = set[int]()
+    for size in range(1, LONGEST + 1):
+        equal = 0  # tokens in a row that are the one ``size`` tokens before them
+        for end, (before, token) in enumerate(zip(tokens, tokens[size:], strict=False)):
+            equal = equal + 1 if token == before else 0
+            if equal >= size:
+                ends.add(end + size)
+    return len(ends)
 
 
 def excess(hypothesis: Hypothesis, source: Sequence[int]) -> int:
     """Counts the repeated tokens that a hypothesis has more than its source."""
-    return max(repeated_tokens(hypothesis.tokens) - repeated_tokens(source), 0)
+    count = repeated_tokens(hypothesis.tokens)
+    return max(count - repeated_tokens(source), 0) if count else 0
 
 
 def least_repetitive(

@@ -55,7 +55,7 @@ WIDEST = 4
 """Maximum factor by which the numbers of hypotheses and beams are increased if texts of an n-best list repeat each
 other."""
 
-KEPT = re.compile(r"[\d@]|://|www\.")
+KEPT = re.compile(r"[\d¼-¾⅐-⅞@]|://|www\.")
 """What numbers, URLs and e-mail addresses have."""
 
 USUAL_CHARACTERS = 1000

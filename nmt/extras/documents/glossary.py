@@ -102,7 +102,7 @@ class Glossary:
     def find(self, text: str) -> list[Occurrence]:
         """Finds the terms in a source text, from left to right. If terms overlap, it takes the one that begins first;
         of those the one with the most words, and of equal ones the one with capitals."""
-        words, found, end = Words.of(text), list[Occurrence](), 0
+        words, found, end = Words.of(text if self.terms else ""), list[Occurrence](), 0
         for at, folded in enumerate(words.folded):
             candidates = self._by_first_word.get(folded, ()) if at >= end else ()
             term = next((term for term in candidates if _words(term.source).match_at(words, at)), None)
@@ -122,7 +122,7 @@ class Glossary:
 def find_variants(translation: str, terms: Sequence[Term]) -> list[Span | None]:
     """Finds the span of a variant of each term in a translation, without overlap; None for a term that is missing.
     Terms with the fewest spans choose first."""
-    words = Words.of(translation)
+    words = Words.of(translation if terms else "")
     places = {term: _places(words, term) for term in terms}
     free, spans = [True] * len(words), [None] * len(terms)  # type: list[bool], list[Span | None]
     for number in sorted(range(len(terms)), key=lambda number: len(places[terms[number]])):

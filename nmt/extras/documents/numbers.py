@@ -18,6 +18,7 @@ from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 from nmt.extras.documents.number_formats import NUMBER, written
+from nmt.translator.translator import KEPT
 
 _UNITS = "百千万萬亿億兆月时時点點分백천만억조월시분"
 _NUMBER = (
@@ -53,6 +54,8 @@ def lost_items(
     """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
     source, or in the digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in
     place of points and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
+    if not KEPT.search(source):
+        return []
     known = WORDS.get((language or "").split("-")[0], {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
