@@ -38,6 +38,8 @@ T = TypeVar("T")
 MARK = "\u2581"
 # a million pieces take 30 MB
 _MAX_MODEL_BYTES = 256 << 20
+FEW_TEXTS = 16
+"""Number of texts below which SentencePiece takes longer to start its threads than to encode them."""
 _SPACE = re.compile(r"\s")
 # includes all characters that normalisation may read as white space, although Python does not
 _ODD = re.compile(r"[^\w\s!-~]")
@@ -146,6 +148,8 @@ class Tokenizer:
         if self._whole_words:
             return [self.encode(text) for text in texts]
         cleaned = [clean(text) for text in texts]
+        if len(cleaned) < FEW_TEXTS:
+            return [self._processor.encode(text) for text in cleaned]
         return cast("list[list[int]]", self._processor.encode(cleaned, num_threads=threads))
 
     @_sound

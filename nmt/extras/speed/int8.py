@@ -39,11 +39,13 @@ class Int8Weight(Tensor):
 
     values_OI: Tensor
     scale_O: Tensor
+    concatenated: dict[tuple[Int8Weight, ...], Int8Weight]
+    """What was concatenated of this weight and others; tensors are equal as keys if they are the same."""
 
     @staticmethod
     def __new__(cls, values_OI: Tensor, scale_O: Tensor, dtype: torch.dtype) -> Int8Weight:
         weight: Int8Weight = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
-        weight.values_OI, weight.scale_O = values_OI, scale_O
+        weight.values_OI, weight.scale_O, weight.concatenated = values_OI, scale_O, {}
         return weight
 
     @cached_property
@@ -127,8 +129,12 @@ def _scale(x_NI: Tensor) -> Tensor:
 
 def _concatenated(weights: Sequence[Int8Weight], dim: int = 0) -> Int8Weight:
     assert dim == 0
-    values_OI = torch.cat([weight.values_OI for weight in weights])
-    return Int8Weight(values_OI, torch.cat([weight.scale_O for weight in weights]), weights[0].dtype)
+    first, others = weights[0], tuple(weights[1:])
+    if others not in first.concatenated:  # which is packed once
+        values_OI = torch.cat([weight.values_OI for weight in weights])
+        scale_O = torch.cat([weight.scale_O for weight in weights])
+        first.concatenated[others] = Int8Weight(values_OI, scale_O, first.dtype)
+    return first.concatenated[others]
 
 
 _OPERATIONS: dict[Any, Callable[..., Any]] = {
