@@ -308,6 +308,8 @@ class BeamSearch:
         values = iter(copy_to_host([tensor for step in pending for tensor in step]))
         for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
             length = tokens_NT.shape[1] + 1
+            if max(ended_BW.max(), finished.score_BGW[rows].max()) == -np.inf < best_BG.min():
+                continue  # nothing has ended yet
             # in float64, like the score of a hypothesis
             score_BW = self.ranking.score(ended_BW.astype(float), length, covered_N.astype(float)[parent_BW])
             score_BGK = score_BW.reshape(len(rows), self.groups, group_beam)

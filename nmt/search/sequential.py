@@ -55,6 +55,7 @@ def greedy_or_sample(
     log_prob_N = torch.full((rows,), 0.0 if scored else math.nan, device=device)
     attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
     row_N = torch.arange(rows, device=device)  # the original number of each row still in the batch
+    at: Tensor | slice = slice(None)  # the same, but quicker as long as all are
     token_N = model.first_token(rows, device)
     is_active_N = torch.ones_like(row_N, dtype=torch.bool)
     limits, shortest = processors.limits, min(processors.limits)
@@ -66,7 +67,7 @@ def greedy_or_sample(
             token_N = best.token_NK[:, 0]
             token_log_prob_N = None if best.log_normalizer_N is None else best.logit_NK[:, 0] - best.log_normalizer_N
         else:
-            before_NT = tokens_NT[row_N, :time]
+            before_NT = tokens_NT[at, :time]
             token_N, token_log_prob_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape) if scored else None
             for part in row_parts(row_N, step.vocabulary):
                 logits_NV = step.logits(part)
@@ -79,11 +80,12 @@ def greedy_or_sample(
                     token_N[part] = pick(logits_NV, time, row_N[part])
                 if token_log_prob_N is not None:
                     token_log_prob_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
+        has_ended_N = ~is_active_N
         if token_log_prob_N is not None:
-            log_prob_N[row_N] += token_log_prob_N.masked_fill(~is_active_N, 0.0)
-        tokens_NT[row_N, time] = token_N.masked_fill(~is_active_N, eos)
+            log_prob_N[at] += token_log_prob_N.masked_fill(has_ended_N, 0.0)
+        tokens_NT[at, time] = token_N.masked_fill(has_ended_N, eos)
         if attended_NS is not None:
-            attended_NS[row_N] += step.weights_NHS.mean(dim=1).masked_fill(~is_active_N[:, None], 0.0)
+            attended_NS[at] += step.weights_NHS.mean(dim=1).masked_fill(has_ended_N[:, None], 0.0)
         is_active_N = is_active_N & (token_N != eos)
         if (time + 1) % SYNC_INTERVAL.get(device.type, 8):
             continue
@@ -97,7 +99,8 @@ def greedy_or_sample(
             kept_B = torch.tensor([row for row, is_active in enumerate(is_active_B) if is_active], device=device)
             kept_N = (kept_B[:, None] * count + torch.arange(count, device=device)).flatten()
             memory, state = memory.select(kept_B), state.select(kept_N)
-            row_N, token_N, is_active_N = row_N[kept_N], token_N[kept_N], is_active_N[kept_N]
+            at, token_N, is_active_N = row_N[kept_N], token_N[kept_N], is_active_N[kept_N]
+            row_N = at
             limits = list(compress(limits, is_active_B))
     covered_N = torch.zeros_like(log_prob_N)
     if attended_NS is not None:
