@@ -19,6 +19,7 @@ OPTIONS = ["-O3", "-std=c++17", "-fopenmp-simd", "-fno-math-errno", "-fno-trappi
 # tanh and exp take two thirds of the time with the wide vectors, which compilers do not use by default
 CPUS = {
     "x86_64": {
+        "x86_64_v4_bf16": ["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16", "-mprefer-vector-width=512"],
         "x86_64_v4_vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"],
         "x86_64_v3": ["-march=x86-64-v3"],
     }

@@ -61,13 +61,10 @@ class TorchEngine:
         scored: bool = True,
     ) -> list[tuple[Hypothesis, ...]]:
         """See ``nmt.translator.translator.Engine``. Constraints need a beam search in one group without ``no_repeat``.
-        Without ``scored``, a greedy search is faster and finds the same translations."""
+        Hypotheses always have scores."""
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-        searches_again = config.repetition_margin is not None and constraints is None
-        searches_again = searches_again and not (config.sampling or config.consensus)
-        scored = scored or searches_again  # two hypotheses are compared by their scores
         # a batch that keeps a CPU busy is too small for a GPU
         together = 1 if self.compute.device.type == "cpu" else ON_GPU
         batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
@@ -97,7 +94,7 @@ class TorchEngine:
                 limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
             )
             if phrases is None:
-                search = search_of(config, scored=scored, observer=self.observer)
+                search = search_of(config, observer=self.observer)
             else:
                 constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
                 search = constrained(config, phrases, self.follows_word_V)
@@ -109,7 +106,7 @@ class TorchEngine:
             if self.on_batch is not None:
                 self.on_batch(len(rows))
         found = [of_sentence for of_sentence in hypotheses if of_sentence is not None]
-        if searches_again:
+        if config.repetition_margin is not None and constraints is None and not (config.sampling or config.consensus):
             self._search_repetitions_again(found, sources, config, prefixes)
         return found
 
@@ -136,8 +133,8 @@ def hypotheses_per_sentence(config: SearchConfig) -> int:
     return config.beam if config.sampling is None else config.n_best
 
 
-def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer = None) -> Search:
-    """Creates the search of a configuration. ``scored`` is that of ``Engine.translate_ids``."""
+def search_of(config: SearchConfig, *, observer: Observer = None) -> Search:
+    """Creates the search of a configuration."""
     ranking = ranking_of(config)
     if config.sampling is not None or config.consensus is not None:
         from nmt.search.sampling import Sampling
@@ -154,7 +151,7 @@ def search_of(config: SearchConfig, *, scored: bool = True, observer: Observer =
             top_p=sampling.top_p,
         )
     if config.beam == 1:
-        return greedy_search(EOS, ranking, scored, observer)
+        return greedy_search(EOS, ranking, observer)
     from nmt.search.beam import BeamSearch
 
     return BeamSearch(EOS, ranking, config.beam, config.n_best, config.groups, config.diversity, observer)

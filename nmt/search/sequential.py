@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from itertools import compress
 from typing import Any, Protocol
@@ -31,28 +30,27 @@ class TokenPicker(Protocol):
         k of sentence b. Tokens that are not allowed have the logit -inf."""
 
 
-def greedy_search(eos: int, ranking: Ranking, scored: bool = True, observer: Observer = None) -> Search:
+def greedy_search(eos: int, ranking: Ranking, observer: Observer = None) -> Search:
     """Creates a search for one hypothesis of each source row, with the most probable token at every step; see
     ``greedy_or_sample``."""
-    return partial(greedy_or_sample, eos=eos, ranking=ranking, scored=scored, observer=observer)
+    return partial(greedy_or_sample, eos=eos, ranking=ranking, observer=observer)
 
 
 @torch.no_grad()
 def greedy_or_sample(
     model: StepModel[Any, Any], source_BS: Tensor, processors: LogitsProcessors, *, pick: TokenPicker | None = None,
-    count: int = 1, eos: int, ranking: Ranking, scored: bool = True, observer: Observer = None,
+    count: int = 1, eos: int, ranking: Ranking, observer: Observer = None,
 ) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
     """Finds ``count`` hypotheses for each source row, in their order; without ``pick`` it takes the most probable
     tokens.
 
-    The log-probability of a hypothesis is the model's. Without ``scored``, log-probability and score are NaN, which
-    saves a pass over the logits of each step and changes no token.
+    The log-probability of a hypothesis is the model's.
     """
     memory = model.encode(source_BS)
     state = model.start(memory).repeat(count)
     device, rows = source_BS.device, len(source_BS) * count
     tokens_NT = torch.full((rows, max(processors.limits)), eos, device=device)
-    log_prob_N = torch.full((rows,), 0.0 if scored else math.nan, device=device)
+    log_prob_N = torch.zeros(rows, device=device)
     attended_NS = torch.zeros(rows, source_BS.shape[1], device=device) if ranking.coverage else None
     row_N = torch.arange(rows, device=device)  # the original number of each row still in the batch
     at: Tensor | slice = slice(None)  # the same, but quicker as long as all are
@@ -63,26 +61,23 @@ def greedy_or_sample(
         step = model.step(token_N, memory, state)
         state = step.state
         if pick is None and processors.is_unconstrained(time, shortest):
-            best = step.top_tokens(1, scored)
-            token_N = best.token_NK[:, 0]
-            token_log_prob_N = None if best.log_normalizer_N is None else best.logit_NK[:, 0] - best.log_normalizer_N
+            best = step.top_tokens(1, True)
+            assert best.log_normalizer_N is not None
+            token_N, token_log_prob_N = best.token_NK[:, 0], best.logit_NK[:, 0] - best.log_normalizer_N
         else:
             before_NT = tokens_NT[at, :time]
-            token_N, token_log_prob_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape) if scored else None
+            token_N, token_log_prob_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape)
             for part in row_parts(row_N, step.vocabulary):
                 logits_NV = step.logits(part)
-                if token_log_prob_N is not None:
-                    token_log_prob_N[part] = -log_normalizer(logits_NV.float())
+                token_log_prob_N[part] = -log_normalizer(logits_NV.float())
                 processors.apply(logits_NV, before_NT[part], row_N[part] // count)
                 if pick is None:
                     token_N[part] = top_tokens(logits_NV, 1, False).token_NK[:, 0]
                 else:
                     token_N[part] = pick(logits_NV, time, row_N[part])
-                if token_log_prob_N is not None:
-                    token_log_prob_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
+                token_log_prob_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
         has_ended_N = ~is_active_N
-        if token_log_prob_N is not None:
-            log_prob_N[at] += token_log_prob_N.masked_fill(has_ended_N, 0.0)
+        log_prob_N[at] += token_log_prob_N.masked_fill(has_ended_N, 0.0)
         tokens_NT[at, time] = token_N.masked_fill(has_ended_N, eos)
         if attended_NS is not None:
             attended_NS[at] += step.weights_NHS.mean(dim=1).masked_fill(has_ended_N[:, None], 0.0)

@@ -51,8 +51,7 @@ def test_repeated_tokens_are_counted(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 2])
-@pytest.mark.parametrize("scored", [True, False])
-def test_a_repetition_stays_if_it_is_more_probable_by_the_margin_or_its_source_has_one(beam: int, scored: bool) -> None:
+def test_a_repetition_stays_if_it_is_more_probable_by_the_margin_or_its_source_has_one(beam: int) -> None:
     """4 4 has the probability 0.9 x 0.6 and 4 5 has 0.9 x 0.4."""
     tiny = 1e-9
     model = scripted([[tiny] * 4 + [0.9, 0.1], [tiny] * 4 + [0.6, 0.4], [tiny] * 3 + [1.0, tiny, tiny]])
@@ -65,10 +64,9 @@ def test_a_repetition_stays_if_it_is_more_probable_by_the_margin_or_its_source_h
     ):
         config = SearchConfig(beam=beam, length_penalty=0.0, repetition_margin=margin)
         # other sentences stay as they are, in their places
-        found = engine.translate_ids([[5, 5], source, [5, 5]], config, scored=scored)
+        found = engine.translate_ids([[5, 5], source, [5, 5]], config)
         assert [best.tokens for best, *_ in found] == [(4, 4), expected, (4, 4)]
-        if scored:
-            assert found[1][0].log_prob == pytest.approx(math.log(0.9 * (0.6 if expected == (4, 4) else 0.4)), abs=1e-5)
+        assert found[1][0].log_prob == pytest.approx(math.log(0.9 * (0.6 if expected == (4, 4) else 0.4)), abs=1e-5)
 
 
 def test_of_several_translations_the_first_says_nothing_twice() -> None:

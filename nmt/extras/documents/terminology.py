@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
@@ -154,7 +154,7 @@ class GlossaryTerminology:
         last = "a" if any(terms[row] for row in lacking) else "1"
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
-        found = _scored(translator, sentences, found, lacking)
+        found = list(found)
         constrained = self._constrained(translator, sentences, lacking)
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
@@ -223,17 +223,6 @@ def _lost(
         return []
     lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
-
-
-def _scored(
-    translator: Translator, sentences: EncodedSentences, found: Sequence[list[Candidate]], rows: Iterable[int]
-) -> list[list[Candidate]]:
-    """Searches again for those of the translations that have no scores, which it gives."""
-    scored = list(found)
-    without = [row for row in rows if found[row] and math.isnan(found[row][0].hypothesis.score)]
-    for row, ranked in zip(without, searched(translator, sentences.only(without), translator.search), strict=True):
-        scored[row] = ranked
-    return scored
 
 
 def _with_numbers(

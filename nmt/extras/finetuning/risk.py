@@ -144,9 +144,7 @@ def sample(
     def pick(logits_NV: Tensor, time: int, row_N: Tensor) -> Tensor:
         return drawn(logits_NV.float() / temperature)
 
-    found = greedy_or_sample(
-        model, source_BS, processors, pick=pick, count=samples, eos=EOS, ranking=Ranking(), scored=False
-    )
+    found = greedy_or_sample(model, source_BS, processors, pick=pick, count=samples, eos=EOS, ranking=Ranking())
     return [[hypothesis.tokens for hypothesis in of_sentence] for of_sentence in found]
 
 

@@ -15,6 +15,7 @@ SOURCE = Path(__file__).with_name("native") / "kernels.cpp"
 SWITCH = "NMT_KERNELS"
 """The environment variable that turns the kernels off (``off``)."""
 NEEDED = {
+    "x86_64_v4_bf16": "avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 bmi2 fma",
     "x86_64_v4_vnni": "avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni bmi2 fma",
     "x86_64_v3": "avx2 bmi2 f16c fma movbe",
     "aarch64": "",

@@ -74,14 +74,6 @@ class Int8Weight(Tensor):
         raise NotImplementedError(f"{function} of a weight of 8-bit integers")
 
 
-def add_product(sum_NO: Tensor, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
-    """Adds the product and the bias to ``sum_NO`` in place, and returns it."""
-    kernels = native.kernels(x_NI)
-    if kernels is None or not sum_NO.is_contiguous() or sum_NO.dtype != x_NI.dtype:
-        return sum_NO.add_(_linear(x_NI, weight_OI, bias_O))
-    return _by_kernels(kernels, x_NI, weight_OI, bias_O, sum_NO)
-
-
 def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> Tensor:
     kernels = native.kernels(x)
     x_NI = x.reshape(-1, x.shape[-1])
@@ -97,22 +89,13 @@ def _linear(x: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None = None) -> T
     return product_NO.to(x.dtype).view(*x.shape[:-1], weight_OI.scale_O.shape[0])
 
 
-def _by_kernels(
-    kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None, sum_NO: Tensor | None = None
-) -> Tensor:
+def _by_kernels(kernels: native.Kernels, x_NI: Tensor, weight_OI: Int8Weight, bias_O: Tensor | None) -> Tensor:
     x_NI = x_NI.contiguous()
     bias_O = None if bias_O is None else bias_O.to(x_NI.dtype)
-    scale_O, onto = weight_OI.scale_O, sum_NO is not None
-    # without a bias, PyTorch's sum may round differently, but results must not depend on the number of rows
-    has_tiles = kernels.prefers_tiles(x_NI) and not (onto and bias_O is None)
-    if kernels.has_product() and not has_tiles:
-        out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0]) if sum_NO is None else sum_NO
-        return kernels.product(x_NI, weight_OI.packed, scale_O, bias_O, out_NO, onto=onto)
+    if kernels.has_product() and not kernels.prefers_tiles(x_NI):
+        return kernels.product(x_NI, weight_OI.packed, weight_OI.scale_O, bias_O)
     values_NI, scale_N = kernels.quantized(x_NI)
-    product_NO = _product(values_NI, weight_OI.values_OI)
-    if sum_NO is None:  # float32 overwrites the integers, which are in the cache
-        sum_NO = product_NO.view(torch.float32) if x_NI.dtype == torch.float32 else x_NI.new_empty(product_NO.shape)
-    return kernels.dequantized(product_NO, scale_N, scale_O, bias_O, sum_NO, onto=onto)
+    return kernels.dequantized(_product(values_NI, weight_OI.values_OI), scale_N, weight_OI.scale_O, bias_O, x_NI.dtype)
 
 
 def _product(values_NI: Tensor, values_OI: Tensor) -> Tensor:

@@ -10,22 +10,28 @@ Shapes as in ``seq2seq``; D width of a state, A of a head's part of it; X number
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, joined
+from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, Projection, joined
 from nmt.core.record import BatchRecord, shared
 from nmt.extras.speed import native
-from nmt.extras.speed.product import Product
+from nmt.extras.speed.int8 import Int8Weight
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, NextToken
 from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
 from nmt.nn.embedding import Embedding
-from nmt.nn.positions import NoPosition, RotaryAngles, apply_rotary
+from nmt.nn.positions import NoPosition, RotaryAngles
 from nmt.nn.precision import compute_dtype
+
+ACTIVATIONS = ("relu", "silu", "gelu", "swiglu")
+"""Activations in the order of `activate` in ``kernels.cpp``."""
+
+Steps: TypeAlias = tuple[Tensor, ...]
+"""What each step projects of its rows in a layer, (N, 3 x D)."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,7 @@ class BackpointerState(BatchRecord):
 
     backpointer_NT: Tensor
     """The row of each earlier step that a row comes from."""
-    layers: tuple[tuple[Tensor, ...], ...] = shared()
-    """The projections (N, X) of each layer and step; keys and values are at the end of a row."""
+    layers: tuple[Steps, ...] = shared()
 
 
 class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | TransformerState"]):
@@ -47,16 +52,28 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         self.readout_size, self.head_names = decoder.readout_size, decoder.head_names
         self.embedding = decoder.embedding
         self._enter = _EmbedStep(decoder.embedding, decoder.entrance)
-        self._layers = [_LayerStep(layer) for layer in decoder.layers]  # type: ignore[arg-type]
-        self._norm = _norm(decoder.norm)
-        self._readout = Product.of(decoder.readout) if isinstance(decoder.readout, nn.Linear) else None
+        layers: list[DecoderLayer] = list(decoder.layers)  # type: ignore[arg-type]
+        self._sources = [layer.attention.core for layer in layers]
+        self._fields = list(map(_fields, layers))
+        numbers = [[n.data_ptr() if isinstance(n, Tensor) else n for n in of_layer] for of_layer in self._fields]
+        self._fields_LP = torch.tensor(numbers)
+        itself, source, inside = layers[0].self_attention, layers[0].attention, layers[0].feed_forward
+        self._rotary = itself.rotary
+        scales: list[float] = [itself.core.scale, source.core.scale]  # type: ignore[list-item]
+        self._constants = (*scales, layers[0].attention_residual.norm.eps, ACTIVATIONS.index(inside.activation))
 
     @staticmethod
     def supports(decoder: TransformerDecoder, dtype: torch.dtype) -> bool:
-        """Returns True if there are kernels, and heads are dot products under softmax."""
-        has_kernels = native.kernels_for(dtype, decoder.embedding.weight_VD.device)
+        """Returns True if there are kernels for the type of the weights, and heads are dot products under softmax."""
+        kernels, first = native.kernels_for(dtype, decoder.embedding.weight_VD.device), decoder.layers[0]
+        assert isinstance(first, DecoderLayer)
+        weight_QQ = first.self_attention.out_weight_QQ
+        # pairs of numbers in bfloat16 are multiplied together
+        is_even = not (len(weight_QQ) % 2 or first.feed_forward.fall.in_features % 2)
         heads = [module.core for module in decoder.modules() if isinstance(module, MultiHead)]
-        return has_kernels is not None and all(isinstance(core, DotProductHeads) for core in heads)
+        if kernels is None or not all(isinstance(core, DotProductHeads) for core in heads):
+            return False
+        return kernels.has_integers if isinstance(weight_QQ, Int8Weight) else is_even or dtype == torch.float32
 
     def memory(self, encoded: Encoded) -> TransformerMemory:
         """See ``Decoder.memory``."""
@@ -75,7 +92,7 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         if torch.is_grad_enabled():
             return self.plain.start(memory)
         none_N0 = memory.empty_B0.new_empty(memory.empty_B0.shape[0], 0, dtype=torch.int64)
-        return BackpointerState(none_N0, ((),) * len(self._layers))
+        return BackpointerState(none_N0, ((),) * len(self._sources))
 
     def step(
         self, token_N: Tensor, memory: TransformerMemory, state: BackpointerState | TransformerState
@@ -85,21 +102,28 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
             return self.plain.step(token_N, memory, state)  # type: ignore[return-value]
         rows, time = state.backpointer_NT.shape
         backpointer_NT = torch.cat([state.backpointer_NT, torch.arange(rows)[:, None]], dim=1)
-        position_11, width = token_N.new_full((1, 1), time), self._layers[0].width
         x_ND = self._enter(token_N, time)
-        angles = RotaryAngles.of(position_11, x_ND.new_empty(width)) if self._layers[0].rotary else None
-        layers, weights = list[tuple[Tensor, ...]](), list[Callable[[], Tensor]]()
-        for layer, source, past in zip(self._layers, memory.layers, state.layers, strict=True):
-            assert isinstance(source, HeadsMemory)
-            x_ND, kept, form_weights = layer(x_ND, angles, source, past, backpointer_NT)
-            layers.append(kept)
-            weights.append(form_weights)
-        x_ND = self._norm(x_ND)
-        return DecoderStep(
-            x_ND if self._readout is None else self._readout(x_ND),
-            lambda: torch.cat([form() for form in weights], dim=1)[:, :, 0],
-            BackpointerState(backpointer_NT, tuple(layers)),
+        sources: tuple[HeadsMemory, ...] = memory.layers  # type: ignore[assignment]
+        angles = None
+        if self._rotary:
+            angles = RotaryAngles.of(token_N.new_full((1, 1), time), torch.empty(sources[0].keys_BHSA.shape[3]))
+        kernels = native.kernels(x_ND)
+        assert kernels is not None
+        present_LNX, queries_LNHA = kernels.decoder_step(
+            x_ND, self._fields_LP, sources, state.layers, backpointer_NT, angles, self._constants
         )
+        layers = tuple((*past, present_NX) for past, present_NX in zip(state.layers, present_LNX, strict=True))
+
+        def weights() -> Tensor:
+            position_N1 = torch.zeros(rows, 1, dtype=torch.int64)  # dot products do not read it
+            heads = zip(self._sources, queries_LNHA[:, :, :, None], sources, strict=True)
+            weights_NHS = [
+                core(query_NH1A, position_N1, source).weights()[:, :, 0] for core, query_NH1A, source in heads
+            ]
+            return torch.cat(weights_NHS, dim=1)
+
+        readout_ND = self.plain.readout(self.plain.norm(x_ND))
+        return DecoderStep(readout_ND, weights, BackpointerState(backpointer_NT, layers))
 
 
 class _EmbedStep:
@@ -108,7 +132,7 @@ class _EmbedStep:
     def __init__(self, embedding: Embedding, entrance: EmbeddingLayer) -> None:
         self._table_VE = embedding.weight_VD.detach()
         self._scale = entrance.scale
-        self._widen = None if entrance.widen is None else Product.of(entrance.widen)
+        self._widen = entrance.widen
         self._positions = None if isinstance(entrance.positions, NoPosition) else entrance.positions
         self._vectors_TD: Tensor | None = None
 
@@ -127,69 +151,28 @@ class _EmbedStep:
         return x_ND.add_(self._vectors_TD[time])
 
 
-class _LayerStep:
-    """``DecoderLayer`` for one position."""
-
-    def __init__(self, layer: DecoderLayer) -> None:
-        itself, source, inside = layer.self_attention, layer.attention, layer.feed_forward
-        assert isinstance(itself.core, DotProductHeads)
-        assert isinstance(source.core, DotProductHeads)
-        self.rotary = itself.rotary
-        self._heads = itself.heads
-        self.width = itself.query_weight_QQ.shape[0] // itself.heads
-        self._scale = itself.core.scale
-        self._project_self = Product(*joined(itself.self_projections()))
-        self._out_self = Product(itself.out_weight_QQ, itself.out_bias_Q)
-        self._project_source = Product(source.query_weight_QQ, source.query_bias_Q)
-        self._out_source = Product(source.out_weight_QQ, source.out_bias_Q)
-        self._source: DotProductHeads = source.core
-        self._rise, self._activated, self._fall = Product.of(inside.rise), inside.activated, Product.of(inside.fall)
-        residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
-        norms, none = [_norm(residual.norm) for residual in residuals], _norm(nn.Identity())
-        self._norms = [(norm, none) if residuals[0].is_pre_norm else (none, norm) for norm in norms]
-
-    def __call__(
-        self,
-        x_ND: Tensor,
-        angles: RotaryAngles | None,
-        memory: HeadsMemory,
-        past: tuple[Tensor, ...],
-        backpointer_NT: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...], Callable[[], Tensor]]:
-        """Computes the next states, which overwrite ``x_ND``, the ``past`` with this step, and the weights on
-        demand."""
-        # of each of the three residual blocks, the normalization of what it reads, and of its sum
-        (before_self, after_self), (before_source, after_source), (before_inside, after_inside) = self._norms
-        # attention to the steps so far
-        present_NX = self._project_self(before_self(x_ND))
-        parts_N3H1A = present_NX.view(len(x_ND), 3, self._heads, 1, self.width)
-        query_NH1A = parts_N3H1A[:, 0]
-        if angles is not None:
-            both_N2H1A = apply_rotary(parts_N3H1A[:, :2], angles)
-            query_NH1A = both_N2H1A[:, 0]
-            present_NX = torch.cat([both_N2H1A[:, 1:], parts_N3H1A[:, 2:]], dim=1).flatten(1)
-        kept = (*past, present_NX)
-        kernels = native.kernels(present_NX)
-        assert kernels is not None
-        context_NQ = kernels.attend_to_steps(query_NH1A[:, :, 0], kept, backpointer_NT, self._scale)
-        x_ND = after_self(self._out_self.onto(x_ND, context_NQ))
-        # attention to the source
-        query_NHA = self._project_source(before_source(x_ND)).view(len(x_ND), self._heads, -1)
-        scale = self._source.scale
-        context_NQ = kernels.attend(query_NHA, memory.keys_BHSA, memory.values_BHSA, memory.is_pad_BS, scale)
-        x_ND = after_source(self._out_source.onto(x_ND, context_NQ))
-
-        def weights() -> Tensor:
-            position_N1 = torch.zeros(len(query_NHA), 1, dtype=torch.int64)  # dot products do not read it
-            weights_NH1S: Tensor = self._source(query_NHA[:, :, None], position_N1, memory).weights()
-            return weights_NH1S
-
-        x_ND = self._fall.onto(x_ND, self._activated(self._rise(before_inside(x_ND))))
-        return after_inside(x_ND), kept, weights
+def _fields(layer: DecoderLayer) -> list[Tensor | int]:
+    """Returns the fields of a ``DecoderLayer`` of ``kernels.cpp``."""
+    itself, source, inside = layer.self_attention, layer.attention, layer.feed_forward
+    projections = (
+        joined(itself.self_projections()),
+        Projection(itself.out_weight_QQ, itself.out_bias_Q),
+        Projection(source.query_weight_QQ, source.query_bias_Q),
+        Projection(source.out_weight_QQ, source.out_bias_Q),
+        Projection(inside.rise.weight, inside.rise.bias),
+        Projection(inside.fall.weight, inside.fall.bias),
+    )
+    residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
+    norms: list[Tensor | int] = [n for residual in residuals for n in (residual.norm.weight, residual.norm.bias)]
+    none: list[Tensor | int] = [0] * len(norms)
+    # of each of the three residual blocks, the normalization of what it reads, and of its sum
+    both = [*norms, *none] if residuals[0].is_pre_norm else [*none, *norms]
+    return [*(field for projection in projections for field in _linear(*projection)), *both]
 
 
-def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
-    if not isinstance(norm, nn.LayerNorm):
-        return lambda x_ND: x_ND
-    shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
-    return lambda x_ND: torch.layer_norm(x_ND, shape, weight, bias, eps)
+def _linear(weight_OI: Tensor, bias_O: Tensor | None) -> list[Tensor | int]:
+    """Returns the fields of a ``Linear`` of ``kernels.cpp``, whose groups have four bytes if it is not of integers."""
+    bias, (outputs, inputs) = 0 if bias_O is None else bias_O, weight_OI.shape
+    if isinstance(weight_OI, Int8Weight):
+        return [weight_OI.packed.values, weight_OI.packed.shift, weight_OI.scale_O, bias, inputs, outputs]
+    return [native.blocks_of(weight_OI.detach(), 4 // weight_OI.itemsize), 0, 0, bias, inputs, outputs]

@@ -31,6 +31,10 @@ def installing() -> dict[str, list[str]]:
         ("avx2 bmi2 f16c fma movbe", "x86_64_v3"),
         ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl", "x86_64_v3"),
         ("avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni", "x86_64_v4_vnni"),
+        (
+            "avx2 bmi2 f16c fma movbe avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16",
+            "x86_64_v4_bf16",
+        ),
         ("avx2", None),
         ("", None),
     ],

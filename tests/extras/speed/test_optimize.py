@@ -42,8 +42,9 @@ LARGE = {
     ),
     "embeddings to rnn": PROTOTYPE,
     "transformer": transformer(),
+    "post-norm": transformer(norm="post"),
     "post-norm, swiglu": transformer(norm="post", activation="swiglu"),
-    "rotary": transformer(positions="rotary"),
+    "rotary, GELU": transformer(positions="rotary", activation="gelu"),
     "learned positions, tied": transformer(size=12, heads=3, tie="all", positions="learned"),
     "as Marian": transformer(**MARIAN),
     "other scores": transformer(score="additive", source="cosine"),
@@ -64,11 +65,13 @@ def fast(config: dict[str, Any], precision: Precision) -> Seq2Seq[Any, Any]:
 
 
 @torch.no_grad()
-def searched(model: Seq2Seq[Any, Any], precision: Precision, steps: int) -> tuple[Tensor, Tensor]:
+def searched(
+    model: Seq2Seq[Any, Any], precision: Precision, steps: int, source_BS: Tensor = SOURCE_BS
+) -> tuple[Tensor, Tensor]:
     """Logits (X, V) and weights (X, H, S) of all rows of a search whose rows change places and leave."""
     generator = torch.Generator().manual_seed(7)
     with Compute(CPU, precision).autocast():
-        memory = model.encode(SOURCE_BS)
+        memory = model.encode(source_BS)
         state, results = model.start(memory).repeat(BEAMS), []
         for time in range(steps):
             rows = len(memory) * BEAMS
@@ -127,6 +130,9 @@ def test_rounding_errors_are_no_larger(
 def test_parts_are_replaced_where_kernels_support_them() -> None:
     assert isinstance(fast(transformer(), "float32").decoder, FastTransformerDecoder)
     assert isinstance(fast(LARGE["other scores"], "float32").decoder, TransformerDecoder)
+    odd = transformer(feed_forward=7)  # pairs of numbers are multiplied together
+    kinds = [type(fast(odd, precision).decoder) for precision in ("float32", "bfloat16")]
+    assert kinds == [FastTransformerDecoder, TransformerDecoder]
 
 
 @pytest.fixture

@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from nmt.extras.speed import product
-from nmt.extras.speed.product import PackedLinear, Product, pack
+from nmt.extras.speed.product import PackedLinear, pack
 from nmt.nn.output import OutputLayer
-
-
-@pytest.mark.parametrize("packed", [1, 1 << 18])
-@torch.no_grad()
-def test_products_are_those_of_a_linear_map(packed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "PACKED", packed)
-    x_NI, weight_OI, bias_O, sum_NO = torch.randn(3, 5), torch.randn(7, 5), torch.randn(7), torch.randn(3, 7)
-    for bias in (None, bias_O):
-        made, expected_NO = Product(weight_OI, bias), F.linear(x_NI, weight_OI, bias)
-        torch.testing.assert_close(made(x_NI), expected_NO)
-        torch.testing.assert_close(made.onto(sum_NO.clone(), x_NI), sum_NO + expected_NO)
 
 
 def test_packed_layers_still_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:

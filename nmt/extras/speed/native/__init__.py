@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
@@ -17,16 +18,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.attention.multihead import HeadsMemory
 from nmt.core import cpu
 from nmt.extras.speed.compiled import compiled
+from nmt.nn.positions import RotaryAngles
 
 _POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_bool, ctypes.c_float
 _SIGNATURES = {
-    "attend": [_POINTER, *[_COUNT] * 2, *[_POINTER] * 2, *[_COUNT] * 3, *[_POINTER] * 2, *[_COUNT] * 5, _FACTOR],
-    "attend_to_steps": [_POINTER, _COUNT, _POINTER, _COUNT, *[_POINTER] * 2, *[_COUNT] * 4, _FACTOR],
+    "decoder_step": [*[_POINTER] * 2, _COUNT, _POINTER, _COUNT, *[_POINTER] * 6, *[_COUNT] * 7, *[_FACTOR] * 3, _COUNT],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
     "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
-    "dequantize": [*[_POINTER] * 5, _FLAG, *[_COUNT] * 2],
+    "dequantize": [*[_POINTER] * 5, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest": [*[_POINTER] * 3, *[_COUNT] * 3],
@@ -35,11 +37,15 @@ _SIGNATURES = {
 FEW_THREADS = 4
 """Maximum number of threads with which ``product`` is faster than PyTorch's product, which uses all of them."""
 
+THREADS = ThreadPoolExecutor()  # it starts them when they are needed
+ROWS_OF_THREAD = 48
+"""Minimum number of rows of a decoder step for which another thread is worth it."""
+
 TILED_ROWS, TILED_INPUTS = 128, 512
 """Smallest numbers of rows and inputs of a product that is faster by tiles of bytes, measured on a Xeon with AMX."""
 
-BLOCK, QUAD = 64, 4
-"""Sizes of the layout of weights; see ``kernels.cpp``."""
+BLOCK = 64
+"""Outputs of a block of a packed weight; see ``kernels.cpp``."""
 
 
 class Packed(NamedTuple):
@@ -52,13 +58,19 @@ class Packed(NamedTuple):
 
     @staticmethod
     def of(values_OI: Tensor) -> Packed:
-        """Packs a weight into blocks of outputs, which consist of quads of inputs, which have the quad of each output;
-        all padded with zeros."""
-        outputs, inputs = values_OI.shape
-        blocks, quads = -(-outputs // BLOCK), -(-inputs // QUAD)
-        padded = F.pad(values_OI, (0, quads * QUAD - inputs, 0, blocks * BLOCK - outputs))
-        packed = padded.view(blocks, BLOCK, quads, QUAD).transpose(1, 2).contiguous()
-        return Packed(packed, inputs, -128 * padded.sum(dim=1, dtype=torch.int32))
+        """Packs a weight for the kernels that are there."""
+        loaded = compiled()
+        assert loaded is not None
+        shift_O = F.pad(values_OI, (0, 0, 0, -len(values_OI) % BLOCK)).sum(dim=1, dtype=torch.int32)
+        return Packed(blocks_of(values_OI, loaded.group_of_integers()), values_OI.shape[1], -128 * shift_O)
+
+
+def blocks_of(weight_OI: Tensor, group: int) -> Tensor:
+    """Packs a weight into blocks of outputs, which consist of groups of inputs, which have the group of each output;
+    all padded with zeros."""
+    outputs, inputs = weight_OI.shape
+    padded = F.pad(weight_OI, (0, -inputs % group, 0, -outputs % BLOCK))
+    return padded.view(-1, BLOCK, padded.shape[1] // group, group).transpose(1, 2).contiguous()
 
 
 class Kernels:
@@ -69,12 +81,12 @@ class Kernels:
             setattr(self, f"_{name}", ctypes.CFUNCTYPE(None, *signature).in_dll(loaded, f"{name}_{dtype}"))
         features = cpu.features()
         # PyTorch's product has instructions of AVX-VNNI that ours lacks
-        self._has_product = bool(loaded.has_product()) and {"avx_vnni", "avx512_vnni"} & features != {"avx_vnni"}
+        self.has_integers = bool(loaded.group_of_integers()) and {"avx_vnni", "avx512_vnni"} & features != {"avx_vnni"}
         self._has_tiles = "amx_int8" in features  # a unit for products of tiles of bytes, which PyTorch uses
 
     def has_product(self) -> bool:
         """Returns True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""
-        return self._has_product and torch.get_num_threads() <= FEW_THREADS
+        return self.has_integers and torch.get_num_threads() <= FEW_THREADS
 
     def prefers_tiles(self, x_NI: Tensor) -> bool:
         """Returns True if PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and
@@ -82,62 +94,52 @@ class Kernels:
         is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
         return is_large and x_NI.dtype == torch.bfloat16 and self._has_tiles
 
-    def attend(
-        self, query_NHA: Tensor, keys_MHSA: Tensor, values_MHSA: Tensor, is_pad_MS: Tensor | None, scale: float
-    ) -> Tensor:
-        """Computes softmax(scale q . k) v for one query of each row and head, with heads side by side, (N, H x A)."""
-        rows, heads, width = query_NHA.shape
-        memories, _, positions, _ = keys_MHSA.shape
-        assert query_NHA.dtype == keys_MHSA.dtype == values_MHSA.dtype
-        assert keys_MHSA.shape == values_MHSA.shape
-        assert keys_MHSA.stride() == values_MHSA.stride()
-        assert _divides(memories, rows)
-        assert query_NHA.stride(2) == keys_MHSA.stride(3) == 1
-        assert is_pad_MS is None or (is_pad_MS.shape == (memories, positions) and is_pad_MS.is_contiguous())
-        context_NQ = query_NHA.new_empty(rows, heads * width)
-        self._attend(  # type: ignore[attr-defined]
-            query_NHA.data_ptr(), *query_NHA.stride()[:2], keys_MHSA.data_ptr(), values_MHSA.data_ptr(),
-            *keys_MHSA.stride()[:3], None if is_pad_MS is None else is_pad_MS.data_ptr(), context_NQ.data_ptr(),
-            rows, rows // max(memories, 1), heads, positions, width, scale,
-        )  # fmt: skip
-        return context_NQ
+    def decoder_step(
+        self, x_ND: Tensor, layers_LP: Tensor, memories: Sequence[HeadsMemory], past: Sequence[Sequence[Tensor]],
+        backpointer_NT: Tensor, angles: RotaryAngles | None, constants: Sequence[float],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Computes all layers of a Transformer's decoder for one position, whose states ``x_ND`` it overwrites. Returns
+        what each layer projects of its input for self-attention, (L, N, 3 x D), and its queries to the source, (L, N,
+        H, A).
 
-    def attend_to_steps(
-        self, query_NHA: Tensor, steps: Sequence[Tensor], backpointer_NT: Tensor, scale: float
-    ) -> Tensor:
-        """Computes attention over earlier steps, (N, H x A). ``backpointer_NT`` is the row of each step that a row
-        comes from; keys and values of all heads are at the end of a row. Only the last step is checked, because a
-        search makes a call for each layer and step."""
-        rows, heads, width = query_NHA.shape
-        assert query_NHA.stride()[1:] == (width, 1)
-        assert backpointer_NT.dtype == torch.int64
-        assert backpointer_NT.is_contiguous()
-        assert backpointer_NT.shape == (rows, len(steps))
-        assert steps[-1].dtype == query_NHA.dtype
-        assert steps[-1].shape[1] in (2 * heads * width, 3 * heads * width)
-        assert steps[-1].is_contiguous()
-        context_NQ = query_NHA.new_empty(rows, heads * width)
-        pointers = (ctypes.c_void_p * len(steps))(*[step.data_ptr() for step in steps])
-        self._attend_to_steps(  # type: ignore[attr-defined]
-            query_NHA.data_ptr(), query_NHA.stride(0), pointers, steps[-1].shape[1], backpointer_NT.data_ptr(),
-            context_NQ.data_ptr(), rows, heads, len(steps), width, scale,
+        ``layers_LP`` are the fields of each ``DecoderLayer`` of ``kernels.cpp``. ``past`` are the projections of each
+        layer and earlier step, and ``backpointer_NT`` the row of each step that a row comes from, this one included.
+        ``constants`` are the scales of attention to the steps and to the source, the epsilon of normalization, and the
+        number of the activation.
+        """
+        (rows, size), (batch, heads, positions, width) = x_ND.shape, memories[0].keys_BHSA.shape
+        layers, times, beams = len(memories), backpointer_NT.shape[1], rows // max(batch, 1)
+        present_LNX, queries_LNHA = x_ND.new_empty(layers, rows, 3 * size), x_ND.new_empty(layers, rows, heads, width)
+        # pointers to all steps of the first layer, then of the next
+        steps = [step.data_ptr() for pair in zip(past, present_LNX, strict=True) for step in (*pair[0], pair[1])]
+        pairs = [(each.keys_BHSA, each.values_BHSA) for each in memories]
+        sources = [n for keys, values in pairs for n in (keys.data_ptr(), values.data_ptr(), *keys.stride()[:3])]
+        hidden = [each.is_pad_BS for each in memories[:1] if each.is_pad_BS is not None]
+        turns = () if angles is None else (angles.cos_B1TI, angles.sin_B1TI)
+        assert all(each.is_contiguous() for each in (x_ND, backpointer_NT, *hidden))
+        assert all(keys.stride() == values.stride() and keys.dtype == x_ND.dtype for keys, values in pairs)
+        assert (rows, rows, layers * times) == (len(backpointer_NT), batch * beams, len(steps))
+        pointers = (each[0].data_ptr() if each else None for each in (hidden, turns[:1], turns[1:]))
+        first = (
+            layers_LP.data_ptr(), (_COUNT * len(sources))(*sources), layers, (_POINTER * len(steps))(*steps), times,
+            backpointer_NT.data_ptr(), *pointers, x_ND.data_ptr(), queries_LNHA.data_ptr(),
         )  # fmt: skip
-        return context_NQ
+        # each thread takes some sentences
+        parts = max(min(torch.get_num_threads(), rows // ROWS_OF_THREAD), 1)
+        cuts = [batch * part // parts * beams for part in range(parts + 1)]
+        run, last = map if parts == 1 else THREADS.map, (rows, beams, heads, positions, size, *constants)
+        list(run(lambda *part: self._decoder_step(*first, *part, *last), cuts, cuts[1:]))  # type: ignore[attr-defined]
+        return present_LNX, queries_LNHA
 
-    def product(
-        self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
-    ) -> Tensor:
-        """Computes ``quantized``, a product of integers and ``dequantized`` in one call; the result is written to
-        ``out_NO``, or with ``onto`` added to it."""
-        assert x_NI.dtype == out_NO.dtype
+    def product(self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None) -> Tensor:
+        """Computes ``quantized``, a product of integers and ``dequantized`` in one call."""
         assert bias_O is None or (bias_O.dtype == x_NI.dtype and bias_O.shape == scale_O.shape)
         assert x_NI.shape[1] == packed.inputs
-        assert out_NO.shape == (x_NI.shape[0], scale_O.shape[0])
         assert x_NI.is_contiguous()
-        assert out_NO.is_contiguous()
+        out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0])
         self._product(  # type: ignore[attr-defined]
             x_NI.data_ptr(), packed.values.data_ptr(), packed.shift.data_ptr(), scale_O.data_ptr(),
-            None if bias_O is None else bias_O.data_ptr(), out_NO.data_ptr(), onto, *x_NI.shape, scale_O.shape[0],
+            None if bias_O is None else bias_O.data_ptr(), out_NO.data_ptr(), False, *x_NI.shape, scale_O.shape[0],
         )  # fmt: skip
         return out_NO
 
@@ -151,16 +153,18 @@ class Kernels:
         return values_NI, scale_N
 
     def dequantized(
-        self, product_NO: Tensor, scale_N: Tensor, scale_O: Tensor, bias_O: Tensor | None, out_NO: Tensor, *, onto: bool
+        self, product_NO: Tensor, scale_N: Tensor, scale_O: Tensor, bias_O: Tensor | None, dtype: torch.dtype
     ) -> Tensor:
-        """Computes a product of integers times both scales plus the bias, which is written to ``out_NO``, or with
-        ``onto`` added to it; ``out_NO`` may share the memory of the product."""
-        assert product_NO.shape == out_NO.shape == (scale_N.shape[0], scale_O.shape[0])
+        """Computes a product of integers times both scales plus the bias."""
+        assert product_NO.shape == (scale_N.shape[0], scale_O.shape[0])
         assert product_NO.is_contiguous()
-        assert out_NO.is_contiguous()
+        # float32 overwrites the integers, which are in the cache
+        out_NO = (
+            product_NO.view(dtype) if dtype == torch.float32 else product_NO.new_empty(product_NO.shape, dtype=dtype)
+        )
         bias = None if bias_O is None else bias_O.data_ptr()
         self._dequantize(  # type: ignore[attr-defined]
-            product_NO.data_ptr(), scale_N.data_ptr(), scale_O.data_ptr(), bias, out_NO.data_ptr(), onto, *out_NO.shape
+            product_NO.data_ptr(), scale_N.data_ptr(), scale_O.data_ptr(), bias, out_NO.data_ptr(), *out_NO.shape
         )
         return out_NO
 

@@ -110,71 +110,67 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
-// Context of one head of one query; key(s) and value(s) point to those of a position.
-template <typename T, typename Key, typename Value>
-inline void attend_head(const T* q, const Key& key, const Value& value, const float* seen, float* scores, float* sums,
-                 T* context, int64_t positions, int64_t width, float scale) {
-    for (int64_t s = 0; s < positions; ++s) {
-        const T* const k = key(s);
-        float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t a = 0; a < width; ++a) sum += wide(q[a]) * wide(k[a]);
-        scores[s] = sum * scale;
-    }
-    softmax(scores, seen, (positions + LANES - 1) / LANES * LANES);
-    for (int64_t a = 0; a < width; ++a) sums[a] = 0.0f;
-    for (int64_t s = 0; s < positions; ++s) {
-        const T* const v = value(s);
-        const float weight = scores[s];
-#pragma omp simd
-        for (int64_t a = 0; a < width; ++a) sums[a] += weight * wide(v[a]);
-    }
-    for (int64_t a = 0; a < width; ++a) narrow(sums[a], context[a]);
+#ifdef __AVX512F__
+constexpr int64_t WIDTH = 16, VECTORS = 4;
+#else
+constexpr int64_t WIDTH = 8, VECTORS = 2;
+#endif
+typedef float Floats __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef int32_t Integers __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef uint16_t Halves __attribute__((vector_size(2 * WIDTH), aligned(2), may_alias));
+
+inline Floats floats_at(const float* p) { return *reinterpret_cast<const Floats*>(p); }
+inline Floats floats_at(const bfloat16* p) {
+    return (Floats)(__builtin_convertvector(*reinterpret_cast<const Halves*>(p), Integers) << 16);
 }
 
+// WIDTH numbers, or zeros behind fewer.
 template <typename T>
-void attend(const T* query, int64_t query_row, int64_t query_head, const T* keys, const T* values,
-                 int64_t memory_row, int64_t memory_head, int64_t memory_position, const uint8_t* hidden, T* context,
-                 int64_t rows, int64_t beams, int64_t heads, int64_t positions, int64_t width, float scale) {
+inline Floats floats_of(const T* p, int64_t count) {
+    if (count >= WIDTH) return floats_at(p);
+    T some[WIDTH] = {};
+    std::copy_n(p, count, some);
+    return floats_at(some);
+}
+
+inline float summed(Floats v) {
+    float sums[WIDTH];
+    std::memcpy(sums, &v, sizeof v);
+    for (int64_t half = WIDTH / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+    return sums[0];
+}
+
+// Attention of rows with all heads of a query side by side, and so their contexts. `find(n, keys, seen)` says where the
+// keys of row n are, unless they are those of the row before; `seen` is 0 for positions that are hidden. From keys to
+// values it is as far everywhere, and from one head to the next.
+template <typename T, typename Find>
+__attribute__((noinline)) void attend(const T* query, int64_t query_row, const Find& find, int64_t to_values, int64_t to_head, T* context,
+                   int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale) {
     const int64_t padded = (positions + LANES - 1) / LANES * LANES;
-    std::vector<float> buffer(2 * padded + width);
-    float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
-    for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
+    std::vector<float> buffer(2 * padded);
+    std::vector<const T*> keys(positions);
+    float *const scores = buffer.data(), *const seen = scores + padded;
+    std::fill_n(seen, positions, 1.0f);
     for (int64_t n = 0; n < rows; ++n) {
-        const int64_t sentence = n / beams;
-        if (hidden && n % beams == 0) {
-            for (int64_t s = 0; s < positions; ++s) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
-        }
+        find(n, keys.data(), seen);
         for (int64_t h = 0; h < heads; ++h) {
-            const int64_t start = sentence * memory_row + h * memory_head;
-            attend_head(
-                query + n * query_row + h * query_head, [=](int64_t s) { return keys + start + s * memory_position; },
-                [=](int64_t s) { return values + start + s * memory_position; }, seen, scores, sums,
-                context + (n * heads + h) * width, positions, width, scale);
-        }
-    }
-}
-
-// The positions are earlier steps; a row comes from row `backpointers` of each. A row of a step has keys and then
-// values at its end, those of each head side by side.
-template <typename T>
-void attend_to_steps(const T* query, int64_t query_row, const T* const* steps, int64_t step_row,
-                        const int64_t* backpointers, T* context, int64_t rows, int64_t heads, int64_t positions,
-                        int64_t width, float scale) {
-    const int64_t padded = (positions + LANES - 1) / LANES * LANES, of_values = step_row - heads * width;
-    const int64_t of_keys = of_values - heads * width;
-    std::vector<float> buffer(2 * padded + width);
-    std::vector<const T*> row_buffer(positions);
-    float *const scores = buffer.data(), *const seen = scores + padded, *const sums = seen + padded;
-    const T** const row_of = row_buffer.data();
-    for (int64_t s = 0; s < positions; ++s) seen[s] = 1.0f;
-    for (int64_t n = 0; n < rows; ++n) {
-        for (int64_t s = 0; s < positions; ++s) row_of[s] = steps[s] + backpointers[n * positions + s] * step_row;
-        for (int64_t h = 0; h < heads; ++h) {
-            attend_head(
-                query + n * query_row + h * width, [=](int64_t s) { return row_of[s] + of_keys + h * width; },
-                [=](int64_t s) { return row_of[s] + of_values + h * width; }, seen, scores, sums,
-                context + (n * heads + h) * width, positions, width, scale);
+            const T* const q = query + n * query_row + h * width;
+            for (int64_t s = 0; s < positions; ++s) {
+                const T* const k = keys[s] + h * to_head;
+                Floats sums = {};
+                for (int64_t a = 0; a < width; a += WIDTH)
+                    sums += floats_of(q + a, width - a) * floats_of(k + a, width - a);
+                scores[s] = summed(sums) * scale;
+            }
+            softmax(scores, seen, padded);
+            for (int64_t a = 0; a < width; a += WIDTH) {
+                Floats sums = {};
+                for (int64_t s = 0; s < positions; ++s)
+                    sums += scores[s] * floats_of(keys[s] + h * to_head + to_values + a, width - a);
+                for (int64_t i = 0; i < std::min(WIDTH, width - a); ++i)
+                    narrow(sums[i], context[(n * heads + h) * width + a + i]);
+            }
         }
     }
 }
@@ -214,10 +210,10 @@ void quantize(const T* x, int8_t* values, float* scale, int64_t rows, int64_t in
 struct IntegerRows {
 #ifdef HAS_VNNI  // it multiplies unsigned by signed bytes: rows are raised, and sums start at `shift`, which undoes that
     using Integer = uint8_t;
-    static constexpr int RAISED = 128;
+    static constexpr int RAISED = 128, GROUP = 4;
 #else
     using Integer = int16_t;
-    static constexpr int RAISED = 0;
+    static constexpr int RAISED = 0, GROUP = 2;
 #endif
     std::vector<Integer> values;
     std::vector<float> scale;
@@ -235,114 +231,127 @@ struct IntegerRows {
     }
 };
 
-// The outputs of a row from its products of integers.
-template <typename T>
-inline void scale_row(const int32_t* product, float row_scale, const float* output_scale, const T* bias, T* to,
-                      bool onto, int64_t outputs) {
+// A product of rows and a weight.
+//
+// A weight is packed for it in Python: blocks of BLOCK outputs, in each of them groups of inputs, in each of them the
+// group of every output; missing inputs and outputs are 0, in `start` too. The sums of six rows and VECTORS vectors of
+// outputs take 24 of the 32 registers of AVX-512, and 12 of 16 else.
+constexpr int64_t BLOCK = 64, TILE = 6;
+constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
+
+// A vector of sums with the products of a group of inputs.
+inline Floats added(Floats sum, const float* x, const float* weight) {
+    return sum + *x * floats_at(weight);
+}
+
+inline Floats added(Floats sum, const bfloat16* x, const bfloat16* weight) {
+    const Integers pairs = *reinterpret_cast<const Integers*>(weight);
+#ifdef __AVX512BF16__
+    return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(read<int32_t>(x)), (__m512bh)pairs);
+#else
+    return sum + wide(x[0]) * (Floats)(pairs << 16) + wide(x[1]) * (Floats)(pairs & -0x10000);
+#endif
+}
+
+#ifdef HAS_VNNI
+inline Integers added(Integers sum, const uint8_t* x, const int8_t* weight) {
+    const __m512i quads = _mm512_loadu_si512(weight);
+    return (Integers)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(read<int32_t>(x)), quads);
+}
+#elif defined(__AVX2__)
+inline Integers added(Integers sum, const int16_t* x, const int8_t* weight) {
+    const __m256i pairs = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weight)));
+    return sum + (Integers)_mm256_madd_epi16(_mm256_set1_epi32(read<int32_t>(x)), pairs);
+}
+#endif
+
+// The outputs of a row from its sums, which are scaled if they are of integers.
+template <typename Sums, typename T>
+inline void scale_row(const int32_t* sums, float row_scale, const float* output_scale, const T* bias, bool has_bias,
+                      T* to, bool onto, int64_t outputs) {
 #pragma omp simd
     for (int64_t o = 0; o < outputs; ++o) {
-        float value = static_cast<float>(product[o]) * (row_scale * output_scale[o]);
-        if (bias) value += wide(bias[o]);
+        float value = read<float>(sums + o);
+        if constexpr (std::is_same_v<Sums, Integers>) value = static_cast<float>(sums[o]) * (row_scale * output_scale[o]);
+        if (has_bias) value += wide(bias[o]);
         if (onto) value += wide(to[o]);
         narrow(value, to[o]);
     }
 }
 
-// The product of integers, scaled.
-//
-// A weight is packed for it in Python: blocks of BLOCK outputs, in each of them quads of inputs, in each of them the
-// quad of every output; missing inputs and outputs are 0, in shift too.
-constexpr int64_t BLOCK = 64, QUAD = 4;
-
 // The sums of ROWS rows and one block of outputs. Not inlined, and with nothing but the product: next to anything else
 // compilers run out of registers, keep sums in memory, and take twice as long.
-#ifdef HAS_VNNI
-template <int ROWS>
-__attribute__((noinline)) void tile(const uint8_t* x, int64_t stride, const int8_t* weight, const int32_t* shift,
-                                    int64_t quads, int32_t (*to)[BLOCK]) {
-    constexpr int64_t VECTORS = BLOCK / LANES;
-    __m512i sums[ROWS][VECTORS];
-    UNROLLED for (int v = 0; v < VECTORS; ++v) {
-        const __m512i start = _mm512_loadu_si512(shift + v * LANES);
-        UNROLLED for (int r = 0; r < ROWS; ++r) sums[r][v] = start;
-    }
-    for (int64_t q = 0; q < quads; ++q) {
-        __m512i of_quad[VECTORS];
-        UNROLLED for (int v = 0; v < VECTORS; ++v) of_quad[v] = _mm512_loadu_si512(weight + (q * VECTORS + v) * 64);
-        UNROLLED for (int r = 0; r < ROWS; ++r) {
-            const __m512i everywhere = _mm512_set1_epi32(read<int32_t>(x + r * stride + q * QUAD));
-            UNROLLED for (int v = 0; v < VECTORS; ++v)
-                sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], everywhere, of_quad[v]);
-        }
-    }
-    UNROLLED for (int r = 0; r < ROWS; ++r) {
-        UNROLLED for (int v = 0; v < VECTORS; ++v) _mm512_storeu_si512(to[r] + v * LANES, sums[r][v]);
-    }
-}
-#elif defined(__AVX2__)
-template <int ROWS>
-__attribute__((noinline)) void tile(const int16_t* x, int64_t stride, const int8_t* weight, const int32_t*,
-                                    int64_t quads, int32_t (*to)[BLOCK]) {
-    constexpr int64_t VECTORS = ROWS == 1 ? 8 : ROWS <= 3 ? 4 : 2, OUTPUTS = 4;  // of the 16 registers, 8 to 12 for sums
-    for (int64_t first = 0; first < BLOCK; first += VECTORS * OUTPUTS) {
-        __m256i sums[ROWS][VECTORS] = {};  // two sums of each output, side by side
-        for (int64_t q = 0; q < quads; ++q) {
-            __m256i of_quad[ROWS];
-            UNROLLED for (int r = 0; r < ROWS; ++r)
-                of_quad[r] = _mm256_set1_epi64x(read<int64_t>(x + r * stride + q * QUAD));
-            UNROLLED for (int v = 0; v < VECTORS; ++v) {
-                const int8_t* const from = weight + (q * BLOCK + first + v * OUTPUTS) * QUAD;
-                const __m256i w = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-                UNROLLED for (int r = 0; r < ROWS; ++r)
-                    sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(of_quad[r], w));
+template <int ROWS, typename Sums, int GROUP, typename X, typename Weight>
+__attribute__((noinline)) void tile(const X* x, int64_t stride, const Weight* weight, const int32_t* start,
+                                    int32_t (*to)[BLOCK]) {
+    for (int64_t first = 0; first < BLOCK; first += VECTORS * WIDTH) {
+        Sums sums[ROWS][VECTORS] = {};
+        UNROLLED for (int r = 0; start && r < ROWS; ++r) std::memcpy(sums[r], start + first, sizeof sums[r]);
+        for (int64_t i = 0; i < stride; i += GROUP) {
+            UNROLLED for (int r = 0; r < ROWS; ++r) {
+                UNROLLED for (int v = 0; v < VECTORS; ++v)
+                    sums[r][v] = added(sums[r][v], x + r * stride + i, weight + i * BLOCK + (first + v * WIDTH) * GROUP);
             }
         }
-        UNROLLED for (int r = 0; r < ROWS; ++r) {
-            UNROLLED for (int v = 0; v < VECTORS; v += 2) {
-                const __m256i both = _mm256_hadd_epi32(sums[r][v], sums[r][v + 1]);  // outputs 0 1 4 5 2 3 6 7
-                __m256i* const at = reinterpret_cast<__m256i*>(to[r] + first + v * OUTPUTS);
-                _mm256_storeu_si256(at, _mm256_permute4x64_epi64(both, 0xd8));
-            }
-        }
+        UNROLLED for (int r = 0; r < ROWS; ++r) std::memcpy(to[r] + first, sums[r], sizeof sums[r]);
     }
 }
-#endif
 
-constexpr int64_t TILE = 6;  // rows; with AVX-512 four vectors of sums for each: 24 of the 32 registers
-constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
+template <typename Sums, int GROUP, typename X, typename Weight, typename T>
+void tiles(const X* x, int64_t stride, const Weight* weight, const int32_t* start, const float* row_scale,
+           const float* output_scale, const T* bias, T* out, bool onto, int64_t rows, int64_t outputs) {
+    constexpr decltype(&tile<1, Sums, GROUP, X, Weight>) TILES[TILE] = {
+        tile<1, Sums, GROUP>, tile<2, Sums, GROUP>, tile<3, Sums, GROUP>,
+        tile<4, Sums, GROUP>, tile<5, Sums, GROUP>, tile<TILE, Sums, GROUP>};
+    int32_t sums[TILE][BLOCK];
+    for (int64_t some = 0; some < rows; some += TOGETHER) {
+        for (int64_t first = 0; first < outputs; first += BLOCK) {
+            for (int64_t n = some; n < std::min(rows, some + TOGETHER); n += TILE) {
+                const int64_t count = std::min({rows - n, some + TOGETHER - n, TILE});
+                TILES[count - 1](x + n * stride, stride, weight + first * stride, start ? start + first : start, sums);
+                for (int64_t r = 0; r < count; ++r)
+                    scale_row<Sums>(sums[r], row_scale ? row_scale[n + r] : 1.0f, output_scale + first, bias + first,
+                                    bias, out + (n + r) * outputs + first, onto, std::min(BLOCK, outputs - first));
+            }
+        }
+    }
+}
 
 template <typename T>
 void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
              bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
 #ifdef __AVX2__
-    constexpr decltype(&tile<1>) TILES[TILE] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<TILE>};
     static thread_local IntegerRows integers;
-    const int64_t quads = (inputs + QUAD - 1) / QUAD, stride = quads * QUAD;
+    const int64_t stride = (inputs + IntegerRows::GROUP - 1) / IntegerRows::GROUP * IntegerRows::GROUP;
     integers.round(x, rows, inputs, stride);
-    int32_t sums[TILE][BLOCK];
-    for (int64_t start = 0; start < rows; start += TOGETHER) {
-        const int64_t end = std::min(rows, start + TOGETHER);
-        for (int64_t first = 0; first < outputs; first += BLOCK) {
-            for (int64_t n = start; n < end; n += TILE) {
-                const int64_t count = std::min(end - n, TILE);
-                TILES[count - 1](integers.values.data() + n * stride, stride, weight + first * stride, shift + first,
-                                 quads, sums);
-                for (int64_t r = 0; r < count; ++r) {
-                    scale_row(sums[r], integers.scale[n + r], output_scale + first, bias ? bias + first : nullptr,
-                              out + (n + r) * outputs + first, onto, std::min(BLOCK, outputs - first));
-                }
-            }
-        }
-    }
+    tiles<Integers, IntegerRows::GROUP>(integers.values.data(), stride, weight, IntegerRows::RAISED ? shift : nullptr,
+                                        integers.scale.data(), output_scale, bias, out, onto, rows, outputs);
 #endif
 }
 
+// A weight, in integers if it has a scale.
+template <typename T>
+struct Linear {
+    const void* weight;
+    const int32_t* shift;
+    const float* scale;
+    const T* bias;
+    int64_t inputs, outputs;
+
+    void operator()(const T* x, T* out, bool onto, int64_t rows) const {
+        if (scale)
+            return product(x, static_cast<const int8_t*>(weight), shift, scale, bias, out, onto, rows, inputs, outputs);
+        tiles<Floats, 4 / sizeof(T)>(x, inputs, static_cast<const T*>(weight), nullptr, nullptr, nullptr, bias, out,
+                                     onto, rows, outputs);
+    }
+};
+
 template <typename T>
 void dequantize(const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out,
-                bool onto, int64_t rows, int64_t outputs) {
+                int64_t rows, int64_t outputs) {
     for (int64_t n = 0; n < rows; ++n) {
         const int64_t start = n * outputs;
-        scale_row(product + start, row_scale[n], output_scale, bias, out + start, onto, outputs);
+        scale_row<Integers>(product + start, row_scale[n], output_scale, bias, bias, out + start, false, outputs);
     }
 }
 
@@ -413,6 +422,125 @@ void log_normalizer(const T* logits, float* result, int64_t rows, int64_t tokens
 #pragma omp simd reduction(+ : sum)
         for (int64_t v = 0; v < tokens; ++v) sum += exp_of(wide(row[v]) - most);
         result[n] = most + std::log(sum);
+    }
+}
+
+// Layer normalisation; without a weight, none.
+template <typename T>
+struct Norm {
+    const T *weight, *bias;
+
+    // Returns where the result is: in `to`, which may be `x`, or without a weight `x` itself.
+    __attribute__((noinline)) const T* operator()(const T* x, T* to, int64_t rows, int64_t size, float eps) const {
+        const T *const factor_D = weight, *const shift_D = bias;  // which no result overwrites
+        for (int64_t n = 0; weight && n < rows; ++n) {
+            const T* const from = x + n * size;
+            T* const result = to + n * size;
+            float sum = 0.0f, squares = 0.0f;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t d = 0; d < size; ++d) sum += wide(from[d]);
+            const float mean = sum / size;
+#pragma omp simd reduction(+ : squares)
+            for (int64_t d = 0; d < size; ++d) squares += (wide(from[d]) - mean) * (wide(from[d]) - mean);
+            const float factor = 1.0f / std::sqrt(squares / size + eps);
+#pragma omp simd
+            for (int64_t d = 0; d < size; ++d)
+                narrow((wide(from[d]) - mean) * factor * wide(factor_D[d]) + wide(shift_D[d]), result[d]);
+        }
+        return weight ? to : x;
+    }
+};
+
+template <typename T, typename Function>
+inline void apply(T* x, int64_t count, const Function& function) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) narrow(function(wide(x[i])), x[i]);
+}
+
+inline float silu(float x) { return x / (1.0f + exp_of(-x)); }
+
+// In place: ReLU, SiLU, GELU or SwiGLU, which leaves half as many numbers of each row.
+template <typename T>
+void activate(T* x, int64_t rows, int64_t width, int64_t kind) {
+    if (kind == 0) return apply(x, rows * width, [](float value) { return value > 0.0f ? value : 0.0f; });
+    if (kind == 1) return apply(x, rows * width, silu);
+    if (kind == 2) return apply(x, rows * width, [](float value) { return value * std::erfc(value * -0.70710678f) / 2; });
+    for (int64_t n = 0; n < rows; ++n)
+        for (int64_t i = 0; i < width / 2; ++i)
+            narrow(silu(wide(x[n * width + i])) * wide(x[n * width + width / 2 + i]), x[n * (width / 2) + i]);
+}
+
+// Rotary positions of all queries and keys of rows of 3 x size numbers, whose heads have the same cosines and sines.
+template <typename T>
+void rotate(T* rows_of_all, const float* cosine, const float* sine, int64_t rows, int64_t size, int64_t width) {
+    for (int64_t n = 0; n < rows; ++n) {
+        T* const row = rows_of_all + n * 3 * size;
+        for (int64_t at = 0; at < 2 * size; at += 2) {
+            const int64_t pair = at % width / 2;
+            const float first = wide(row[at]), second = wide(row[at + 1]);
+            narrow(first * cosine[pair] - second * sine[pair], row[at]);
+            narrow(first * sine[pair] + second * cosine[pair], row[at + 1]);
+        }
+    }
+}
+
+// What Python hands over: numbers of 8 bytes.
+template <typename T>
+struct DecoderLayer {
+    Linear<T> self, self_out, source, source_out, rise, fall;
+    Norm<T> before[3], after[3];
+};
+
+template <typename T>
+struct DecoderMemory { const T *keys, *values; int64_t row, head, position; };
+
+// All layers of a Transformer's decoder for one position and the rows from `first` to `last`, with states `x` in place;
+// see transformer_decoder.py. `steps` are those of all layers, the last of which and `queries` are written. Some
+// sentences at a time go through all layers, so that their states stay in the cache.
+template <typename T>
+void decoder_step(const DecoderLayer<T>* layers, const DecoderMemory<T>* memories, int64_t count, T* const* steps,
+                  int64_t times, const int64_t* backpointers, const uint8_t* hidden, const float* cosine,
+                  const float* sine, T* x, T* queries, int64_t first, int64_t last, int64_t rows, int64_t beams,
+                  int64_t heads, int64_t positions, int64_t size, float self_scale, float source_scale, float eps,
+                  int64_t activation) {
+    static thread_local std::vector<T> buffer;
+    const int64_t width = size / heads, together = std::max(beams, TOGETHER / beams * beams);
+    buffer.resize(together * (2 * size + layers->rise.outputs));
+    T *const normed = buffer.data(), *const context = normed + together * size, *const inner = context + together * size;
+    for (; first < last; first += together) {
+        const int64_t some = std::min(together, last - first);
+        T* const y = x + first * size;
+        for (int64_t l = 0; l < count; ++l) {
+            const DecoderLayer<T>& layer = layers[l];
+            const DecoderMemory<T>& memory = memories[l];
+            T* const present = steps[l * times + times - 1] + first * 3 * size;
+            T* const query = queries + (l * rows + first) * size;
+            layer.self(layer.before[0](y, normed, some, size, eps), present, false, some);
+            if (cosine) rotate(present, cosine, sine, some, size, width);
+            const auto find_steps = [&](int64_t n, const T** keys, float*) {
+                for (int64_t s = 0; s < times; ++s)
+                    keys[s] = steps[l * times + s] + backpointers[(first + n) * times + s] * 3 * size + size;
+            };
+            attend(present, 3 * size, find_steps, size, width, context, some, heads, times, width, self_scale);
+            layer.self_out(context, y, true, some);
+            layer.after[0](y, y, some, size, eps);
+            layer.source(layer.before[1](y, normed, some, size, eps), query, false, some);
+            const auto find_source = [&](int64_t n, const T** keys, float* seen) {
+                const int64_t sentence = (first + n) / beams;
+                for (int64_t s = 0; n % beams == 0 && s < positions; ++s) {
+                    keys[s] = memory.keys + sentence * memory.row + s * memory.position;
+                    if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
+                }
+            };
+            attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
+                   width, source_scale);
+            layer.source_out(context, y, true, some);
+            layer.after[1](y, y, some, size, eps);
+            layer.rise(layer.before[2](y, normed, some, size, eps), inner, false, some);
+            activate(inner, some, layer.rise.outputs, activation);
+            layer.fall(inner, y, true, some);
+            layer.after[2](y, y, some, size, eps);
+        }
     }
 }
 
@@ -550,8 +678,7 @@ struct Posterior {
     decltype(&NAME<float>) NAME##_float32 = NAME;      \
     decltype(&NAME<bfloat16>) NAME##_bfloat16 = NAME;  \
     }
-FOR_BOTH(attend)
-FOR_BOTH(attend_to_steps)
+FOR_BOTH(decoder_step)
 FOR_BOTH(quantize)
 FOR_BOTH(product)
 FOR_BOTH(dequantize)
@@ -560,9 +687,9 @@ FOR_BOTH(log_normalizer)
 FOR_BOTH(largest)
 
 #ifdef __AVX2__
-extern "C" int has_product() { return 1; }
+extern "C" int group_of_integers() { return IntegerRows::GROUP; }
 #else
-extern "C" int has_product() { return 0; }
+extern "C" int group_of_integers() { return 0; }
 #endif
 
 // Links are at link[row * row_step + state * state_step + time * time_step], and the posterior likewise; what is padding
