@@ -53,6 +53,7 @@ from tests.workflows.runs import loaded
         ("1.000.000 m²", "1,000", ["1.000.000"]),
         ("½ Liter, 1½ und 2 ¾", "12 litres, 1½ and 2¾", ["½"]),
         ("½ Liter", "½ litre", []),
+        ("½ Liter", "a litre", ["½"]),
         ("bei -12 Grad", "at 12 degrees", ["-12"]),
         ("bei −12 Grad", "at minus 12 degrees", []),
         ("bei minus 12 Grad", "at -12 degrees", []),

@@ -74,12 +74,15 @@ def test_what_is_hidden_has_exactly_no_weight_and_a_lost_row_takes_no_other_with
 
 @needs_kernels
 @torch.no_grad()
-def test_steps_of_other_rows_are_refused() -> None:
+def test_no_rows_are_none_and_steps_of_other_rows_are_refused() -> None:
     model = fast(transformer(), "float32")
     memory = model.encode(SOURCE_BS)
     state = model.step(torch.tensor([4, 5, 1]), memory, model.start(memory)).state
     with pytest.raises(AssertionError):
         model.step(torch.tensor([4, 5, 1]), memory, replace(state, backpointer_NT=state.backpointer_NT[:, :0]))
+    nothing = torch.tensor([], dtype=torch.int64)
+    none = model.step(nothing, memory.select(nothing), state.select(nothing))
+    assert none.logits_NV.shape[0] == 0
     with pytest.raises(AssertionError):
         model.step(torch.tensor([4, 5]), memory, state.select(torch.tensor([0, 1])))
 

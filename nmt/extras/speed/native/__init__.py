@@ -108,7 +108,7 @@ class Kernels:
         number of the activation.
         """
         (rows, size), (batch, heads, positions, width) = x_ND.shape, memories[0].keys_BHSA.shape
-        layers, times, beams = len(memories), backpointer_NT.shape[1], rows // max(batch, 1)
+        layers, times, beams = len(memories), backpointer_NT.shape[1], max(rows // max(batch, 1), 1)
         present_LNX, queries_LNHA = x_ND.new_empty(layers, rows, 3 * size), x_ND.new_empty(layers, rows, heads, width)
         # pointers to all steps of the first layer, then of the next
         steps = [step.data_ptr() for pair in zip(past, present_LNX, strict=True) for step in (*pair[0], pair[1])]
