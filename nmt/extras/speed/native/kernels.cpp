@@ -110,6 +110,7 @@ inline void softmax(float* scores, const float* seen, int64_t positions) {
     for (int64_t s = 0; s < positions; ++s) scores[s] = seen[s] > 0.0f ? scores[s] * scale : 0.0f;
 }
 
+// Numbers of a vector of the CPU, and vectors of a tile (below).
 #ifdef __AVX512F__
 constexpr int64_t WIDTH = 16, VECTORS = 4;
 #else
@@ -133,6 +134,7 @@ inline Floats floats_of(const T* p, int64_t count) {
     return floats_at(some);
 }
 
+// In halves, because one number after the other would wait for each sum.
 inline float summed(Floats v) {
     float sums[WIDTH];
     std::memcpy(sums, &v, sizeof v);
@@ -145,8 +147,9 @@ inline float summed(Floats v) {
 // keys of row n are, unless they are those of the row before; `seen` is 0 for positions that are hidden. From keys to
 // values it is as far everywhere, and from one head to the next.
 template <typename T, typename Find>
-__attribute__((noinline)) void attend(const T* query, int64_t query_row, const Find& find, int64_t to_values, int64_t to_head, T* context,
-                   int64_t rows, int64_t heads, int64_t positions, int64_t width, float scale) {
+__attribute__((noinline)) void attend(const T* query, int64_t query_row, const Find& find, int64_t to_values,
+                                      int64_t to_head, T* context, int64_t rows, int64_t heads, int64_t positions,
+                                      int64_t width, float scale) {
     const int64_t padded = (positions + LANES - 1) / LANES * LANES;
     std::vector<float> buffer(2 * padded);
     std::vector<const T*> keys(positions);
@@ -240,9 +243,7 @@ constexpr int64_t BLOCK = 64, TILE = 6;
 constexpr int64_t TOGETHER = 16 * TILE;  // rows whose results stay in the cache until all their blocks are done
 
 // A vector of sums with the products of a group of inputs.
-inline Floats added(Floats sum, const float* x, const float* weight) {
-    return sum + *x * floats_at(weight);
-}
+inline Floats added(Floats sum, const float* x, const float* weight) { return sum + *x * floats_at(weight); }
 
 inline Floats added(Floats sum, const bfloat16* x, const bfloat16* weight) {
     const Integers pairs = *reinterpret_cast<const Integers*>(weight);
@@ -267,13 +268,13 @@ inline Integers added(Integers sum, const int16_t* x, const int8_t* weight) {
 
 // The outputs of a row from its sums, which are scaled if they are of integers.
 template <typename Sums, typename T>
-inline void scale_row(const int32_t* sums, float row_scale, const float* output_scale, const T* bias, bool has_bias,
-                      T* to, bool onto, int64_t outputs) {
+inline void scale_row(const int32_t* sums, float row_scale, const float* output_scale, const T* bias, T* to,
+                      bool onto, int64_t outputs) {
 #pragma omp simd
     for (int64_t o = 0; o < outputs; ++o) {
         float value = read<float>(sums + o);
         if constexpr (std::is_same_v<Sums, Integers>) value = static_cast<float>(sums[o]) * (row_scale * output_scale[o]);
-        if (has_bias) value += wide(bias[o]);
+        if (bias) value += wide(bias[o]);
         if (onto) value += wide(to[o]);
         narrow(value, to[o]);
     }
@@ -310,8 +311,9 @@ void tiles(const X* x, int64_t stride, const Weight* weight, const int32_t* star
                 const int64_t count = std::min({rows - n, some + TOGETHER - n, TILE});
                 TILES[count - 1](x + n * stride, stride, weight + first * stride, start ? start + first : start, sums);
                 for (int64_t r = 0; r < count; ++r)
-                    scale_row<Sums>(sums[r], row_scale ? row_scale[n + r] : 1.0f, output_scale + first, bias + first,
-                                    bias, out + (n + r) * outputs + first, onto, std::min(BLOCK, outputs - first));
+                    scale_row<Sums>(sums[r], row_scale ? row_scale[n + r] : 1.0f, output_scale ? output_scale + first : nullptr,
+                                    bias ? bias + first : nullptr, out + (n + r) * outputs + first, onto,
+                                    std::min(BLOCK, outputs - first));
             }
         }
     }
@@ -351,7 +353,7 @@ void dequantize(const int32_t* product, const float* row_scale, const float* out
                 int64_t rows, int64_t outputs) {
     for (int64_t n = 0; n < rows; ++n) {
         const int64_t start = n * outputs;
-        scale_row<Integers>(product + start, row_scale[n], output_scale, bias, bias, out + start, false, outputs);
+        scale_row<Integers>(product + start, row_scale[n], output_scale, bias, out + start, false, outputs);
     }
 }
 
