@@ -29,8 +29,9 @@ def compiled() -> ctypes.CDLL | None:
     """Loads the library; returns None if there is none for this CPU or it is turned off. PyTorch's operations then
     compute the same, and ``--verbose`` gives the reason."""
     try:
-        return ctypes.CDLL(str(installed()))
-    except (InputError, OSError) as error:
+        loaded = ctypes.CDLL(str(installed()))
+        return loaded if loaded.decoder_step_float32 else None  # that of an older version lacks it
+    except (InputError, OSError, AttributeError) as error:
         log.detail(f"kernels: PyTorch's own: {error}")
         return None
 

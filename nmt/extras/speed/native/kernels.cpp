@@ -87,7 +87,6 @@ inline float tanh_of(float x) {
 
 // Sums stay in registers only if all their indices are constants.
 #define UNROLLED _Pragma("GCC unroll 8")
-#define ALWAYS_INLINE __attribute__((always_inline)) inline
 
 // Loops over positions run to a multiple of it: the rest of a vector takes longer than a vector.
 constexpr int64_t LANES = 16;
