@@ -14,7 +14,7 @@ from nmt.translator.translator import Translator, torch_engine
 from nmt.translator.validation import Validation
 
 LARGER, SMALLER = (1.5, 2.0, 2.5), (0.5,)
-"""The penalties that are tried: larger ones, as long as each is better than the one before, and else a smaller one."""
+"""The penalties that are tried: larger ones, until one is not taken, and else a smaller one."""
 
 MOST_SENTENCES, LEAST_SENTENCES = 1000, 100
 """Numbers of valid sentences that are translated, spread over the corpus: at most, and at least."""
@@ -23,7 +23,7 @@ SEARCHES = 3
 """Usual number of penalties that are tried."""
 
 LEAST_GAIN = 0.2
-"""Gain in BLEU and chrF together from which on another penalty is taken, and most that one of them may lose."""
+"""Gain in BLEU and chrF together from which on another penalty is better, and most that one of them may lose."""
 
 SHORTEST = 50.0
 """Duration of a training, in seconds, below which nothing is chosen."""
@@ -37,8 +37,9 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     None if the configuration sets one, if its search needs none, if the model has several target languages, or if
     ``seconds``, the duration of the training, are few.
 
-    The best is that with the highest sum of BLEU and chrF, if neither is lower: chrF alone prefers translations that
-    are too long. Each penalty has a search of its own. To rank the hypotheses of one search anew is not enough: they
+    A penalty is better if the sum of BLEU and chrF is higher and neither of them lower: chrF alone prefers translations
+    that are too long. Of penalties whose scores differ by no more than chance, that one is taken with which the
+    translations are nearer in length to the references: shorter ones have dropped something. Each penalty has a search of its own. To rank the hypotheses of one search anew is not enough: they
     are those that suit its penalty, so that translations come out much longer with a larger one than they seem to.
     """
     experiment = validation.experiment
@@ -55,19 +56,24 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     rows = list(range(0, len(sources), -(-len(sources) // LEAST_SENTENCES)))
 
     @cache
-    def measure(penalty: float) -> list[float]:
+    def measure(penalty: float) -> tuple[list[float], float]:
+        """Returns BLEU and chrF, and by which share the translations are shorter or longer than the references."""
         changed = translator.search.model_copy(update={"length_penalty": penalty})
         found = replace(translator, search=changed).translate([sources[row] for row in rows])
-        references = [validation.valid.text(row).target for row in rows]
-        return [score.value for score in scores([each.text for each in found], references, metrics=("bleu", "chrf"))]
+        texts, references = [each.text for each in found], [validation.valid.text(row).target for row in rows]
+        values = [score.value for score in scores(texts, references, metrics=("bleu", "chrf"))]
+        return values, abs(len("".join(texts)) / len("".join(references)) - 1.0)
 
     def climb(penalties: Iterable[float]) -> float:
         best = USUAL_PENALTY
+        highest, error = measure(best)
         for penalty in penalties:
-            gains = [new - old for new, old in zip(measure(penalty), measure(best), strict=True)]
-            if sum(gains) < LEAST_GAIN or min(gains) < -LEAST_GAIN:
+            values, new_error = measure(penalty)
+            gains = [new - old for new, old in zip(values, highest, strict=True)]
+            if min(gains) < -LEAST_GAIN or (sum(gains) < LEAST_GAIN and new_error >= error):
                 break
-            best = penalty
+            # the next one is held to the highest scores so far, so that small losses do not add up
+            best, highest, error = penalty, list(map(max, values, highest)), new_error
         return best
 
     started = time.monotonic()
@@ -78,5 +84,5 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     measure.cache_clear()
     best = climb(LARGER)
     best = best if best != USUAL_PENALTY else climb(SMALLER)
-    texts = ["BLEU {:.1f} and chrF {:.1f}".format(*measure(penalty)) for penalty in (best, USUAL_PENALTY)]
+    texts = ["BLEU {:.1f} and chrF {:.1f}".format(*measure(penalty)[0]) for penalty in (best, USUAL_PENALTY)]
     return best, f"{best:g}: {texts[0]} on valid" + f"; with {USUAL_PENALTY:g}, {texts[1]}" * (best != USUAL_PENALTY)

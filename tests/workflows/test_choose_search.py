@@ -10,7 +10,10 @@ import sacrebleu
 
 import nmt
 from nmt import experiment as experiments
+from nmt.data.store import Text
 from nmt.evaluation.translation import Score
+from nmt.translator.translation import Translation
+from nmt.translator.translator import Translator
 from nmt.translator.validation import Validation
 from nmt.workflows import choose_search
 from nmt.workflows.choose_search import LARGER, SMALLER, choose_length_penalty
@@ -31,28 +34,29 @@ def test_it_is_the_best_of_those_that_are_tried(validation: Validation) -> None:
     assert chosen is not None
     sources, references = lines_of("valid.de"), lines_of("valid.en")
     once = ["search.repetition_margin=null", "search.numbers=false"]
-    scores = {}
+    scores, errors = {}, {}
     for penalty in (1.0, *LARGER, *SMALLER):
         found = nmt.load("run", precision="float32", overrides=[*once, f"search.length_penalty={penalty}"])
         texts = [each.text for each in found.translate(sources)]
         scores[penalty] = [
             metric(texts, [references]).score for metric in (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf)
         ]
+        errors[penalty] = abs(sum(map(len, texts)) / sum(map(len, references)) - 1)
     assert len(set(map(tuple, scores.values()))) > 1
 
-    def is_better(one: float, other: float) -> bool:
-        bleu, chrf = (scores[one][index] - scores[other][index] for index in (0, 1))
-        return bleu + chrf >= 0.2 and bleu >= -0.2 and chrf >= -0.2
+    def is_taken(one: float, tried: list[float]) -> bool:
+        gains = [scores[one][index] - max(scores[other][index] for other in tried) for index in (0, 1)]
+        return min(gains) >= -0.2 and (sum(gains) >= 0.2 or errors[one] < errors[tried[-1]])
 
-    best = 1.0
+    tried = [1.0]
     for penalty in LARGER:
-        if not is_better(penalty, best):
+        if not is_taken(penalty, tried):
             break
-        best = penalty
-    if best == 1.0 and is_better(0.5, 1.0):
-        best = 0.5
-    assert chosen[0] == best
-    assert "BLEU {:.1f} and chrF {:.1f} on valid".format(*scores[best]) in chosen[1]
+        tried.append(penalty)
+    if tried == [1.0] and is_taken(0.5, tried):
+        tried.append(0.5)
+    assert chosen[0] == tried[-1]
+    assert "BLEU {:.1f} and chrF {:.1f} on valid".format(*scores[tried[-1]]) in chosen[1]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +67,39 @@ def test_nothing_is_chosen_that_was_set_or_takes_too_long(validation: Validation
     assert choose_length_penalty(replace(validation, experiment=experiment), seconds) is None
 
 
+@pytest.mark.parametrize(
+    ("bleus", "lengths", "best"),
+    [
+        ([30.0, 30.1, 29.95, 29.8], [7, 8, 9, 10], 2.0),  # the lengths decide, and 29.8 is too much below 30.1
+        ([30.0, 30.0, 30.0, 30.0], [11, 12, 13, 14], 1.0),  # and nothing is taken that is longer than the references
+        ([30.0, 29.7, 31.0, 31.0], [8, 9, 10, 10], 1.0),  # a loss that is not chance, for the right length
+        ([30.0, 30.5, 30.3, 31.0], [10, 13, 13, 14], 1.5),  # the scores decide, whatever the length
+    ],
+)
+def test_equal_scores_leave_it_to_the_lengths(
+    validation: Validation, monkeypatch: pytest.MonkeyPatch, bleus: list[float], lengths: list[int], best: float
+) -> None:
+    length_of = {**dict(zip((1.0, *LARGER), lengths, strict=True)), **dict.fromkeys(SMALLER, lengths[0])}
+
+    def translate(translator: Translator, sources: list[str]) -> list[Translation]:
+        return [Translation("x" * length_of[translator.search.penalty], 0.0, 0.0) for _ in sources]
+
+    def scores_of(texts: list[str], *_: object, **__: object) -> list[Score]:
+        return [Score("", bleus[lengths.index(len(texts[0]))], ""), Score("", 40.0, "")]
+
+    monkeypatch.setattr(choose_search.Translator, "translate", translate)
+    monkeypatch.setattr(choose_search, "scores", scores_of)
+    monkeypatch.setattr(type(validation.valid), "text", lambda *_: Text("", "x" * 10))
+    chosen = choose_length_penalty(validation, 1e9)
+    assert chosen is not None and chosen[0] == best
+
+
 def test_the_run_keeps_it(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(choose_search, "SHORTEST", 0.0)
     monkeypatch.setattr(choose_search, "LARGER", (2.0,))
     for _ in range(2):  # the second call of nmt train goes on from the end of the first
         usual, best = ([Score("", bleu, ""), Score("", 40.0, "")] for bleu in (30.0, 30.5))
-        results = iter([usual, best, usual])
+        results = iter([usual, usual, best])
         monkeypatch.setattr(choose_search, "scores", lambda *_, results=results, **__: next(results))
         train_here()
         assert (
