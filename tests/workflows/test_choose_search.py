@@ -91,7 +91,8 @@ def test_equal_scores_leave_it_to_the_lengths(
     monkeypatch.setattr(choose_search, "scores", scores_of)
     monkeypatch.setattr(type(validation.valid), "text", lambda *_: Text("", "x" * 10))
     chosen = choose_length_penalty(validation, 1e9)
-    assert chosen is not None and chosen[0] == best
+    assert chosen is not None
+    assert chosen[0] == best
 
 
 def test_the_run_keeps_it(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

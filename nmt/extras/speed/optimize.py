@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt import ops
 from nmt.attention.attention import Attention
@@ -18,10 +19,11 @@ from nmt.core.device import FASTEST, Compute
 from nmt.extras.speed import native
 from nmt.extras.speed.cross_entropy import fused_cross_entropy
 from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
-from nmt.extras.speed.int8 import IN_FLOAT32, Int8RecurrentStack, Int8Weight
+from nmt.extras.speed.int8 import IN_FLOAT32, Int8Weight
 from nmt.extras.speed.operations import fused_attend, kernel_additive_energy, kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.speed.precision import fastest_on_cpu
-from nmt.extras.speed.product import pack
+from nmt.extras.speed.product import FastWeight, PackedWeight
+from nmt.extras.speed.recurrent_stack import FastRecurrentStack
 from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
 from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
@@ -61,10 +63,12 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     """
     if compute.precision == "int8":
         kernels = native.kernels_for(compute.dtype, compute.device)
-        if IN_FLOAT32 and not (kernels and kernels.has_product()):
+        if IN_FLOAT32 and not (kernels and kernels.has_integers):
             log.warning("--precision float32 will be faster on this CPU than int8")
-        quantize(model, compute.dtype)
-    pack(model.frozen().to(compute.dtype))
+        lay_out(model, partial(Int8Weight.of, dtype=compute.dtype))
+    model.frozen().to(compute.dtype)
+    if compute.precision != "int8" and compute.device.type == "cpu":
+        lay_out(model, PackedWeight)
     decoder = model.decoder
     if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
@@ -80,31 +84,31 @@ _WEIGHTS: dict[type[nn.Module], Sequence[str]] = {
 """Names of the weights of large products, some of which a module may lack."""
 
 
-def quantize(model: nn.Module, dtype: torch.dtype) -> None:
-    """Rounds the weights of large products to 8-bit integers, but not those of mechanisms, summaries and fusions.
+def lay_out(model: nn.Module, weight_of: Callable[[Tensor], FastWeight]) -> None:
+    """Lays out the weights of large products, but not those of mechanisms, summaries and fusions.
 
-    ``dtype`` is the dtype of the other weights.
+    ``weight_of`` makes the new weight.
     """
     for module in list(model.modules()):
         names = next((names for kind, names in _WEIGHTS.items() if isinstance(module, kind)), ())
         for name in names:
             if (weight := getattr(module, name)) is not None:
                 delattr(module, name)  # a plain attribute from now on, because a tied embedding keeps its own weight
-                setattr(module, name, Int8Weight.of(weight, dtype))
+                setattr(module, name, weight_of(weight))
         if isinstance(module, RNNDecoder):
             stack = module.stack
             embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size
             parts = [part for part in (embedded, stack.input_size - embedded) if part]
-            module.stack = _quantized(stack, parts, dtype)
+            module.stack = _laid_out(stack, parts, weight_of)
             if module.transition is not None:
-                module.transition = _quantized(module.transition, [module.transition.input_size], dtype)
+                module.transition = _laid_out(module.transition, [module.transition.input_size], weight_of)
         elif isinstance(module, RNNEncoder):
             for stacks in filter(None, (module.forwards, module.backwards)):
                 for layer, of_layer in enumerate(stacks):
                     assert isinstance(of_layer, RecurrentStack)
-                    stacks[layer] = _quantized(of_layer, [of_layer.input_size], dtype)
+                    stacks[layer] = _laid_out(of_layer, [of_layer.input_size], weight_of)
 
 
-def _quantized(stack: RecurrentStack, parts: Sequence[int], dtype: torch.dtype) -> RecurrentStack:
+def _laid_out(stack: RecurrentStack, parts: Sequence[int], weight_of: Callable[[Tensor], FastWeight]) -> RecurrentStack:
     # layer normalisation and deep transitions are computed in floating point
-    return Int8RecurrentStack(stack, parts, dtype) if type(stack) is RecurrentStack else stack
+    return FastRecurrentStack(stack, parts, weight_of) if type(stack) is RecurrentStack else stack

@@ -1,52 +1,98 @@
-"""Linear maps of a trained model."""
+"""Weights of a trained model, laid out for its products."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional as F
 
-from nmt.extras.speed.int8 import Int8Weight
-from nmt.nn.output import OutputLayer
-
-PACKED = 1 << 18
-"""Smallest number of elements of a weight in float32 for which a copy in oneDNN's layout is worth it. With fewer
-elements, the call takes longer than the rearrangement of the weight in every call of PyTorch's product."""
+from nmt.extras.speed import native
 
 
-class _Packed(nn.Module):
-    """A linear layer that multiplies by its copy of the weight if no gradient is recorded."""
+class FastWeight(Tensor):
+    """A weight (O, I) that ``F.linear`` multiplies in its own way, and that models can join. Its ``dtype`` is the dtype
+    of the tensors that it is multiplied with."""
 
-    packed: tuple[Tensor, Tensor | None]
-    """The weight in oneDNN's layout, and the bias."""
+    joined: dict[tuple[Self, ...], Self]
+    """What was joined of this weight and others; tensors are equal as keys if they are the same."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """See ``nn.Linear`` and ``OutputLayer``."""
-        if torch.is_grad_enabled():
-            return super().forward(x)  # type: ignore[no-any-return]
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, *self.packed, "none", [], "")
-        return product
+    @classmethod
+    def like(cls, values_OI: Tensor, dtype: torch.dtype) -> Self:
+        """Creates a weight with the shape and the device of ``values_OI``, and nothing else."""
+        weight: Self = Tensor._make_wrapper_subclass(cls, values_OI.shape, dtype=dtype, device=values_OI.device)
+        weight.joined = {}
+        return weight
+
+    @cached_property
+    def packed(self) -> native.Packed:
+        """Returns the layout that ``Kernels.product`` reads."""
+        raise NotImplementedError
+
+    def linear(self, x: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """Computes x W' + b for the last dimension of x."""
+        raise NotImplementedError
+
+    def join(self, others: Sequence[Self]) -> Self:
+        """Returns the outputs of several weights as one weight."""
+        raise NotImplementedError
+
+    def in_parts(self, widths: Sequence[int]) -> list[Self]:
+        """Returns a weight for each part of the inputs that is better multiplied apart."""
+        return [self]
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, arguments: Sequence[Any] = (), named: Any = None) -> Any:
+        if function is F.linear:
+            return arguments[1].linear(arguments[0], *arguments[2:], **(named or {}))
+        if function is torch.cat:
+            first, *others = arguments[0]
+            if (key := tuple(others)) not in first.joined:  # which is laid out once
+                first.joined[key] = first.join(others)
+            return first.joined[key]
+        if function is Tensor.to:
+            return arguments[0]
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*arguments, **(named or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, *_: Any) -> Any:
+        raise NotImplementedError(f"{function} of a weight that is laid out for products")
 
 
-class PackedLinear(_Packed, nn.Linear):
-    """A packed layer."""
+class PackedWeight(FastWeight):
+    """A weight in float32 or bfloat16, which a kernel multiplies if no gradient is recorded."""
 
+    plain_OI: Tensor
 
-class PackedOutput(_Packed, OutputLayer):
-    """A packed output layer."""
+    @staticmethod
+    def __new__(cls, plain_OI: Tensor) -> PackedWeight:
+        weight = cls.like(plain_OI, plain_OI.dtype)
+        weight.plain_OI = plain_OI.detach()
+        return weight
 
+    @cached_property
+    def packed(self) -> native.Packed:
+        """See ``FastWeight.packed``."""
+        outputs, inputs = self.plain_OI.shape
+        return native.Packed(native.blocks_of(self.plain_OI, 4 // self.itemsize), outputs, inputs)
 
-def pack(model: nn.Module) -> None:
-    """Changes the large layers of a frozen model to those above; their weights are not moved."""
-    for module in model.modules():
-        if type(module) is nn.Linear and _is_large(module.weight):
-            module.__class__, weight, bias = PackedLinear, module.weight, module.bias
-        elif type(module) is OutputLayer and _is_large(module.weight_VD):
-            module.__class__, weight, bias = PackedOutput, module.weight_VD, module.bias_V
-        else:
-            continue
-        module.packed = (torch.ops.mkldnn._reorder_linear_weight(weight.detach()), bias)  # type: ignore[assignment]
+    def kernels(self, x: Tensor) -> native.Kernels | None:
+        """Returns the kernels, if they are faster than PyTorch's product with ``x``."""
+        kernels = native.kernels(x) if x.dtype == self.dtype else None
+        if kernels is None or not kernels.has_floats or kernels.prefers_tiles(x, native.TILED_FLOATS):
+            return None
+        # numbers in bfloat16 are multiplied in pairs
+        return kernels if self.shape[1] % (4 // self.itemsize) == 0 else None
 
+    def linear(self, x: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """See ``FastWeight.linear``."""
+        kernels = self.kernels(x)
+        return F.linear(x, self.plain_OI, bias_O) if kernels is None else kernels.product(x, self.packed, bias_O)
 
-def _is_large(weight_OI: Tensor) -> bool:
-    is_float32 = not isinstance(weight_OI, Int8Weight) and weight_OI.dtype == torch.float32
-    return is_float32 and weight_OI.device.type == "cpu" and weight_OI.numel() >= PACKED and torch._C._has_mkldnn
+    def join(self, others: Sequence[PackedWeight]) -> PackedWeight:
+        """See ``FastWeight.join``."""
+        return PackedWeight(torch.cat([self.plain_OI, *(other.plain_OI for other in others)]))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from nmt.extras.speed import int8, native
-from nmt.extras.speed.int8 import Int8RecurrentStack, Int8Weight
-from nmt.extras.speed.optimize import quantize
+from nmt.extras.speed.int8 import Int8Weight
+from nmt.extras.speed.optimize import lay_out
+from nmt.extras.speed.recurrent_stack import FastRecurrentStack
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
 from nmt.nn.dropout import Dropout
 from nmt.nn.recurrent import CellKind, RecurrentStack
 from tests.models.variants import tree
+
+rounded = partial(Int8Weight.of, dtype=torch.float32)
 
 
 def integers(row: list[float]) -> tuple[list[int], float]:
@@ -82,7 +86,7 @@ def test_a_row_of_zeros_gives_the_bias() -> None:
 
 
 def test_what_else_is_done_with_a_weight_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="of a weight of 8-bit integers"):
+    with pytest.raises(NotImplementedError, match="of a weight that is laid out for products"):
         torch.exp(Int8Weight.of(torch.ones(2, 2), torch.float32))
 
 
@@ -114,7 +118,7 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
     torch.manual_seed(5)
     made = [build(config, source_tokens=50, target_tokens=50, pad=0, bos=2).eval() for _ in range(2)]
     made[1].load_state_dict(made[0].state_dict())
-    quantize(made[1], torch.float32)
+    lay_out(made[1], rounded)
     source_BS, token_B = torch.tensor([[5, 6, 7, 3], [8, 3, 0, 0]]), torch.tensor([2, 2])
     logits = []
     with torch.no_grad():
@@ -139,7 +143,7 @@ def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monke
         monkeypatch.setattr(native, "_kernels", lambda _: None)
     torch.manual_seed(5)
     exact, dropout = RecurrentStack(cell, input_size=6, size=8, layers=2).eval(), Dropout(0.0)
-    stack = Int8RecurrentStack(exact, [4, 2], torch.float32)
+    stack = FastRecurrentStack(exact, [4, 2], rounded)
     input_BTE = torch.randn(5, 7, 6)
     input_BTE[:, :, 4:] *= 100.0  # each part has a scale of its own
     output_BTD = stack(input_BTE, None, dropout)
@@ -157,7 +161,7 @@ def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monke
 def test_parts_of_a_weight_share_its_scales(cell: CellKind) -> None:
     """If one part of the input is 0, the other is multiplied as in a stack without parts."""
     exact = RecurrentStack(cell, input_size=6, size=8, layers=1).eval()
-    in_parts, whole = (Int8RecurrentStack(exact, parts, torch.float32) for parts in ([4, 2], [6]))
+    in_parts, whole = (FastRecurrentStack(exact, parts, rounded) for parts in ([4, 2], [6]))
     for is_zero in (slice(0, 4), slice(4, 6)):
         input_BE = torch.randn(5, 6)
         input_BE[:, is_zero] = 0.0

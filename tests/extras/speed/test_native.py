@@ -12,7 +12,8 @@ from nmt.core import cpu
 from nmt.extras.speed import native
 from nmt.extras.speed.compiled import compiled
 from nmt.extras.speed.int8 import Int8Weight
-from nmt.extras.speed.native import FEW_THREADS, Kernels
+from nmt.extras.speed.native import Kernels
+from nmt.extras.speed.product import PackedWeight
 
 needs_kernels = pytest.mark.skipif(compiled() is None, reason="no C++ compiler: PyTorch's operations are used")
 each_type = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
@@ -49,8 +50,8 @@ def test_a_row_that_is_lost_takes_no_other_with_it() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     weight = Int8Weight.of(drawn(6, 8), torch.float32)
     calls: list[Callable[[], object]] = [
-        lambda: kernels().product(drawn(2, 9), weight.packed, weight.scale_O, None),
-        lambda: kernels().product(drawn(2, 8), weight.packed, weight.scale_O, drawn(5)),
+        lambda: kernels().product(drawn(2, 9), weight.packed, None),
+        lambda: kernels().product(drawn(2, 8), weight.packed, drawn(5)),
         lambda: kernels().additive(drawn(2, 8), drawn(3, 5, 8), drawn(8)),
     ]
     for call in calls:
@@ -107,7 +108,7 @@ def test_products_in_integers_are_those_without_kernels(
 ) -> None:
     if whole and not kernels(dtype).has_integers:
         pytest.skip("the CPU has no products of bytes")
-    monkeypatch.setattr(Kernels, "has_product", lambda _: whole)
+    monkeypatch.setattr(kernels(dtype), "has_integers", whole)
     weight, bias_O = Int8Weight.of(drawn(outputs, inputs), dtype), drawn(outputs, dtype=dtype, seed=2)
     x_NI = drawn(rows, inputs, dtype=dtype, seed=3)
     x_NI[0] = 0.0
@@ -144,23 +145,33 @@ def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkey
 
 
 @needs_kernels
-@pytest.mark.parametrize("has_tiles", [True, False])
-def test_only_large_products_in_bfloat16_are_left_to_tiles(has_tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = kernels()
-    assert own._has_tiles == ("amx_int8" in cpu.features())
-    monkeypatch.setattr(own, "_has_tiles", has_tiles)
-    assert own.prefers_tiles(torch.zeros(128, 512, dtype=torch.bfloat16)) == has_tiles
-    for shape in ((127, 512), (128, 511)):
-        assert not own.prefers_tiles(torch.zeros(shape, dtype=torch.bfloat16))
-    assert not own.prefers_tiles(torch.zeros(128, 512))
-
-
-@needs_kernels
-def test_many_threads_share_products_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: FEW_THREADS + 1)
-    assert not kernels().has_product()
-    monkeypatch.setattr(torch, "get_num_threads", lambda: FEW_THREADS)
-    assert kernels().has_product() == kernels().has_integers
+def test_products_are_left_to_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = compiled()
+    assert loaded is not None
+    has_floats = loaded.group_of_integers() > 0
+    for features, few, many in (
+        ({"avx2"}, False, False),
+        ({"avx512_bf16"}, has_floats, has_floats),
+        ({"avx512_bf16", "amx_int8", "amx_bf16"}, has_floats, False),
+    ):
+        monkeypatch.setattr(cpu, "features", lambda features=features: frozenset(features))
+        own = {dtype: Kernels(loaded, str(dtype)[6:]) for dtype in (torch.float32, torch.bfloat16)}
+        monkeypatch.setattr(native, "_kernels", own.get)
+        with torch.no_grad():
+            for dtype, inputs, rows, expected in (
+                (torch.bfloat16, 8, 15, few),
+                (torch.bfloat16, 8, 16, many),
+                (torch.bfloat16, 7, 2, False),  # numbers are multiplied in pairs
+                (torch.float32, 7, 16, has_floats),
+            ):
+                found = PackedWeight(drawn(3, inputs, dtype=dtype)).kernels(drawn(rows, inputs, dtype=dtype))
+                assert found == (own[dtype] if expected else None)
+        has_tiles = "amx_int8" in features
+        large_NI = torch.zeros(128, 512, dtype=torch.bfloat16)
+        assert own[torch.bfloat16].prefers_tiles(large_NI, native.TILED_INTEGERS) == has_tiles
+        assert not own[torch.float32].prefers_tiles(large_NI.float(), native.TILED_INTEGERS)
+        for shape in ((127, 512), (128, 511)):
+            assert not own[torch.bfloat16].prefers_tiles(large_NI[: shape[0], : shape[1]], native.TILED_INTEGERS)
 
 
 @needs_kernels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from torch import Tensor
 
 from nmt.core import device
 from nmt.core.device import Compute, Precision
-from nmt.extras.speed import native, product
+from nmt.extras.speed import native
 from nmt.extras.speed.compiled import SWITCH, compiled
-from nmt.extras.speed.optimize import optimize, quantize, register
+from nmt.extras.speed.int8 import Int8Weight
+from nmt.extras.speed.optimize import lay_out, optimize, register
 from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -56,7 +58,7 @@ def plain(config: dict[str, Any], precision: Precision) -> Seq2Seq[Any, Any]:
     """The model with the modules it is trained with."""
     model, dtype = make(config), Compute(CPU, precision).dtype
     if precision == "int8":
-        quantize(model, dtype)
+        lay_out(model, partial(Int8Weight.of, dtype=dtype))
     return model.requires_grad_(False).eval().to(dtype)
 
 
@@ -99,15 +101,6 @@ def test_steps_of_a_search_are_the_same(config: dict[str, Any]) -> None:
 def test_steps_of_a_long_search_are_the_same(config: dict[str, Any]) -> None:
     """The search has more steps than vectors of positions are computed at once."""
     assert_same_steps(config, steps=70)
-
-
-@every_kind
-def test_steps_with_weights_in_the_layout_of_onednn_are_the_same(
-    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(product, "PACKED", 1)
-    assert_same_steps(config, steps=6)
-    assert isinstance(fast(config, "float32").output, product.PackedOutput)
 
 
 @every_kind
@@ -162,7 +155,8 @@ def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], p
 def test_int8_warns_where_it_is_slower(in_float32: bool, has_product: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings = list[str]()
     monkeypatch.setattr("nmt.extras.speed.optimize.IN_FLOAT32", in_float32)
-    monkeypatch.setattr(native.Kernels, "has_product", lambda _: has_product)
+    with torch.no_grad():
+        monkeypatch.setattr(native.kernels(torch.zeros(1)), "has_integers", has_product)
     monkeypatch.setattr("nmt.core.log.warning", warnings.append)
     for precision in ("float32", "int8"):
         fast(transformer(), precision)

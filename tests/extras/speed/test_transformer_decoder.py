@@ -9,7 +9,6 @@ import torch
 
 from nmt.core import device
 from nmt.core.device import Compute, Precision
-from nmt.extras.speed import native
 from nmt.extras.speed.optimize import optimize
 from nmt.extras.speed.transformer_decoder import BackpointerState, FastTransformerDecoder
 from tests.extras.speed.test_native import needs_kernels
@@ -48,11 +47,10 @@ def test_widths_and_lengths_that_no_vector_fits(heads: int, width: int, precisio
 @each_type
 @torch.no_grad()
 def test_threads_share_the_rows_and_change_nothing(precision: Precision, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = fast(transformer(), precision)
-    alone = searched(model, precision, 6)
-    monkeypatch.setattr(native, "ROWS_OF_THREAD", 2)
+    model, source_BS = fast(transformer(), precision), SOURCE_BS.repeat(25, 1)
+    alone = searched(model, precision, 6, source_BS)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    assert all(map(torch.equal, searched(model, precision, 6), alone))
+    assert all(map(torch.equal, searched(model, precision, 6, source_BS), alone))
 
 
 @needs_kernels

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
@@ -23,46 +22,60 @@ from nmt.core import cpu
 from nmt.extras.speed.compiled import compiled
 from nmt.nn.positions import RotaryAngles
 
-_POINTER, _COUNT, _FLAG, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_bool, ctypes.c_float
+_POINTER, _COUNT, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _SIGNATURES = {
-    "decoder_step": [*[_POINTER] * 2, _COUNT, _POINTER, _COUNT, *[_POINTER] * 6, *[_COUNT] * 7, *[_FACTOR] * 3, _COUNT],
+    "decoder_step": [
+        *[_POINTER] * 2,
+        _COUNT,
+        _POINTER,
+        _COUNT,
+        *[_POINTER] * 6,
+        *[_COUNT] * 5,
+        *[_FACTOR] * 3,
+        *[_COUNT] * 2,
+    ],
     "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
-    "product": [*[_POINTER] * 6, _FLAG, *[_COUNT] * 3],
+    "linear": [*[_POINTER] * 6, *[_COUNT] * 4],
     "dequantize": [*[_POINTER] * 5, *[_COUNT] * 2],
     "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
     "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
     "largest": [*[_POINTER] * 3, *[_COUNT] * 3],
 }
 
-FEW_THREADS = 4
-"""Maximum number of threads with which ``product`` is faster than PyTorch's product, which uses all of them."""
-
-THREADS = ThreadPoolExecutor()  # it starts them when they are needed
-ROWS_OF_THREAD = 48
-"""Minimum number of rows of a decoder step for which another thread is worth it."""
-
-TILED_ROWS, TILED_INPUTS = 128, 512
-"""Smallest numbers of rows and inputs of a product that is faster by tiles of bytes, measured on a Xeon with AMX."""
+TILED_INTEGERS, TILED_FLOATS = (128, 512), (16, 1)
+"""Smallest numbers of rows and inputs of a product that is faster by tiles, measured on a Xeon with AMX for integers.
+Those round in the same way in bfloat16."""
 
 BLOCK = 64
 """Outputs of a block of a packed weight; see ``kernels.cpp``."""
 
 
 class Packed(NamedTuple):
-    """A weight of 8-bit integers in the layout of ``Kernels.product``."""
+    """A weight in the layout of ``Kernels.product``."""
 
     values: Tensor
+    outputs: int
     inputs: int
-    shift: Tensor
-    """Start of the sum of each output, (O,): 128 is added to inputs to make them unsigned. Padded with zeros."""
+    shift: Tensor | None = None
+    """Start of the sum of each output, (O,), for integers: 128 is added to inputs to make them unsigned. Padded with
+    zeros."""
+    scale_O: Tensor | None = None
+    """Scales of integers."""
 
     @staticmethod
-    def of(values_OI: Tensor) -> Packed:
-        """Packs a weight for the kernels that are there."""
+    def of_integers(values_OI: Tensor, scale_O: Tensor) -> Packed:
+        """Packs a weight of 8-bit integers for the kernels that are there."""
         loaded = compiled()
         assert loaded is not None
         shift_O = F.pad(values_OI, (0, 0, 0, -len(values_OI) % BLOCK)).sum(dim=1, dtype=torch.int32)
-        return Packed(blocks_of(values_OI, loaded.group_of_integers()), values_OI.shape[1], -128 * shift_O)
+        outputs, inputs = values_OI.shape
+        return Packed(blocks_of(values_OI, loaded.group_of_integers()), outputs, inputs, -128 * shift_O, scale_O)
+
+    @property
+    def pointers(self) -> tuple[int, ...]:
+        """Addresses of the three tensors, of which 0 stands for none."""
+        tensors = (self.values, self.shift, self.scale_O)
+        return tuple(0 if tensor is None else tensor.data_ptr() for tensor in tensors)
 
 
 def blocks_of(weight_OI: Tensor, group: int) -> Tensor:
@@ -82,17 +95,15 @@ class Kernels:
         features = cpu.features()
         # PyTorch's product has instructions of AVX-VNNI that ours lacks
         self.has_integers = bool(loaded.group_of_integers()) and {"avx_vnni", "avx512_vnni"} & features != {"avx_vnni"}
-        self._has_tiles = "amx_int8" in features  # a unit for products of tiles of bytes, which PyTorch uses
+        # without instructions for bfloat16, PyTorch's product is faster
+        self.has_floats = bool(loaded.group_of_integers()) and (dtype == "float32" or "avx512_bf16" in features)
+        self._has_tiles = dtype == "bfloat16" and "amx_int8" in features
 
-    def has_product(self) -> bool:
-        """Returns True if ``product`` exists and is faster than PyTorch's product, which uses all threads."""
-        return self.has_integers and torch.get_num_threads() <= FEW_THREADS
-
-    def prefers_tiles(self, x_NI: Tensor) -> bool:
-        """Returns True if PyTorch's product of integers, by a unit for tiles of bytes, is faster than ``product`` and
-        rounds in the same way, as it does in bfloat16."""
-        is_large = x_NI.shape[0] >= TILED_ROWS and x_NI.shape[1] >= TILED_INPUTS
-        return is_large and x_NI.dtype == torch.bfloat16 and self._has_tiles
+    def prefers_tiles(self, x: Tensor, least: tuple[int, int]) -> bool:
+        """Returns True if PyTorch's product, by a unit for tiles of bytes and bfloat16, is faster than ``product``;
+        ``least`` are the numbers of rows and inputs from which on it is."""
+        rows, inputs = least
+        return self._has_tiles and x.shape[-1] >= inputs and x.numel() >= rows * x.shape[-1]
 
     def decoder_step(
         self, x_ND: Tensor, layers_LP: Tensor, memories: Sequence[HeadsMemory], past: Sequence[Sequence[Tensor]],
@@ -120,28 +131,24 @@ class Kernels:
         assert all(keys.stride() == values.stride() and keys.dtype == x_ND.dtype for keys, values in pairs)
         assert (rows, rows, layers * times) == (len(backpointer_NT), batch * beams, len(steps))
         pointers = (each[0].data_ptr() if each else None for each in (hidden, turns[:1], turns[1:]))
-        first = (
+        tensors = (
             layers_LP.data_ptr(), (_COUNT * len(sources))(*sources), layers, (_POINTER * len(steps))(*steps), times,
             backpointer_NT.data_ptr(), *pointers, x_ND.data_ptr(), queries_LNHA.data_ptr(),
         )  # fmt: skip
-        # each thread takes some sentences
-        parts = max(min(torch.get_num_threads(), rows // ROWS_OF_THREAD), 1)
-        cuts = [batch * part // parts * beams for part in range(parts + 1)]
-        run, last = map if parts == 1 else THREADS.map, (rows, beams, heads, positions, size, *constants)
-        list(run(lambda *part: self._decoder_step(*first, *part, *last), cuts, cuts[1:]))  # type: ignore[attr-defined]
+        numbers = (rows, beams, heads, positions, size, *constants, torch.get_num_threads())
+        self._decoder_step(*tensors, *numbers)  # type: ignore[attr-defined]
         return present_LNX, queries_LNHA
 
-    def product(self, x_NI: Tensor, packed: Packed, scale_O: Tensor, bias_O: Tensor | None) -> Tensor:
-        """Computes ``quantized``, a product of integers and ``dequantized`` in one call."""
-        assert bias_O is None or (bias_O.dtype == x_NI.dtype and bias_O.shape == scale_O.shape)
-        assert x_NI.shape[1] == packed.inputs
-        assert x_NI.is_contiguous()
-        out_NO = x_NI.new_empty(x_NI.shape[0], scale_O.shape[0])
-        self._product(  # type: ignore[attr-defined]
-            x_NI.data_ptr(), packed.values.data_ptr(), packed.shift.data_ptr(), scale_O.data_ptr(),
-            None if bias_O is None else bias_O.data_ptr(), out_NO.data_ptr(), False, *x_NI.shape, scale_O.shape[0],
-        )  # fmt: skip
-        return out_NO
+    def product(self, x: Tensor, weight: Packed, bias_O: Tensor | None) -> Tensor:
+        """Computes x W' + b for the last dimension of x; with integers ``quantized``, their product and
+        ``dequantized``."""
+        assert bias_O is None or (bias_O.dtype == x.dtype and bias_O.shape == (weight.outputs,))
+        assert x.shape[-1] == weight.inputs
+        x, out = x.contiguous(), x.new_empty(*x.shape[:-1], weight.outputs)
+        bias, rows = None if bias_O is None else bias_O.data_ptr(), out.numel() // weight.outputs
+        sizes = (rows, weight.inputs, weight.outputs, torch.get_num_threads())
+        self._linear(x.data_ptr(), *weight.pointers, bias, out.data_ptr(), *sizes)  # type: ignore[attr-defined]
+        return out
 
     def quantized(self, x_NI: Tensor) -> tuple[Tensor, Tensor]:
         """Converts rows to 8-bit integers, and returns them with the scale of each row, (N,)."""

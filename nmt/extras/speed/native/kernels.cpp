@@ -21,7 +21,29 @@
 #define HAS_VNNI
 #endif
 
+// PyTorch's threads: the runtime of OpenMP that it has loaded, whichever it is, finds them under these names. Threads of
+// our own would wait for cores on which those stay awake for some milliseconds.
+extern "C" {
+__attribute__((weak)) void GOMP_parallel(void (*run)(void*), void* data, unsigned threads, unsigned flags);
+__attribute__((weak)) int omp_get_thread_num();
+__attribute__((weak)) int omp_get_num_threads();
+}
+
 namespace {
+
+// Calls run(part) for each part, which are shared out to as many threads, or to fewer if there are no more.
+template <typename Run>
+void in_parallel(int64_t parts, const Run& run) {
+    const auto of_thread = [&](int64_t thread, int64_t threads) {
+        for (int64_t part = thread; part < parts; part += threads) run(part);
+    };
+    if (parts < 2 || !GOMP_parallel || !omp_get_thread_num || !omp_get_num_threads) return of_thread(0, 1);
+    using OfThread = decltype(of_thread);
+    const auto start = [](void* data) {
+        (*static_cast<const OfThread*>(data))(omp_get_thread_num(), omp_get_num_threads());
+    };
+    GOMP_parallel(start, const_cast<void*>(static_cast<const void*>(&of_thread)), static_cast<unsigned>(parts), 0);
+}
 
 struct bfloat16 {
     uint16_t bits;
@@ -297,36 +319,50 @@ __attribute__((noinline)) void tile(const X* x, int64_t stride, const Weight* we
     }
 }
 
+// Multiplications of a product from which on another thread is worth it.
+constexpr int64_t WORK = 1 << 19;
+
 template <typename Sums, int GROUP, typename X, typename Weight, typename T>
 void tiles(const X* x, int64_t stride, const Weight* weight, const int32_t* start, const float* row_scale,
-           const float* output_scale, const T* bias, T* out, bool onto, int64_t rows, int64_t outputs) {
+           const float* output_scale, const T* bias, T* out, bool onto, int64_t rows, int64_t outputs, int64_t threads) {
     constexpr decltype(&tile<1, Sums, GROUP, X, Weight>) TILES[TILE] = {
         tile<1, Sums, GROUP>, tile<2, Sums, GROUP>, tile<3, Sums, GROUP>,
         tile<4, Sums, GROUP>, tile<5, Sums, GROUP>, tile<TILE, Sums, GROUP>};
-    int32_t sums[TILE][BLOCK];
-    for (int64_t some = 0; some < rows; some += TOGETHER) {
-        for (int64_t first = 0; first < outputs; first += BLOCK) {
-            for (int64_t n = some; n < std::min(rows, some + TOGETHER); n += TILE) {
-                const int64_t count = std::min({rows - n, some + TOGETHER - n, TILE});
-                TILES[count - 1](x + n * stride, stride, weight + first * stride, start ? start + first : start, sums);
-                for (int64_t r = 0; r < count; ++r)
-                    scale_row<Sums>(sums[r], row_scale ? row_scale[n + r] : 1.0f, output_scale ? output_scale + first : nullptr,
-                                    bias ? bias + first : nullptr, out + (n + r) * outputs + first, onto,
-                                    std::min(BLOCK, outputs - first));
+    const auto of_part = [&](int64_t begin, int64_t end, int64_t from, int64_t to) {
+        int32_t sums[TILE][BLOCK];
+        for (int64_t some = begin; some < end; some += TOGETHER) {
+            for (int64_t first = from; first < to; first += BLOCK) {
+                for (int64_t n = some; n < std::min(end, some + TOGETHER); n += TILE) {
+                    const int64_t count = std::min({end - n, some + TOGETHER - n, TILE});
+                    TILES[count - 1](x + n * stride, stride, weight + first * stride, start ? start + first : start, sums);
+                    for (int64_t r = 0; r < count; ++r)
+                        scale_row<Sums>(sums[r], row_scale ? row_scale[n + r] : 1.0f,
+                                        output_scale ? output_scale + first : nullptr, bias ? bias + first : nullptr,
+                                        out + (n + r) * outputs + first, onto, std::min(BLOCK, outputs - first));
+                }
             }
         }
-    }
+    };
+    // each part has some rows, or if they are few some blocks of outputs
+    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows * stride * outputs / WORK));
+    const bool by_rows = rows >= 4 * TILE * parts;
+    const int64_t size = by_rows ? TILE : BLOCK, count = ((by_rows ? rows : outputs) + size - 1) / size;
+    in_parallel(parts, [&](int64_t part) {
+        const int64_t begin = count * part / parts * size, end = count * (part + 1) / parts * size;
+        if (by_rows) return of_part(begin, std::min(end, rows), 0, outputs);
+        of_part(0, rows, begin, std::min(end, outputs));
+    });
 }
 
 template <typename T>
 void product(const T* x, const int8_t* weight, const int32_t* shift, const float* output_scale, const T* bias, T* out,
-             bool onto, int64_t rows, int64_t inputs, int64_t outputs) {
+             bool onto, int64_t rows, int64_t inputs, int64_t outputs, int64_t threads) {
 #ifdef __AVX2__
     static thread_local IntegerRows integers;
     const int64_t stride = (inputs + IntegerRows::GROUP - 1) / IntegerRows::GROUP * IntegerRows::GROUP;
     integers.round(x, rows, inputs, stride);
     tiles<Integers, IntegerRows::GROUP>(integers.values.data(), stride, weight, IntegerRows::RAISED ? shift : nullptr,
-                                        integers.scale.data(), output_scale, bias, out, onto, rows, outputs);
+                                        integers.scale.data(), output_scale, bias, out, onto, rows, outputs, threads);
 #endif
 }
 
@@ -339,13 +375,20 @@ struct Linear {
     const T* bias;
     int64_t inputs, outputs;
 
-    void operator()(const T* x, T* out, bool onto, int64_t rows) const {
+    void operator()(const T* x, T* out, bool onto, int64_t rows, int64_t threads) const {
         if (scale)
-            return product(x, static_cast<const int8_t*>(weight), shift, scale, bias, out, onto, rows, inputs, outputs);
+            return product(x, static_cast<const int8_t*>(weight), shift, scale, bias, out, onto, rows, inputs, outputs,
+                           threads);
         tiles<Floats, 4 / sizeof(T)>(x, inputs, static_cast<const T*>(weight), nullptr, nullptr, nullptr, bias, out,
-                                     onto, rows, outputs);
+                                     onto, rows, outputs, threads);
     }
 };
+
+template <typename T>
+void linear(const T* x, const void* weight, const int32_t* shift, const float* scale, const T* bias, T* out,
+            int64_t rows, int64_t inputs, int64_t outputs, int64_t threads) {
+    Linear<T>{weight, shift, scale, bias, inputs, outputs}(x, out, false, rows, threads);
+}
 
 template <typename T>
 void dequantize(const int32_t* product, const float* row_scale, const float* output_scale, const T* bias, T* out,
@@ -495,54 +538,63 @@ struct DecoderLayer {
 template <typename T>
 struct DecoderMemory { const T *keys, *values; int64_t row, head, position; };
 
-// All layers of a Transformer's decoder for one position and the rows from `first` to `last`, with states `x` in place;
-// see transformer_decoder.py. `steps` are those of all layers, the last of which and `queries` are written. Some
-// sentences at a time go through all layers, so that their states stay in the cache.
+// Rows of a decoder step from which on another thread takes some of the sentences. If they are fewer, threads share the
+// products.
+constexpr int64_t ROWS_OF_THREAD = 48;
+
+// All layers of a Transformer's decoder for one position, with states `x` in place; see transformer_decoder.py. `steps`
+// are those of all layers, the last of which and `queries` are written. Some sentences at a time go through all layers,
+// so that their states stay in the cache.
 template <typename T>
 void decoder_step(const DecoderLayer<T>* layers, const DecoderMemory<T>* memories, int64_t count, T* const* steps,
                   int64_t times, const int64_t* backpointers, const uint8_t* hidden, const float* cosine,
-                  const float* sine, T* x, T* queries, int64_t first, int64_t last, int64_t rows, int64_t beams,
-                  int64_t heads, int64_t positions, int64_t size, float self_scale, float source_scale, float eps,
-                  int64_t activation) {
-    static thread_local std::vector<T> buffer;
-    const int64_t width = size / heads, together = std::max(beams, TOGETHER / beams * beams);
-    buffer.resize(together * (2 * size + layers->rise.outputs));
-    T *const normed = buffer.data(), *const context = normed + together * size, *const inner = context + together * size;
-    for (; first < last; first += together) {
-        const int64_t some = std::min(together, last - first);
-        T* const y = x + first * size;
-        for (int64_t l = 0; l < count; ++l) {
-            const DecoderLayer<T>& layer = layers[l];
-            const DecoderMemory<T>& memory = memories[l];
-            T* const present = steps[l * times + times - 1] + first * 3 * size;
-            T* const query = queries + (l * rows + first) * size;
-            layer.self(layer.before[0](y, normed, some, size, eps), present, false, some);
-            if (cosine) rotate(present, cosine, sine, some, size, width);
-            const auto find_steps = [&](int64_t n, const T** keys, float*) {
-                for (int64_t s = 0; s < times; ++s)
-                    keys[s] = steps[l * times + s] + backpointers[(first + n) * times + s] * 3 * size + size;
-            };
-            attend(present, 3 * size, find_steps, size, width, context, some, heads, times, width, self_scale);
-            layer.self_out(context, y, true, some);
-            layer.after[0](y, y, some, size, eps);
-            layer.source(layer.before[1](y, normed, some, size, eps), query, false, some);
-            const auto find_source = [&](int64_t n, const T** keys, float* seen) {
-                const int64_t sentence = (first + n) / beams;
-                for (int64_t s = 0; n % beams == 0 && s < positions; ++s) {
-                    keys[s] = memory.keys + sentence * memory.row + s * memory.position;
-                    if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
-                }
-            };
-            attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
-                   width, source_scale);
-            layer.source_out(context, y, true, some);
-            layer.after[1](y, y, some, size, eps);
-            layer.rise(layer.before[2](y, normed, some, size, eps), inner, false, some);
-            activate(inner, some, layer.rise.outputs, activation);
-            layer.fall(inner, y, true, some);
-            layer.after[2](y, y, some, size, eps);
+                  const float* sine, T* x, T* queries, int64_t rows, int64_t beams, int64_t heads, int64_t positions,
+                  int64_t size, float self_scale, float source_scale, float eps, int64_t activation, int64_t threads) {
+    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / ROWS_OF_THREAD)), batch = rows / beams;
+    if (parts > 1) threads = 1;
+    in_parallel(parts, [&](int64_t part) {
+        static thread_local std::vector<T> buffer;
+        const int64_t width = size / heads, together = std::max(beams, TOGETHER / beams * beams);
+        int64_t first = batch * part / parts * beams;
+        const int64_t last = batch * (part + 1) / parts * beams;
+        buffer.resize(together * (2 * size + layers->rise.outputs));
+        T *const normed = buffer.data(), *const context = normed + together * size, *const inner = context + together * size;
+        for (; first < last; first += together) {
+            const int64_t some = std::min(together, last - first);
+            T* const y = x + first * size;
+            for (int64_t l = 0; l < count; ++l) {
+                const DecoderLayer<T>& layer = layers[l];
+                const DecoderMemory<T>& memory = memories[l];
+                T* const present = steps[l * times + times - 1] + first * 3 * size;
+                T* const query = queries + (l * rows + first) * size;
+                layer.self(layer.before[0](y, normed, some, size, eps), present, false, some, threads);
+                if (cosine) rotate(present, cosine, sine, some, size, width);
+                const auto find_steps = [&](int64_t n, const T** keys, float*) {
+                    for (int64_t s = 0; s < times; ++s)
+                        keys[s] = steps[l * times + s] + backpointers[(first + n) * times + s] * 3 * size + size;
+                };
+                attend(present, 3 * size, find_steps, size, width, context, some, heads, times, width, self_scale);
+                layer.self_out(context, y, true, some, threads);
+                layer.after[0](y, y, some, size, eps);
+                layer.source(layer.before[1](y, normed, some, size, eps), query, false, some, threads);
+                const auto find_source = [&](int64_t n, const T** keys, float* seen) {
+                    const int64_t sentence = (first + n) / beams;
+                    for (int64_t s = 0; n % beams == 0 && s < positions; ++s) {
+                        keys[s] = memory.keys + sentence * memory.row + s * memory.position;
+                        if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
+                    }
+                };
+                attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
+                       width, source_scale);
+                layer.source_out(context, y, true, some, threads);
+                layer.after[1](y, y, some, size, eps);
+                layer.rise(layer.before[2](y, normed, some, size, eps), inner, false, some, threads);
+                activate(inner, some, layer.rise.outputs, activation);
+                layer.fall(inner, y, true, some, threads);
+                layer.after[2](y, y, some, size, eps);
+            }
         }
-    }
+    });
 }
 
 // A hidden Markov model's posterior, sentence by sentence; see nmt/extras/aligner/hmm.py, whose Python computes the
@@ -681,7 +733,7 @@ struct Posterior {
     }
 FOR_BOTH(decoder_step)
 FOR_BOTH(quantize)
-FOR_BOTH(product)
+FOR_BOTH(linear)
 FOR_BOTH(dequantize)
 FOR_BOTH(additive)
 FOR_BOTH(log_normalizer)
