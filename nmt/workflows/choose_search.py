@@ -37,10 +37,11 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     None if the configuration sets one, if its search needs none, if the model has several target languages, or if
     ``seconds``, the duration of the training, are few.
 
-    A penalty is better if the sum of BLEU and chrF is higher and neither of them lower: chrF alone prefers translations
-    that are too long. Of penalties whose scores differ by no more than chance, that one is taken with which the
-    translations are nearer in length to the references: shorter ones have dropped something. Each penalty has a search of its own. To rank the hypotheses of one search anew is not enough: they
-    are those that suit its penalty, so that translations come out much longer with a larger one than they seem to.
+    A penalty is better if the sum of BLEU and chrF is higher and neither of them lower: chrF alone prefers
+    translations that are too long. Of penalties whose scores differ by no more than chance, that one is taken with
+    which the translations are nearer in length to the references: shorter ones have dropped something. Each penalty
+    has a search of its own. To rank the hypotheses of one search anew is not enough: they are those that suit its
+    penalty, so that translations come out much longer with a larger one than they seem to.
     """
     experiment = validation.experiment
     search = experiment.search
