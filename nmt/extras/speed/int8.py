@@ -88,7 +88,8 @@ class Int8Weight(FastWeight):
 
 def _product(values_NI: Tensor, values_OI: Tensor) -> Tensor:
     """Multiplies 8-bit integers, with sums of 32 bits."""
-    if IN_FLOAT32:
+    # with one input, PyTorch 2.13's product of integers is wrong
+    if IN_FLOAT32 or values_NI.shape[1] == 1:
         return (values_NI.float() @ values_OI.float().T).int()
     return torch._int_mm(values_NI, values_OI.T)
 

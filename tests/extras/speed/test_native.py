@@ -102,7 +102,9 @@ def test_the_log_normalizer(tokens: int, dtype: torch.dtype) -> None:
 @needs_kernels
 @each_type
 @pytest.mark.parametrize("whole", [True, False], ids=["in one", "by torch"])
-@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 1, 1), (5, 33, 50), (9, 64, 64), (55, 130, 200)])
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"), [(1, 1, 1), (3, 1, 4), (5, 33, 50), (9, 64, 64), (55, 130, 200)]
+)
 def test_products_in_integers_are_those_without_kernels(
     rows: int, inputs: int, outputs: int, whole: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
