@@ -1,7 +1,8 @@
 """Translations in which digits stood for the numbers that were lost.
 
 A model that has seldom read a number may write another one, but hardly ever for a single digit. So "Er kam 1492." is
-translated as "Er kam 2.", and the number put into "He came in 2.", as for placeholders of markup.
+translated as "Er kam 2.", and the number put into "He came in 2.", as for placeholders of markup. What a model writes
+of a formula or a range is seldom right, so that one digit also stands for the whole of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from nmt.data.context import with_context_of
 from nmt.data.number_words import WORDS
 from nmt.data.words import Span
-from nmt.extras.documents.glossary import Occurrence
+from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import DIGITS
 from nmt.extras.documents.replacement import spliced
 from nmt.search.config import SearchConfig
@@ -24,6 +25,15 @@ TRIES = 3
 """Maximum number of choices of digits for a sentence, which are translated together."""
 
 
+_RUN = re.compile(r"""(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++""")
+"""Characters without white space, quotation marks and single parentheses, and punctuation after them."""
+
+_IN_EXPRESSION = re.compile(r"\d\w*+[^\w\s].*\d|[\w=]\(.*\d")
+"""Two numbers or codes, or a call of a function."""
+
+_NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
+"""What is no expression, unless it is a date."""
+
 _DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d_]++")
 
 
@@ -31,9 +41,14 @@ def with_stand_ins(
     translator: Translator, sentences: EncodedSentences, lost: Mapping[int, Sequence[Occurrence]], language: str | None
 ) -> Iterator[tuple[int, str]]:
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
-    by the indices of the sentences. Yields the translations in which all digits appear once, with the numbers in their
-    place, in each way of writing them, and the index of each."""
-    choices = [(row, pairs) for row in lost for pairs in _choices(sentences.texts[row], lost[row])]
+    by the indices of the sentences, and then also in place of whole expressions. Yields the translations in which
+    digits appear once, with the numbers in their place, in each way of writing them, and the index of each."""
+    choices = [
+        (row, pairs)
+        for row, of_row in lost.items()
+        for items in (of_row, _with_expressions(sentences.texts[row], of_row))
+        for pairs in _choices(sentences.texts[row], items)
+    ]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
     texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
     trained, search = translator.trained, translator.search.model_copy(update={"n_best": 1})
@@ -43,7 +58,7 @@ def with_stand_ins(
         best = "".join(each.text for each in ranked)  # at most one
         found = {span: each.term.targets for each, digit in pairs if (span := _span(best, digit, language))}
         variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
-        yield from ((row, spliced(best, found, variant)) for variant in variants if len(found) == len(pairs))
+        yield from ((row, spliced(best, found, variant)) for variant in variants if found)
 
 
 def searched(translator: Translator, sentences: EncodedSentences, search: SearchConfig) -> list[list[Candidate]]:
@@ -61,6 +76,20 @@ def _choices(text: str, lost: Sequence[Occurrence]) -> Iterator[list[tuple[Occur
     free = sorted((digit for digit in DIGITS if digit not in others), key=text.count)
     for first in range(min(TRIES, len(free)) if lost else 0):
         yield list(zip(lost, free[first:] + free[:first], strict=False))
+
+
+def _with_expressions(text: str, lost: Sequence[Occurrence]) -> list[Occurrence]:
+    """Returns the expressions of a text, such as =SUM(A1:B7), A1:B7 or 3-6, and what else was lost of it; nothing if
+    there are no expressions."""
+    runs = [(match.start(), match[0].rstrip(".,;:!?…")) for match in _RUN.finditer(text if lost else "")]
+    whole = [
+        Occurrence(Term(run, (run,)), (begin, begin + len(run)))
+        for begin, run in runs
+        if _IN_EXPRESSION.search(run) and not _NUMBER_OR_TIME.fullmatch(run)
+    ]
+    spans = [each.span for each in whole]
+    others = [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
+    return sorted([*others, *whole], key=lambda each: each.span) if whole else []
 
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -91,3 +92,38 @@ def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..
     assert through(translate, Sentence("Hund 42", ["Katze"])) == [(0, "Hund 42")] * TRIES
     assert previous == [("Katze",)] * TRIES
     assert through(translate, "2 3 4 5 6 7 8 9 und 42") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("Siehe =SUMME(A1:B7;(C2)).", "Siehe {}."),
+        ("({=WENN(A1:A3>0;4)} oder B1:B3)", "({} oder {})"),
+        ("Seiten 13-16, 7;90.", "Seiten {}, {}."),
+        ("von 1990–1999 und 17.02.98!", "von {} und {}!"),
+        ("„v1.6“ mit A7", "„{}“ mit {}"),
+        ("um 2:30 für 1.000,50 und 3,4,5", None),
+        ("A7 (Spalte 2)", None),
+        ("7x(8", None),
+        ("." * 20_000 + "(a" * 9000 + "1" * 20_000, None),
+    ],
+)
+def test_one_digit_stands_for_an_expression(through: Callable[..., Found], source: str, read: str | None) -> None:
+    """A model that keeps what it reads gives each source back."""
+    texts = list[str]()
+
+    def translate(text: str) -> str:
+        texts.append(text)
+        return text
+
+    found = through(translate, source)
+    whole = [text for text in texts if read and re.fullmatch(re.escape(read).replace(r"\{\}", "[2-9]"), text)]
+    assert len(whole) == (0 if read is None else TRIES)
+    assert len(texts) <= TRIES + len(whole)
+    if read is not None:
+        assert (0, source) in found
+
+
+def test_some_numbers_are_better_than_none(through: Callable[..., Found]) -> None:
+    found = through(lambda text: f"{text.split()[0]} and more", "1492 3000")
+    assert found == [(0, "1492 and more")] * TRIES
