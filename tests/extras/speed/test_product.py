@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -63,6 +65,24 @@ def test_a_row_depends_neither_on_the_others_nor_on_threads(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)  # which share rows, or outputs where rows are few
     for some in (slice(0, 200), slice(0, 13)):
         assert torch.equal(kernels.product(x_NI[some], weight, None), together_NO[some])
+
+
+@needs_kernels
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted on Linux")
+@torch.no_grad()
+def test_threads_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, x_NI = PackedWeight(drawn(1000, 512)), drawn(13, 512, seed=3)
+    kernels = native.kernels(x_NI)
+    assert kernels is not None
+
+    def threads_after(count: int) -> int:
+        monkeypatch.setattr(torch, "get_num_threads", lambda: count)
+        kernels.product(x_NI, weight.packed, None)
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    alone = threads_after(1)
+    assert threads_after(12) > alone
+    assert threads_after(12) == threads_after(12), "they are kept"
 
 
 @each_way
