@@ -183,11 +183,8 @@ def naming(path: Path) -> Iterator[None]:
 
 def content_hash(path: Path) -> bytes:
     """SHA-256 of a file. Raises OSError."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.digest()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def umask() -> int:
