@@ -115,7 +115,7 @@ def whole_file(path: Path, *, keep: bool = False) -> Iterator[Path]:
     """Write ``path`` atomically: yield a new file beside it, then sync it to disk and rename it.
 
     After an error nothing has changed; with ``keep`` a warning says where the part is. The caller may replace the new
-    file by another, as safetensors does. A killed process leaves it behind, see ``partial_files``. If
+    file by another, as safetensors does. A killed process leaves it behind, as ``.NAME.partial-*``. If
     ``is_written_directly``, ``path`` itself is yielded.
     """
     if is_written_directly(path):
@@ -149,11 +149,6 @@ def replace_file(path: Path, text: str | bytes) -> None:
         beside.write_bytes(text.encode() if isinstance(text, str) else text)
     sync_entry(beside)  # otherwise a power cut could leave an empty file
     beside.replace(path)
-
-
-def partial_files(path: Path) -> list[Path]:
-    """Unfinished files of ``whole_file`` beside ``path``, of a running process or of a killed one."""
-    return [file for file in path.parent.iterdir() if file.name.startswith(f".{path.name}.partial-")]
 
 
 def sync_entry(path: Path) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from nmt.core.errors import InputError
-from nmt.core.files import partial_files
 from nmt.data.corpus import read_lines
 from nmt.workflows.output_files import output_file, text_file
 from tests.workflows.killing import fork
@@ -30,7 +29,7 @@ def test_an_interrupted_output_leaves_the_old_one_and_names_the_part(
     with pytest.raises(KeyboardInterrupt), text_file(path) as stream:  # noqa: PT012
         stream.write("new\n")
         raise KeyboardInterrupt
-    (part,) = partial_files(path)
+    (part,) = tmp_path.glob(".out.partial-*")
     assert (path.read_text(), part.read_text()) == ("old\n", "new\n")
     assert capsys.readouterr().err == f"warning: {path}: not written; what was done until then is in {part}\n"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from nmt.config.yaml_source import dotted, leaves
 from nmt.core.errors import InputError
-from nmt.core.files import partial_files, read_json, replace_file
+from nmt.core.files import read_json, replace_file
 from nmt.extras.cluster.shards import Shard
 
 FILE = ".manifest.json"
@@ -92,11 +92,10 @@ class ShardManifest:
 
 def remove_leftovers(folder: Path, shards: Sequence[Shard]) -> None:
     """Removes the files that killed processes have left. No process may be working in the folder."""
-    begun = [path.name for path in folder.iterdir() if path.name.startswith(".") and ".partial-" in path.name]
-    if begun:
-        for shard in shards:
-            for path in partial_files(folder / shard.name):
-                path.unlink(missing_ok=True)
+    begun = tuple(f".{shard.name}.partial-" for shard in shards)
+    for path in list(folder.iterdir()):
+        if path.name.startswith(begun):
+            path.unlink(missing_ok=True)
 
 
 _LONG = {"model": "model", "vocabulary": "vocabulary", "exported": "exported model"}
