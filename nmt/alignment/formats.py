@@ -42,7 +42,7 @@ from nmt.alignment.notebook import heatmap
 from nmt.alignment.symmetrize import swapped
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.core.files import naming, refuse_special, whole_file
+from nmt.core.files import naming, reading, refuse_special, whole_file
 from nmt.data.corpus import open_text, unpacking
 from nmt.data.words import Span
 
@@ -604,15 +604,11 @@ MAX_LINE_BYTES = 64 << 20
 def text_lines(path: Path) -> Iterator[str]:
     """Yields the lines, which end in LF or CR LF, of a file, plain, gz or xz, or of a pipe. Raises InputError, which
     names the line of an invalid byte."""
-    try:
-        with unpacking(path), open_text(path) if path.is_file() else path.open("rb") as stream:
-            for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):
-                if len(line) > MAX_LINE_BYTES:
-                    raise InputError(f"{path}:{number}: more than {MAX_LINE_BYTES >> 20} MiB; is this a text file?")
-                try:
-                    yield line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
-                except UnicodeDecodeError:
-                    raise InputError(f"{path}:{number}: not valid UTF-8: convert the file to UTF-8") from None
-    except OSError as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-        raise InputError(f"{path}: {reason}") from None
+    with reading(path), unpacking(path), open_text(path) if path.is_file() else path.open("rb") as stream:
+        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise InputError(f"{path}:{number}: more than {MAX_LINE_BYTES >> 20} MiB; is this a text file?")
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
+            except UnicodeDecodeError:
+                raise InputError(f"{path}:{number}: not valid UTF-8: convert the file to UTF-8") from None
