@@ -142,8 +142,6 @@ class _Terminal(io.BufferedWriter):
 
 
 def _reader_is_gone(descriptor: int) -> bool:
-    if not hasattr(select, "poll"):
-        return True
     poll = select.poll()
     poll.register(descriptor, 0)  # errors are always reported
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -26,8 +26,7 @@ def read_whole(path: Path, *, most: int) -> bytes:
     Raises OSError, and InputError for a larger file, a device or a pipe, so that a hostile folder can neither block the
     process nor fill the memory.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe could block
-    with open(os.open(path, flags), "rb") as file:
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a pipe could block
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _special(path)
         data = file.read(most + 1)

@@ -157,12 +157,12 @@ def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
 
 
 def _pollable(stream: BinaryIO) -> int | None:
-    """Returns the descriptor for `select`; None if a read never waits (a file, memory), and on Windows."""
+    """Returns the descriptor for `select`; None if a read never waits (a file, memory)."""
     try:
         descriptor = stream.fileno()
     except (OSError, AttributeError):
         return None
-    if os.name == "nt" or stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
     return descriptor
 

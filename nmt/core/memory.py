@@ -61,10 +61,7 @@ def gc_paused() -> Iterator[None]:
 
 @cache
 def _glibc() -> ctypes.CDLL | None:
-    try:
-        libc = ctypes.CDLL(None)
-    except (OSError, TypeError):  # Windows
-        return None
+    libc = ctypes.CDLL(None)
     return libc if hasattr(libc, "malloc_trim") else None  # absent from musl and macOS
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import socket
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,8 +42,7 @@ def bind(host: str, port: int) -> socket.socket:
 def connections_at_most(wanted: int) -> int:
     """Lowers a number of connections to the limit of open files, minus the model's files and connections that are
     accepted only to be refused."""
-    resource = None if os.name == "nt" else import_module("resource")
-    files = 2048 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31)  # -1: no limit
     return min(wanted, max(files // 2, files - 128))
 
 
