@@ -52,8 +52,6 @@ class LineReader(Iterator[Line]):
     """
 
     def __init__(self, stream: BinaryIO, *, limit_bytes: int) -> None:
-        if limit_bytes < 1:
-            raise ValueError(f"limit_bytes must be at least 1, not {limit_bytes}")
         self._stream = stream
         self._descriptor = _pollable(stream)
         self._limit_bytes = limit_bytes
@@ -140,8 +138,6 @@ def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
 
     A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it.
     """
-    if size_lines < 1:
-        raise ValueError(f"size_lines must be at least 1, not {size_lines}")
     window: list[Line] = []
     deadline = 0.0
     for line in lines:
