@@ -77,8 +77,9 @@ def import_hf(source: Path, run: Path) -> None:
             for link in ("latest", "best"):
                 run_directory.set_link(unfinished, link, final)
         record_last_run(run)
-    for line in _left_out(found.generation):
-        log.warning(line)
+    for key in _SEARCH:
+        if (value := found.generation.tree.get(key)) is not None and value != _NO_EFFECT.get(key):
+            log.warning(f"{found.generation.path}: {key} ({shown(value)}) has no counterpart and is left out")
     log.info(f"wrote: {run}")
     to = " --to LANGUAGE" if len(experiment.data.target_languages) > 1 else ""
     log.info(f"next: nmt translate {shlex.quote(str(run))}{to} --input FILE --output TRANSLATION")
@@ -141,9 +142,10 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
             }
         ),
     )
-    imported = ImportedConfig(
-        name=_name(found), languages=tuple(sorted(found.vocabularies["encoder"].languages)), licence=_licence(found)
-    )
+    name, languages = config.tree.get("_name_or_path"), tuple(sorted(found.vocabularies["encoder"].languages))
+    name = name if isinstance(name, str) and name.strip(". /") else found.name
+    name = name if name.isprintable() else ascii(name)
+    imported = ImportedConfig(name=name, languages=languages, licence=_licence(found))
     data = DataConfig(
         imported=imported,
         train=(),
@@ -156,9 +158,8 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
 def _search(generation: Settings, positions: int, found: MarianFolder) -> SearchConfig:
     """Builds the search section. The limits of length are those of the folder: of positions, and of tokens including
     the first and the last one."""
-    pad = found.vocabularies["decoder"].pad
     words = generation.tree.get("bad_words_ids")
-    generation.only("bad_words_ids", [[pad]])
+    generation.only("bad_words_ids", [[found.vocabularies["decoder"].pad]])
     suppress = None
     if words is not None:
         suppress = "renormalized" if generation.flag("renormalize_logits", default=False) else "plain"
@@ -175,21 +176,6 @@ def _search(generation: Settings, positions: int, found: MarianFolder) -> Search
         suppress_padding=suppress,  # type: ignore[arg-type]
         max_source_tokens=positions - 2 if found.vocabularies["encoder"].languages else positions - 1,
     )
-
-
-def _left_out(generation: Settings) -> list[str]:
-    """Returns a line for each search setting that is not converted and has an effect."""
-    return [
-        f"{generation.path}: {key} ({shown(value)}) has no counterpart and is left out"
-        for key in _SEARCH
-        if (value := generation.tree.get(key)) is not None and value != _NO_EFFECT.get(key)
-    ]
-
-
-def _name(found: MarianFolder) -> str:
-    name = found.config.tree.get("_name_or_path")
-    name = name if isinstance(name, str) and name.strip(". /") else found.name
-    return name if name.isprintable() else ascii(name)
 
 
 def _licence(found: MarianFolder) -> str | None:

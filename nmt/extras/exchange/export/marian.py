@@ -71,7 +71,8 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     safetensors.torch.save_file(weights, folder / marian.WEIGHTS, metadata={"format": "pt"})
     special = {f"{name}_token_id": getattr(target, name) for name in ("pad", "eos")}
     special["decoder_start_token_id"] = target.start
-    positions = _positions(trained.experiment)
+    most = trained.experiment.data.filters.max_length + 1
+    positions = most if trained.experiment.data.imported is not None else max(most, 512)
     _write(folder / marian.CONFIG, {**_config(trained.experiment, source, target, positions), **special})
     _write(folder / marian.GENERATION, {**_generation(trained, target, positions), **special})
     languages = _languages(trained.experiment)
@@ -123,11 +124,6 @@ def _weights(trained: TrainedModel, vocabularies: Mapping[str, ImportedVocabular
             weight = rows[None] if theirs == marian.BIAS else rows
         weights[theirs] = weight.contiguous()
     return weights
-
-
-def _positions(experiment: Experiment) -> int:
-    most = experiment.data.filters.max_length + 1
-    return most if experiment.data.imported is not None else max(most, 512)
 
 
 def _config(
