@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO, TypeAlias, cast
 
 import typer
 
@@ -144,7 +144,7 @@ class AlignmentOptions:
         return found
 
     def _writer(self) -> OpenWriter:
-        from nmt.workflows.align import file, lines
+        from nmt.workflows.align import first_view, lines
 
         on_terminal = self.output is None and self.base is None and sys.stdout.isatty()
         format_ = self.format_ or (ON_TERMINAL if on_terminal else None) or "pharaoh"
@@ -155,7 +155,7 @@ class AlignmentOptions:
         from nmt.alignment.link_files import TsvWriter
 
         if format_ == "npz":
-            return file(lambda path, _: NpzWriter(path))
+            return lambda path, _: first_view(NpzWriter(cast(Path, path)))  # CONFLICTS asks for it
         base = self.base or 0
         writers: dict[str, Callable[[TextIO], AlignmentWriter]] = {
             "pharaoh": lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair.links, base)),

@@ -118,16 +118,6 @@ def lines(writer: Callable[[TextIO], AlignmentWriter]) -> OpenWriter:
     return open_lines
 
 
-def file(writer: Callable[[Path, Header], AlignmentWriter]) -> OpenWriter:
-    """Creates a format of a file or folder."""
-
-    def open_file(path: Path | None, header: Header) -> AbstractContextManager[WritePair]:
-        assert path is not None
-        return first_view(writer(path, header))
-
-    return open_file
-
-
 PHARAOH = lines(lambda stream: LineWriter(stream, lambda pair: pharaoh_line(pair.links, 0)))
 
 

@@ -29,7 +29,7 @@ from nmt.extras.pages.formats import open_svg
 from nmt.extras.pages.viewer import open_page
 from nmt.workflows import align as align_workflow
 from nmt.workflows import links as links_workflow
-from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, file, lines, write_alignments
+from nmt.workflows.align import AlignmentInputs, AlignmentOutputs, first_view, lines, write_alignments
 from tests.workflows.runs import EXACT, Command, in_process, json_lines, lines_of, without_torch, write_pairs
 
 SOURCES = ["Er geht, heute.", "", "Hund und Katze", "a b c d e f", "drei"]
@@ -123,7 +123,7 @@ INPUTS = AlignmentInputs(Path("s"), Path("t"), Path("gold"))
         lines(lambda stream: LineWriter(stream, lambda pair: formats.gold_line(pair.as_gold(), 0))),
         lines(TsvWriter),
         lines(lambda stream: LineWriter(stream, formats.jsonl_line)),
-        file(lambda path, _: formats.NpzWriter(path)),
+        lambda path, _: first_view(formats.NpzWriter(path)),
     ],
     ids=["pharaoh", "gold", "tsv", "jsonl", "npz"],
 )
