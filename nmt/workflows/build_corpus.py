@@ -9,7 +9,7 @@ import itertools
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +58,17 @@ class BlockRunner(Protocol):
 
 
 OpenRunner: TypeAlias = Callable[[], AbstractContextManager[BlockRunner]]
+
+
+def in_order(start: Callable[[T], R], arguments: Iterable[T], ahead: int) -> Iterator[R]:
+    """Yields what ``start`` returns for each argument, in order, after it has been called for ``ahead`` more."""
+    waiting: deque[R] = deque()
+    for argument in arguments:
+        waiting.append(start(argument))
+        if len(waiting) > ahead:
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()
 
 
 class PairSample:
@@ -243,13 +254,8 @@ def _in_threads(
     executor: ThreadPoolExecutor, ahead: int, tokenizers: TokenizerPair, blocks: Iterator[_Texts]
 ) -> Iterator[_Encoded]:
     """Tokenises in threads, because SentencePiece runs outside Python's lock."""
-    waiting: deque[Future[_Encoded]] = deque()
-    for block in blocks:
-        waiting.append(executor.submit(_encode, tokenizers, block))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    futures = in_order(lambda block: executor.submit(_encode, tokenizers, block), blocks, ahead)
+    return (future.result() for future in futures)
 
 
 def _on_cluster(runner: BlockRunner, tokenizers: TokenizerPair, blocks: Iterator[_Texts]) -> Iterator[_Encoded]:

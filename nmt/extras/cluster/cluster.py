@@ -14,9 +14,9 @@ import secrets
 import socket
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -27,6 +27,7 @@ from nmt.core import log
 from nmt.core.errors import InputError
 from nmt.core.installation import missing
 from nmt.training.interruption import terminated_as_interrupted
+from nmt.workflows.build_corpus import in_order
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -104,13 +105,7 @@ class Cluster:
         """Yields the results of calls with ``shared`` and each argument, in order; at most ``ahead`` calls are started
         before the first result is taken. Raises the same errors as ``call``."""
         remote, everywhere = self._remote(function, 0), self._ray.put(shared)
-        waiting: deque[Any] = deque()
-        for argument in arguments:
-            waiting.append(self._submit(remote, everywhere, argument))
-            if len(waiting) > ahead:
-                yield self._result(waiting.popleft())
-        while waiting:
-            yield self._result(waiting.popleft())
+        return map(self._result, in_order(partial(self._submit, remote, everywhere), arguments, ahead))
 
     def _remote(self, function: Callable[..., Any], gpus: int) -> Any:
         # max_calls 0: a process is used again, with the model that it has loaded, even if it has a GPU; this may then
