@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -91,8 +91,7 @@ class LexiconOptions(_Table):
             self._lexicon.add(alignment, line)
 
     def rows(self) -> Iterator[Row]:
-        for entry in self._lexicon.entries(min_count=self.min_count):
-            yield list(vars(entry).values())  # in the order of the columns
+        return map(astuple, self._lexicon.entries(min_count=self.min_count))  # in the order of the columns
 
 
 @dataclass
@@ -148,8 +147,7 @@ class SuspectsOptions(_Table):
             self._found += [] if found is None else [found]
 
     def rows(self) -> Iterator[Row]:
-        for pair in sorted(self._found, key=lambda pair: (-pair.score, pair.line)):
-            yield list(vars(pair).values())  # in the order of the columns
+        return map(astuple, sorted(self._found, key=lambda pair: (-pair.score, pair.line)))  # in the columns' order
 
 
 def _cell(value: object) -> str:
