@@ -51,7 +51,8 @@ def prepare(
             return found
         if not writable:
             raise InputError(f"data.prepared: {folder} has to be made again but its parent is read-only; name another")
-        _refuse_foreign(folder)
+        if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"data.prepared: {folder} is not a prepared corpus; name another folder, or remove it")
         from nmt.workflows.build_corpus import build, tokenising
 
         try:
@@ -67,9 +68,3 @@ def prepare(
             log.info(line)
         log.info(f"{folder}: prepared {report.kept:,} of {report.pairs:,} pairs")
         return open_folder(folder, key, reused=False)
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """Raises InputError if the folder to be replaced is not a prepared corpus."""
-    if folder.exists() and not (folder / "state.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"data.prepared: {folder} is not a prepared corpus; name another folder, or remove it")
