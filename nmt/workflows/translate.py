@@ -49,8 +49,8 @@ LIMIT_BYTES = 1 << 16
 
 
 def translate(
-    model: str | None, load: Loader, *, input: Path | None, output: Path | None, prefix: Path | None,
-    constraints: Path | None, options: OutputOptions, workers: int | None, context: bool = False,
+    model: str | None, load: Loader, *, input: Path | None, output: Path | None, options: OutputOptions,
+    prefix: Path | None = None, constraints: Path | None = None, workers: int | None = None, context: bool = False,
 ) -> None:  # fmt: skip
     """Writes one line for each line read, in order, or in tsv one for each of its translations, by the translator that
     ``load`` returns; ``model`` is the name by which the user has called it, and ``options`` are the form of the output.

@@ -183,20 +183,17 @@ class Augmentation:
 
     def _translate(self, text: Path, folder: Path, model: Path, changes: Sequence[str], judges: bool) -> None:
         """Translates each file of a folder to one of the same name in another, unless it is there."""
-        device, precision = self.options.device, self.options.precision
+        device, precision, wanted = self.options.device, self.options.precision, OutputOptions("jsonl")
         if self.options.ray is not None:
             from nmt.extras.cluster.translate_shards import ShardJob, translate_shards
 
-            job = ShardJob(folder, tuple(changes), OutputOptions("jsonl"), device=device, precision=precision)
+            job = ShardJob(folder, tuple(changes), wanted, device=device, precision=precision)
             translate_shards(job, [str(model)], text, self.options.ray)
             return
         load = partial(loader(str(model), changes, device=device, precision=precision), confidence=judges)
         for shard in sorted(text.iterdir()):
             if not (folder / shard.name).exists():
-                translate.translate(
-                    str(model), load, input=shard, output=folder / shard.name, prefix=None, constraints=None,
-                    options=OutputOptions("jsonl"), workers=None,
-                )  # fmt: skip
+                translate.translate(str(model), load, input=shard, output=folder / shard.name, options=wanted)
 
     # -------------------------------------------------------------------------------------------------------- pairs
 
