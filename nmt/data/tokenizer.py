@@ -396,11 +396,9 @@ class TokenizerPair:
     def save(self, folder: Path) -> None:
         """Writes `subwords.model`, or `subwords.source.model` and `subwords.target.model`, and removes the other
         form."""
-        models = (
-            {"subwords.model": self.source}
-            if self.source is self.target
-            else {"subwords.source.model": self.source, "subwords.target.model": self.target}
-        )
+        models = {"subwords.source.model": self.source, "subwords.target.model": self.target}
+        if self.source is self.target:
+            models = {"subwords.model": self.source}
         for name in ("subwords.model", "subwords.source.model", "subwords.target.model"):
             if name in models:
                 replace_file(folder / name, models[name].model)
@@ -408,12 +406,13 @@ class TokenizerPair:
                 (folder / name).unlink(missing_ok=True)
 
     @classmethod
-    def load(cls, folder: Path) -> TokenizerPair:
-        """Reads the tokenizers that `save` has written. Raises InputError."""
-        if (folder / "subwords.source.model").exists():
-            source, target = (Tokenizer.load(folder / f"subwords.{side}.model") for side in ("source", "target"))
+    def load(cls, path: Path) -> TokenizerPair:
+        """Reads the tokenizers of a folder that `save` has written to, or of a file for both sides. Raises
+        InputError."""
+        if (path / "subwords.source.model").exists():
+            source, target = (Tokenizer.load(path / f"subwords.{side}.model") for side in ("source", "target"))
             return cls(source, target)
-        joint = Tokenizer.load(folder / "subwords.model")
+        joint = Tokenizer.load(path / "subwords.model" if path.is_dir() else path)
         return cls(joint, joint)
 
 
@@ -425,11 +424,7 @@ def load_tokenizers(path: Path, config: SubwordsConfig) -> TokenizerPair:
         InputError: There is no vocabulary, or it is not compatible with `config.joint` or `config.sampling`.
     """
     try:
-        if path.is_dir():
-            pair = TokenizerPair.load(path)
-        else:
-            joint = Tokenizer.load(path)
-            pair = TokenizerPair(joint, joint)
+        pair = TokenizerPair.load(path)
     except InputError as error:
         raise InputError(f"data.subwords.model: {error}") from None
     if pair.joint != config.joint:
