@@ -54,11 +54,8 @@ function weights(pair) {
 
 function links(pair) {
   if (!state.threshold) return new Set(cells(pair.views[state.view][0], pair.words[SOURCE].length));
-  const found = new Set();
-  weights(pair).forEach((weight, cell) => {
-    if (100 * weight >= 255 * state.threshold) found.add(cell);
-  });
-  return found;
+  const steps = weights(pair);
+  return new Set([...steps.keys()].filter((cell) => 100 * steps[cell] >= 255 * state.threshold));
 }
 
 // What each cell is that is linked, or that the gold links.
@@ -93,8 +90,9 @@ const number = (count, noun) => `${count.toLocaleString("en")} ${noun}${count ==
 const fold = (text) => text.normalize("NFKC").toLowerCase();
 const folded = (pair) => (pair.folded ??= fold(pair.words.map((side) => side.join(" ")).join("\n")));
 
-// What pairs are sorted by, from low to high, in each order but that of the file.
+// What pairs are sorted by, from low to high, in each order.
 const sortKeys = {
+  file: () => 0,
   longest: ({ words }) => -words[SOURCE].length - words[TARGET].length,
   doubtful: ({ confidence }) => confidence?.right ?? 1,
   worst: (pair) => -errorRate(count(kinds(pair).values())),
@@ -103,11 +101,8 @@ const sortKeys = {
 
 function list() {
   listed = pairs.filter((pair) => state.terms.every((term) => folded(pair).includes(term)));
-  const sortKey = sortKeys[state.order];
-  if (sortKey) {
-    const keys = new Map(listed.map((pair) => [pair, sortKey(pair)]));
-    listed.sort((one, other) => keys.get(one) - keys.get(other));
-  }
+  const keys = new Map(listed.map((pair) => [pair, sortKeys[state.order](pair)]));
+  listed.sort((one, other) => keys.get(one) - keys.get(other));
   summarize();
 }
 
