@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Literal
 
 from nmt.alignment.formats import json_line
 from nmt.core.files import refuse_overwriting
 from nmt.translator.confidence import TranslationConfidence
 from nmt.translator.scorer import PairScore
 from nmt.translator.translator import Loader
+from nmt.translator.windows import OutputFormat
 from nmt.workflows.align import check_readable, windows
 from nmt.workflows.output_files import text_file
 
-ScoreFormat = Literal["text", "tsv", "jsonl"]
 
-
-def score(load: Loader, *, source: Path, target: Path, output: Path | None, format: ScoreFormat) -> None:
+def score(load: Loader, *, source: Path, target: Path, output: Path | None, format: OutputFormat) -> None:
     """Writes the score of each pair of lines under the model, one line for each, in order; None means stdout."""
     refuse_overwriting(output, source, target)
     check_readable(source, target)
@@ -38,7 +36,7 @@ def score(load: Loader, *, source: Path, target: Path, output: Path | None, form
                 stream.write(line + "\n")
 
 
-def _line(number: int, score: PairScore, format: ScoreFormat, confidence: TranslationConfidence | None) -> str:
+def _line(number: int, score: PairScore, format: OutputFormat, confidence: TranslationConfidence | None) -> str:
     is_blank = not score.tokens  # the pair is too long
     if format == "text":
         return "" if is_blank else f"{score.score:.6f}"

@@ -19,11 +19,9 @@ from typing import Any
 
 import sentencepiece
 
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import BOS, EOS, PAD, UNK
 from nmt.data.words import Run, is_punctuation, is_unspaced, text_words, words_and_runs
-
-_MARK = "\u2581"
 
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]")
 """Accents of Latin, Greek and Cyrillic letters, and the vowels that Hebrew and Arabic may leave out."""
@@ -122,7 +120,7 @@ class Subwords(WordUnits):
             part[begin:end] if piece == UNK else text
             for piece, text, (begin, end) in zip(ids, self.tokenizer.pieces(ids), spans, strict=True)
         ]
-        return [text for text in texts if text != _MARK] or texts
+        return [text for text in texts if text != MARK] or texts
 
     @classmethod
     def learn(cls, words: Counter[str], share: float) -> Subwords:
@@ -147,7 +145,7 @@ class Subwords(WordUnits):
         length = sum(len(run) * count for run, count in counts.items())
         with suppress(ValueError):
             # the mark is in the vocabulary of every tokenizer, but no run begins with it
-            options = {"add_dummy_prefix": False, "user_defined_symbols": [_MARK], "max_sentencepiece_length": 8}
+            options = {"add_dummy_prefix": False, "user_defined_symbols": [MARK], "max_sentencepiece_length": 8}
             return cls._learnt(counts, round(size * length**0.5), **options)
         return None
 
