@@ -23,14 +23,15 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self, TextIO, TypeAlias, get_args
+from typing import IO, Any, Literal, TextIO, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,15 +256,12 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]] | None = None, *, b
     return (*found, *[Gold(is_judged=False)] * (len(bounds) - len(found)))
 
 
-class AlignmentWriter(ABC):
+class AlignmentWriter(AbstractContextManager["AlignmentWriter"]):
     """Takes alignments one by one, in order; leaving its `with` block completes the output."""
 
     @abstractmethod
     def write(self, alignment: Alignment) -> None:
         """Writes the alignment of the next sentence pair."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         return None

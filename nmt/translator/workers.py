@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
@@ -28,7 +28,7 @@ AHEAD = 2
 
 
 @dataclass
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Translates windows in order, one by one until it is worth the time to start processes or threads.
 
     Processes take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row
@@ -46,9 +46,6 @@ class Workers:
     full: int
     after: int
     _executor: Executor | None = field(default=None, init=False)
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._executor is not None:
