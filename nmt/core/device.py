@@ -115,10 +115,9 @@ def _precision(name: str, device: torch.device, notice: Callable[[str], None]) -
     if name == "int8" and device.type == "cuda":
         raise InputError("--precision int8: is for CPUs; use bfloat16 or float16 on CUDA devices")
     precisions: tuple[Precision, ...] = get_args(Precision)
-    for precision in precisions:
-        if name == precision:
-            return precision
-    raise InputError(f"--precision {name}: is none of auto, {', '.join(precisions)}")
+    if name not in precisions:
+        raise InputError(f"--precision {name}: is none of auto, {', '.join(precisions)}")
+    return name
 
 
 def _fastest_on_cpu() -> tuple[Precision, str]:
