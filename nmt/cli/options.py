@@ -73,16 +73,6 @@ Beam: TypeAlias = Annotated[
     search_option("--beam", metavar="N", min=1, help="Beam size; 1 is greedy search. Default: the configuration's."),
 ]
 
-LengthPenalty: TypeAlias = Annotated[
-    float | None,
-    search_option(
-        "--length-penalty",
-        metavar="X",
-        help="Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: "
-        "the configuration's.",
-    ),
-]
-
 To: TypeAlias = Annotated[
     str | None,
     search_option(
@@ -121,7 +111,9 @@ class ScoringOptions:
 
     model: Model = None
     to: To = None
-    length_penalty: LengthPenalty = None
+    length_penalty: Annotated[float | None, search_option(metavar="X")] = None
+    """Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the
+    configuration's."""
     batch_tokens: BatchTokens = None
     device: Device = "auto"
     precision: UsePrecision = "auto"
