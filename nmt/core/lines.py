@@ -61,9 +61,6 @@ class LineReader(Iterator[Line]):
         self._partial_bytes = 0  # the length of the current line so far
         self._ended = False
 
-    def __iter__(self) -> LineReader:
-        return self
-
     def __next__(self) -> Line:
         while not self._complete:
             if self._ended:
