@@ -235,10 +235,9 @@ class Batcher(threading.Thread):
     def abort(self) -> None:
         """Closes the queue, and drops all texts that are not done."""
         with self._changed:
-            self._closed = True
+            self.close()
             for job in [*self._queue, *(job for job, _ in self._running)]:
                 self._fail(job, Closed())
-            self._changed.notify_all()
 
     def _fail(self, job: Job, error: Exception) -> None:
         if job in self._queue:
