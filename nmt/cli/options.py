@@ -82,17 +82,6 @@ To: TypeAlias = Annotated[
     ),
 ]
 
-BatchTokens: TypeAlias = Annotated[
-    int | None,
-    machine_option(
-        "--batch-tokens",
-        metavar="N",
-        min=1,
-        help="Number of source tokens in a batch, including padding, times the number of beams. More is faster and "
-        "needs more memory. Default: the configuration's.",
-    ),
-]
-
 
 def choices_help(choices: Mapping[str, Choice]) -> str:
     """The help of the values of an option, those with the same one together: ``png, svg: a picture; html: a page``."""
@@ -106,18 +95,26 @@ Engine: TypeAlias = Annotated[_Engine, machine_option("--engine", help=f"{choice
 
 
 @dataclass(frozen=True)
-class ScoringOptions:
-    """The options of a command that scores with a model. The command's own options come before them in its help."""
+class LoadingOptions:
+    """The options of a command that loads models. The command's own options come before them in its help."""
+
+    batch_tokens: Annotated[int | None, machine_option(metavar="N", min=1)] = None
+    """Number of source tokens in a batch, including padding, times the number of beams. More is faster and needs more
+    memory. Default: the configuration's."""
+    device: Device = "auto"
+    precision: UsePrecision = "auto"
+    overrides: Overrides = None
+
+
+@dataclass(frozen=True)
+class ScoringOptions(LoadingOptions):
+    """The options of a command that scores with a model, likewise."""
 
     model: Model = None
     to: To = None
     length_penalty: Annotated[float | None, search_option(metavar="X")] = None
     """Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the
     configuration's."""
-    batch_tokens: BatchTokens = None
-    device: Device = "auto"
-    precision: UsePrecision = "auto"
-    overrides: Overrides = None
 
     @property
     def changes(self) -> list[str]:

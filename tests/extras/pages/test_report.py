@@ -39,7 +39,7 @@ def page(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("report")
     output, pictures = folder / "report.html", folder / "pictures" / "of the run"
     exact: dict[str, Any] = {"device": "cpu", "precision": "float32"}
-    build.report(RunReportOptions([str(trained / "run")], output, 3, pictures=pictures, **exact))
+    build.report(RunReportOptions(runs=[str(trained / "run")], output=output, samples=3, pictures=pictures, **exact))
     read = Page(output.read_text(encoding="utf-8"))
     read.references.append(str(pictures))
     return read

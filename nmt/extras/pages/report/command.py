@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli import options as common
 from nmt.cli.conflicts import Excludes
-from nmt.cli.options import with_options
+from nmt.cli.options import Beam, LoadingOptions, To, with_options
 
 
 @dataclass(frozen=True)
-class RunReportOptions:
+class RunReportOptions(LoadingOptions):
     """The options of `nmt report`."""
 
     runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...")] = None
@@ -28,12 +27,8 @@ class RunReportOptions:
     """Translate the validation sets; with --no-translations, the page shows only the training."""
     pictures: Annotated[Path | None, typer.Option(metavar="DIR")] = None
     """Also write each picture into this folder, as SVG and as PNG."""
-    to: common.To = None
-    beam: common.Beam = None
-    batch_tokens: common.BatchTokens = None
-    device: common.Device = "auto"
-    precision: common.UsePrecision = "auto"
-    overrides: common.Overrides = None
+    to: To = None
+    beam: Beam = None
 
 
 CONFLICTS = (
