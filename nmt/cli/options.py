@@ -51,14 +51,6 @@ Device: TypeAlias = Annotated[
     str, machine_option("--device", metavar="DEVICE", help="auto (CUDA if available), cpu, cuda, or cuda:1.")
 ]
 
-Precision: TypeAlias = Annotated[
-    Literal["auto", "float32", "tf32", "bfloat16", "float16"],
-    machine_option(
-        "--precision",
-        help="Number format of matrix products; auto: the faster of float32 and bfloat16, on a GPU half precision.",
-    ),
-]
-
 UsePrecision: TypeAlias = Annotated[
     Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
     machine_option(
@@ -92,6 +84,16 @@ def choices_help(choices: Mapping[str, Choice]) -> str:
 
 
 Engine: TypeAlias = Annotated[_Engine, machine_option("--engine", help=f"{choices_help(entries('engines', ['nmt']))}.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of a command that trains models."""
+
+    device: Device = "auto"
+    precision: Annotated[Literal["auto", "float32", "tf32", "bfloat16", "float16"], machine_option()] = "auto"
+    """Number format of matrix products; auto: the faster of float32 and bfloat16, on a GPU half precision."""
+    overrides: Overrides = None
 
 
 @dataclass(frozen=True)

@@ -5,31 +5,29 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 import nmt
-from nmt.cli.options import Config, Device, Overrides, Precision, machine_option, with_options
+from nmt.cli.options import Config, TrainingOptions, machine_option, with_options
 from nmt.core.memory import gc_paused
 
 _resuming = partial(typer.Option, rich_help_panel="Resuming")
 
 
 @dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(TrainingOptions):
     """The options of `nmt train`."""
 
     config: Config
-    device: Device = "auto"
-    precision: Precision = "auto"
-    overrides: Overrides = None
     processes: Annotated[int, machine_option(metavar="N", min=1)] = 1
     """Train with N processes on this machine. They share its cores; on CUDA, each uses one GPU."""
     skip_damaged: Annotated[bool, _resuming("--skip-damaged")] = False
     """If the newest checkpoint is damaged, rename it and continue from the newest complete one."""
     extend: Annotated[bool, _resuming("--extend")] = False
     """Continue with another training.stopping.updates, and with the learning-rate schedule for that number."""
+    after: ClassVar[str] = "precision"
 
     def worker_arguments(self) -> list[str]:
         """The command line of the other processes on this machine."""

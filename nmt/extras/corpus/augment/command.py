@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.conflicts import Excludes, Needs
-from nmt.cli.options import Config, Device, Overrides, Precision, with_options
+from nmt.cli.options import Config, TrainingOptions, with_options
 from nmt.core.memory import gc_paused
 from nmt.extras.cluster.options import Ray
 
 
 @dataclass(frozen=True)
-class AugmentOptions:
+class AugmentOptions(TrainingOptions):
     """The options of `nmt augment`."""
 
     config: Config
@@ -51,9 +51,6 @@ class AugmentOptions:
     beam: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
     """Beam size of the translations. Default: the configuration's."""
     ray: Ray = None
-    device: Device = "auto"
-    precision: Precision = "auto"
-    overrides: Overrides = None
 
 
 CONFLICTS = (
