@@ -50,7 +50,7 @@ class Int8Weight(FastWeight):
 
     @cached_property
     def packed(self) -> native.Packed:
-        """See ``FastWeight.packed``."""
+        """Returns the layout that ``Kernels.product`` reads."""
         return native.Packed.of_integers(self.values_OI, self.scale_O)
 
     def linear(self, x: Tensor, bias_O: Tensor | None = None) -> Tensor:
@@ -74,7 +74,7 @@ class Int8Weight(FastWeight):
         return product_NO.to(x.dtype).view(*x.shape[:-1], self.scale_O.shape[0])
 
     def join(self, others: Sequence[Int8Weight]) -> Int8Weight:
-        """See ``FastWeight.join``."""
+        """Returns the outputs of several weights as one weight."""
         weights = [self, *others]
         values_OI = torch.cat([weight.values_OI for weight in weights])
         return Int8Weight(values_OI, torch.cat([weight.scale_O for weight in weights]), self.dtype)

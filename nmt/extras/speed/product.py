@@ -14,8 +14,8 @@ from nmt.extras.speed import native
 
 
 class FastWeight(Tensor):
-    """A weight (O, I) that ``F.linear`` multiplies in its own way, and that models can join. Its ``dtype`` is the dtype
-    of the tensors that it is multiplied with."""
+    """A weight (O, I) that ``F.linear`` multiplies in its own way, by ``linear``, and that models can join with others,
+    by ``join``. Its ``dtype`` is the dtype of the tensors that it is multiplied with."""
 
     joined: dict[tuple[Self, ...], Self]
     """What was joined of this weight and others; tensors are equal as keys if they are the same."""
@@ -27,17 +27,8 @@ class FastWeight(Tensor):
         weight.joined = {}
         return weight
 
-    @cached_property
-    def packed(self) -> native.Packed:
-        """Returns the layout that ``Kernels.product`` reads."""
-        raise NotImplementedError
-
     def linear(self, x: Tensor, bias_O: Tensor | None = None) -> Tensor:
         """Computes x W' + b for the last dimension of x."""
-        raise NotImplementedError
-
-    def join(self, others: Sequence[Self]) -> Self:
-        """Returns the outputs of several weights as one weight."""
         raise NotImplementedError
 
     def in_parts(self, widths: Sequence[int]) -> list[Self]:
@@ -76,7 +67,7 @@ class PackedWeight(FastWeight):
 
     @cached_property
     def packed(self) -> native.Packed:
-        """See ``FastWeight.packed``."""
+        """Returns the layout that ``Kernels.product`` reads."""
         outputs, inputs = self.plain_OI.shape
         return native.Packed(native.blocks_of(self.plain_OI, 4 // self.itemsize), outputs, inputs)
 
@@ -94,5 +85,5 @@ class PackedWeight(FastWeight):
         return F.linear(x, self.plain_OI, bias_O) if kernels is None else kernels.product(x, self.packed, bias_O)
 
     def join(self, others: Sequence[PackedWeight]) -> PackedWeight:
-        """See ``FastWeight.join``."""
+        """Returns the outputs of several weights as one weight."""
         return PackedWeight(torch.cat([self.plain_OI, *(other.plain_OI for other in others)]))

@@ -20,7 +20,7 @@ from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, Pro
 from nmt.core.record import BatchRecord, shared
 from nmt.extras.speed import native
 from nmt.extras.speed.int8 import Int8Weight
-from nmt.extras.speed.product import FastWeight
+from nmt.extras.speed.product import PackedWeight
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, NextToken
 from nmt.models.transformer.block import EmbeddingLayer
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
@@ -173,6 +173,6 @@ def _fields(layer: DecoderLayer) -> list[Tensor | int]:
 
 def _linear(weight_OI: Tensor, bias_O: Tensor | None) -> list[Tensor | int]:
     """Returns the fields of a ``Linear`` of ``kernels.cpp``."""
-    assert isinstance(weight_OI, FastWeight)
+    assert isinstance(weight_OI, Int8Weight | PackedWeight)
     packed = weight_OI.packed
     return [*packed.pointers, 0 if bias_O is None else bias_O, packed.inputs, packed.outputs]
