@@ -5,12 +5,15 @@
 // S positions, A width of a head, I inputs, O outputs, D width of a state. Loops are written for the compiler to
 // vectorise.
 
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <cstring>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #if defined(__AVX__)
@@ -21,28 +24,34 @@
 #define HAS_VNNI
 #endif
 
-// PyTorch's threads: the runtime of OpenMP that it has loaded, whichever it is, finds them under these names. Threads of
-// our own would wait for cores on which those stay awake for some milliseconds.
-extern "C" {
-__attribute__((weak)) void GOMP_parallel(void (*run)(void*), void* data, unsigned threads, unsigned flags);
-__attribute__((weak)) int omp_get_thread_num();
-__attribute__((weak)) int omp_get_num_threads();
-}
-
 namespace {
+
+// A function of the OpenMP that PyTorch has loaded, whichever it is, or null: found late, because this library may have
+// been loaded before. Threads of our own would wait for cores on which PyTorch's stay awake for some milliseconds.
+template <typename Function>
+Function* of_openmp(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
 
 // Calls run(part) for each part, which are shared out to as many threads, or to fewer if there are no more.
 template <typename Run>
 void in_parallel(int64_t parts, const Run& run) {
-    const auto of_thread = [&](int64_t thread, int64_t threads) {
-        for (int64_t part = thread; part < parts; part += threads) run(part);
-    };
-    if (parts < 2 || !GOMP_parallel || !omp_get_thread_num || !omp_get_num_threads) return of_thread(0, 1);
-    using OfThread = decltype(of_thread);
-    const auto start = [](void* data) {
-        (*static_cast<const OfThread*>(data))(omp_get_thread_num(), omp_get_num_threads());
-    };
-    GOMP_parallel(start, const_cast<void*>(static_cast<const void*>(&of_thread)), static_cast<unsigned>(parts), 0);
+    using Job = std::pair<const Run*, int64_t>;
+    static void (*parallel)(void (*)(void*), void*, unsigned, unsigned);
+    static int (*thread)(), (*threads)();
+    if (parts > 1 && !parallel) {
+        thread = of_openmp<int()>("omp_get_thread_num"), threads = of_openmp<int()>("omp_get_num_threads");
+        parallel = of_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
+    }
+    if (parts > 1 && parallel && thread && threads) {
+        Job job(&run, parts);
+        const auto of_thread = [](void* data) {
+            const auto [run, parts] = *static_cast<Job*>(data);
+            for (int64_t part = thread(); part < parts; part += threads()) (*run)(part);
+        };
+        return parallel(of_thread, &job, static_cast<unsigned>(parts), 0);
+    }
+    for (int64_t part = 0; part < parts; ++part) run(part);
 }
 
 struct bfloat16 {
