@@ -31,6 +31,7 @@ MIN_KNOWN = 0.5
 _SHARES = ("p_target_given_source", "p_source_given_target")
 
 
+@dataclass
 class _Table(AlignmentReport, ABC):
     """A table of a corpus, which is collected pair by pair and written at the end."""
 
@@ -75,7 +76,6 @@ class _Table(AlignmentReport, ABC):
 class LexiconOptions(_Table):
     """The lexicon of a corpus, and its file."""
 
-    path: Path
     min_count: int = 1
     lowercase: bool = False
     examples: int = 3
@@ -128,7 +128,6 @@ def _is_term(unit: str) -> bool:
 class SuspectsOptions(_Table):
     """The suspicious pairs of a corpus, worst first, and their file."""
 
-    path: Path
     min_score: float = MIN_SCORE
     option = "--suspects"
     columns = ("line", "score", "kinds", "nll", "z", "source_words", "target_words", "source", "target")
