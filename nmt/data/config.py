@@ -49,11 +49,7 @@ class CorpusConfig(Structure):
     @property
     def files(self) -> tuple[Path, ...]:
         """The one or two files of the corpus, source first."""
-        if self.pairs is not None:
-            return (self.pairs,)
-        assert self.source is not None
-        assert self.target is not None
-        return (self.source, self.target)
+        return tuple(filter(None, (self.pairs, self.source, self.target)))
 
     @property
     def name(self) -> str:
