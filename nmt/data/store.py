@@ -248,9 +248,8 @@ class Store:
 
     def _row(self, column: str, index: int) -> npt.NDArray[Any]:
         self._check(index)
-        offsets = self._columns[
-            f"{column.removesuffix('.words')}.offsets"
-        ]  # the words of tokens have none of their own
+        # the words of tokens have no offsets of their own
+        offsets = self._columns[f"{column.removesuffix('.words')}.offsets"]
         return self._columns[column][offsets[index] : offsets[index + 1]]
 
     def _check(self, index: int) -> None:
