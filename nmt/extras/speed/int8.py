@@ -63,7 +63,7 @@ class Int8Weight(FastWeight):
             values_NI, scale_N = kernels.quantized(x_NI.contiguous())
             product_NO = _product(values_NI, self.values_OI)
             product_NO = kernels.dequantized(product_NO, scale_N, self.scale_O, bias_O, x.dtype)
-            return product_NO.view(*x.shape[:-1], -1)
+            return product_NO.view(*x.shape[:-1], self.shape[0])
         x_NI = x_NI.float()
         scale_N1 = _scale(x_NI)
         values_NI = (x_NI / scale_N1).round_().to(torch.int8)

@@ -130,6 +130,15 @@ def test_products_in_integers_are_those_without_kernels(
 
 
 @needs_kernels
+@pytest.mark.parametrize("whole", [True, False], ids=["in one", "by torch"])
+@torch.no_grad()
+def test_no_rows_have_products(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels(), "has_integers", kernels().has_integers and whole)
+    weight = Int8Weight.of(drawn(6, 8), torch.float32)
+    assert torch.nn.functional.linear(torch.zeros(2, 0, 8), weight).shape == (2, 0, 6)
+
+
+@needs_kernels
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
 def test_products_of_many_rows_are_the_same_by_either_way(has_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """If there are tiles the number of rows decides the method, and a sentence must not depend on its batch."""
