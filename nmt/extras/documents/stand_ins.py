@@ -28,11 +28,8 @@ TRIES = 3
 _RUN = re.compile(r"""(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++""")
 """Characters without white space, quotation marks and single parentheses, and punctuation after them."""
 
-_IN_EXPRESSION = re.compile(r"\d\w*+[^\w\s].*\d|[\w=]\(.*\d")
-"""Two numbers or codes, or a call of a function."""
-
 _NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
-"""What is no expression, unless it is a date."""
+"""A number or time, but not a date."""
 
 _DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d_]++")
 
@@ -85,11 +82,16 @@ def _with_expressions(text: str, lost: Sequence[Occurrence]) -> list[Occurrence]
     whole = [
         Occurrence(Term(run, (run,)), (begin, begin + len(run)))
         for begin, run in runs
-        if _IN_EXPRESSION.search(run) and not _NUMBER_OR_TIME.fullmatch(run)
+        if _is_expression(run) and not _NUMBER_OR_TIME.fullmatch(run)
     ]
-    spans = [each.span for each in whole]
-    others = [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
+    others = [each for each in lost if not any(each.span[0] in range(*expression.span) for expression in whole)]
     return sorted([*others, *whole], key=lambda each: each.span) if whole else []
+
+
+def _is_expression(run: str) -> bool:
+    """Returns True for several numbers or codes, or a call of a function with one."""
+    numerals = sum(any(map(str.isdecimal, part)) for part in re.split(r"\W+", run))
+    return numerals > 1 or (numerals == 1 and re.search(r"[\w=]\(", run) is not None)
 
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:

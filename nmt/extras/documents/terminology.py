@@ -18,7 +18,6 @@ then the model is sure of writing the number in another way. A third kind of can
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -323,7 +322,6 @@ def _rescored(
     ranking = ranking_of(translator.search)
     for (row, text), tokens, log_p_T in zip(texts, ids, log_probs, strict=True):
         log_prob = float(log_p_T.sum(dtype=np.float64))
-        assert math.isfinite(log_prob)
         hypothesis = Hypothesis(tuple(tokens), log_prob, ranking.score(log_prob, len(log_p_T)))
         rescored[row].append(Candidate(text, hypothesis))
     return rescored

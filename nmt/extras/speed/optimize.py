@@ -93,8 +93,10 @@ def lay_out(model: nn.Module, weight_of: Callable[[Tensor], FastWeight]) -> None
         names = next((names for kind, names in _WEIGHTS.items() if isinstance(module, kind)), ())
         for name in names:
             if (weight := getattr(module, name)) is not None:
-                delattr(module, name)  # a plain attribute from now on, because a tied embedding keeps its own weight
-                setattr(module, name, weight_of(weight))
+                laid_out = weight_of(weight)
+                if not isinstance(laid_out, PackedWeight):
+                    delattr(module, name)  # a tied embedding keeps its own weight
+                vars(module)[name] = laid_out  # which is found before the parameter
         if isinstance(module, RNNDecoder):
             stack = module.stack
             embedded = module.embedding.weight_VD.shape[1] + module.handover.input_size

@@ -86,4 +86,5 @@ class PackedWeight(FastWeight):
 
     def join(self, others: Sequence[PackedWeight]) -> PackedWeight:
         """Returns the outputs of several weights as one weight."""
-        return PackedWeight(torch.cat([self.plain_OI, *(other.plain_OI for other in others)]))
+        with torch.inference_mode(False):  # gradients may be recorded later
+            return PackedWeight(torch.cat([self.plain_OI, *(other.plain_OI for other in others)]))

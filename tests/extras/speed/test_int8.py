@@ -9,14 +9,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from nmt.extras.speed import int8, native
+from nmt.extras.speed import int8
 from nmt.extras.speed.int8 import Int8Weight
 from nmt.extras.speed.optimize import lay_out
-from nmt.extras.speed.recurrent_stack import FastRecurrentStack
 from nmt.models.build import build
 from nmt.models.config import ModelConfig
-from nmt.nn.dropout import Dropout
-from nmt.nn.recurrent import CellKind, RecurrentStack
 from tests.models.variants import tree
 
 rounded = partial(Int8Weight.of, dtype=torch.float32)
@@ -133,37 +130,3 @@ def test_a_models_steps_stay_close(encoder: str, decoder: str, tie: str) -> None
             model.teacher_forced(source_BS, memory)  # for alignments
     assert not torch.equal(*logits)
     assert float((logits[0] - logits[1]).std() / logits[0].std()) < 0.1
-
-
-@pytest.mark.parametrize("way", ["kernels", "operations"])
-@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
-@torch.no_grad()
-def test_a_sequence_does_not_depend_on_its_batch(cell: CellKind, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way == "operations":
-        monkeypatch.setattr(native, "_kernels", lambda _: None)
-    torch.manual_seed(5)
-    exact, dropout = RecurrentStack(cell, input_size=6, size=8, layers=2).eval(), Dropout(0.0)
-    stack = FastRecurrentStack(exact, [4, 2], rounded)
-    input_BTE = torch.randn(5, 7, 6)
-    input_BTE[:, :, 4:] *= 100.0  # each part has a scale of its own
-    output_BTD = stack(input_BTE, None, dropout)
-    assert output_BTD.shape == (5, 7, 8)
-    torch.testing.assert_close(output_BTD, exact(input_BTE, None, dropout), atol=0.05, rtol=0.05)
-    # PyTorch's sigmoid rounds by where in a tensor a number stands, and integers may tip over
-    tolerance = 0.0 if way == "kernels" and cell == "lstm" else 0.01
-    for row in range(5):
-        alone_1TD = stack(input_BTE[row : row + 1], None, dropout)
-        torch.testing.assert_close(output_BTD[row], alone_1TD[0], atol=tolerance, rtol=0.0)
-
-
-@pytest.mark.parametrize("cell", ["elman", "gru", "lstm"])
-@torch.no_grad()
-def test_parts_of_a_weight_share_its_scales(cell: CellKind) -> None:
-    """If one part of the input is 0, the other is multiplied as in a stack without parts."""
-    exact = RecurrentStack(cell, input_size=6, size=8, layers=1).eval()
-    in_parts, whole = (FastRecurrentStack(exact, parts, rounded) for parts in ([4, 2], [6]))
-    for is_zero in (slice(0, 4), slice(4, 6)):
-        input_BE = torch.randn(5, 6)
-        input_BE[:, is_zero] = 0.0
-        state = exact.start([torch.randn(5, 8)])
-        torch.testing.assert_close(in_parts.step(input_BE, state).top_BD, whole.step(input_BE, state).top_BD)

@@ -155,8 +155,8 @@ def test_without_kernels_a_model_makes_its_plain_steps(config: dict[str, Any], p
 def test_int8_warns_where_it_is_slower(in_float32: bool, has_product: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings = list[str]()
     monkeypatch.setattr("nmt.extras.speed.optimize.IN_FLOAT32", in_float32)
-    with torch.no_grad():
-        monkeypatch.setattr(native.kernels(torch.zeros(1)), "has_integers", has_product)
+    for dtype in (torch.float32, torch.bfloat16):
+        monkeypatch.setattr(native.kernels_for(dtype, CPU), "has_integers", has_product)
     monkeypatch.setattr("nmt.core.log.warning", warnings.append)
     for precision in ("float32", "int8"):
         fast(transformer(), precision)
