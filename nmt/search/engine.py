@@ -22,9 +22,11 @@ from nmt.search.sequential import greedy_search
 ON_GPU = 8
 """Factor by which more tokens are decoded together on a GPU, where a step of few rows takes as long as one of many."""
 
-ConstrainedSearch: TypeAlias = Callable[[SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None], Search]
+ConstrainedSearch: TypeAlias = Callable[
+    [SearchConfig, tuple[tuple[Constraint, ...], ...], torch.Tensor | None, torch.Tensor | None], Search
+]
 """Function that creates the search of a configuration, whose hypotheses meet the constraints of their source row. The
-tensor, (V,), is true for the tokens that may follow a ``WORD_END``."""
+tensors, (V,), are true for the tokens that may follow a ``WORD_END`` and for those that phrases alone may have."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class TorchEngine:
     compute: Compute
     follows_word_V: torch.Tensor | None = None
     """Mask of the tokens that may follow a word; needed for phrases with a ``WORD_END``."""
+    reserved_V: torch.Tensor | None = None
+    """Mask of the tokens that translations with constraints have in these alone."""
     on_batch: Callable[[int], object] | None = None
     """Function that is called with the number of sentences of each finished batch."""
     on_step: Callable[[], object] | None = None
@@ -97,7 +101,7 @@ class TorchEngine:
                 search = search_of(config, observer=self.observer)
             else:
                 constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
-                search = constrained(config, phrases, self.follows_word_V)
+                search = constrained(config, phrases, self.follows_word_V, self.reserved_V)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             for row, of_sentence in zip(rows, batch, strict=True):

@@ -9,13 +9,13 @@ the shortest counts until another one misses less, and may ask for the end of a 
 leaves its beams to the banks that have met most; hypotheses that could not meet all phrases before the limit of length
 are dropped in time, so every sentence has a translation.
 
-Shapes: B sentences, K beams of each, N = B x K rows, V vocabulary, X extensions of a row, C = K x X candidates of a
-sentence.
+Shapes: B sentences, K beams of each, N = B x K rows, V vocabulary, W best tokens and X extensions of a row, C = K x X
+candidates of a sentence.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -40,6 +40,8 @@ class ConstrainedBeamSearch(BeamSearch):
     follows_word_V: Tensor | None = field(default=None, compare=False)
     """Mask of the tokens that may follow a ``WORD_END``, which includes the first tokens of all phrases of a row that
     has one. It is needed for phrases with a ``WORD_END``."""
+    reserved_V: Tensor | None = field(default=None, compare=False)
+    """Mask of the tokens that hypotheses have in phrases alone."""
 
     @property
     def needs_all_logits(self) -> bool:
@@ -68,9 +70,11 @@ class ConstrainedBeamSearch(BeamSearch):
 
         # the extensions of each row by its best tokens, and by tokens that continue or begin a phrase
         total_NV = beams.log_prob_N[:, None] + log_probs_NV
-        best_NW = total_NV.topk(min(2 * beam, total_NV.shape[1]), dim=1)
+        free_NV = total_NV if self.reserved_V is None else total_NV.masked_fill(self.reserved_V, -torch.inf)
+        best_NW = free_NV.topk(min(2 * beam, total_NV.shape[1]), dim=1)
         phrase_NP, at_N1 = transitions.token_MP[at_N], at_N[:, None]
-        is_repeated_NP = (phrase_NP < 0) | (phrase_NP[:, :, None] == best_NW.indices[:, None]).any(dim=2)
+        is_best_NPW = (phrase_NP[:, :, None] == best_NW.indices[:, None]) & best_NW.values.isfinite()[:, None]
+        is_repeated_NP = (phrase_NP < 0) | is_best_NPW.any(dim=2)
         phrase_log_prob_NP = total_NV.gather(1, phrase_NP.clamp(min=0)).masked_fill(is_repeated_NP, -torch.inf)
         log_prob_NX = torch.cat([best_NW.values, phrase_log_prob_NP], dim=1)
         token_NX = torch.cat([best_NW.indices, phrase_NP.clamp(min=0)], dim=1)
@@ -126,9 +130,11 @@ def allocated(missing_BC: Tensor, goes_on_BC: Tensor, total_B1: Tensor, *, banks
 
 
 def constrained_search(
-    config: SearchConfig, phrases: tuple[tuple[Constraint, ...], ...], follows_word_V: Tensor | None = None
+    config: SearchConfig,
+    phrases: tuple[tuple[Constraint, ...], ...],
+    follows_word_V: Tensor | None = None,
+    reserved_V: Tensor | None = None,
 ) -> ConstrainedBeamSearch:
     """See ``nmt.search.engine.ConstrainedSearch``."""
-    return ConstrainedBeamSearch(
-        EOS, ranking_of(config), config.beam, n_best=config.n_best, phrases=phrases, follows_word_V=follows_word_V
-    )
+    search = ConstrainedBeamSearch(EOS, ranking_of(config), config.beam, config.n_best, phrases=phrases)
+    return replace(search, follows_word_V=follows_word_V, reserved_V=reserved_V)

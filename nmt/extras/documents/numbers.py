@@ -49,9 +49,11 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 
 def lost_items(
-    source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None
-) -> list[Occurrence]:
-    """Finds what a translation of a source into a language, such as "en", has lost. A number may be written as in the
+    source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None,
+    *, articles: bool = False,
+) -> list[Occurrence]:  # fmt: skip
+    """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 that may
+    be an article, and other small numbers that may be words. A number may be written as in the
     source, or in the digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in
     place of points and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
@@ -78,7 +80,7 @@ def lost_items(
     longest_first = sorted(numbers, key=lambda number: -len(_key(number.term.source)))
     for each in longest_first[: sum(word[-1] in _UNITS for word in words)]:  # 5万 may be 50,000
         lost.remove(each)
-    if any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
+    if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {str(number) for number in range(2 if known else MAX_WORD + 1)}  # 1 may be an article
     return [each for each in lost if each.term.targets[0] not in small]

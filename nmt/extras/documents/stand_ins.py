@@ -2,7 +2,8 @@
 
 A model that has seldom read a number may write another one, but hardly ever for a single digit. So "Er kam 1492." is
 translated as "Er kam 2.", and the number put into "He came in 2.", as for placeholders of markup. What a model writes
-of a formula or a range is seldom right, so that one digit also stands for the whole of it.
+of a formula, a range or a tag is seldom right, so that one digit also stands for the whole of it. A model that is
+unsure even of digits is forced to write each of them, and no others.
 """
 
 from __future__ import annotations
@@ -10,23 +11,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
 
 from nmt.data.context import with_context_of
 from nmt.data.number_words import WORDS
+from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.words import Span
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import DIGITS
+from nmt.extras.documents.numbers import is_address
 from nmt.extras.documents.replacement import spliced
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
+from nmt.search.hypothesis import WORD_END, Constraint
+from nmt.search.repetition import NoRepetition
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 TRIES = 3
 """Maximum number of choices of digits for a sentence, which are translated together."""
 
+BEAM = 10
+"""Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
-_RUN = re.compile(r"""(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++""")
-"""Characters without white space, quotation marks and single parentheses, and punctuation after them."""
+LONGEST = 0.75
+"""Limit of length of forced translations, as a share of the usual one."""
+
+_RUN = re.compile(r"""</?[a-zA-Z][^<>]*+>|(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++""")
+"""A tag, or characters without white space, quotation marks and single parentheses, and punctuation after them."""
 
 _NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
 """A number or time, but not a date."""
@@ -35,27 +49,55 @@ _DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d
 
 
 def with_stand_ins(
-    translator: Translator, sentences: EncodedSentences, lost: Mapping[int, Sequence[Occurrence]], language: str | None
-) -> Iterator[tuple[int, str]]:
+    translator: Translator, sentences: EncodedSentences, lost: Mapping[int, Sequence[Occurrence]], language: str | None,
+    forced: str | None = None,
+) -> Iterator[tuple[int, str]]:  # fmt: skip
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
-    by the indices of the sentences, and then also in place of whole expressions. Yields the translations in which
-    digits appear once, with the numbers in their place, in each way of writing them, and the index of each."""
+    by the indices of the sentences, and then also in place of whole expressions, but not of addresses. Yields the
+    translations in which digits appear once, with the numbers in their place, in each way of writing them, and the
+    index of each. If ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as
+    words, and no others."""
     choices = [
         (row, pairs)
         for row, of_row in lost.items()
-        for items in (of_row, _with_expressions(sentences.texts[row], of_row))
+        for numbers in [[each for each in of_row if not is_address(each.term.source)]]
+        for items in (numbers, _with_expressions(sentences.texts[row], numbers))
         for pairs in _choices(sentences.texts[row], items)
     ]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
     texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
-    trained, search = translator.trained, translator.search.model_copy(update={"n_best": 1})
+    trained, search, constraints = translator.trained, translator.search, None
+    if forced is not None:
+        phrases, is_digit_V = _digits(trained.tokenizers.target, trained.compute.device, forced)
+        constraints = [tuple(phrases[digit] for _, digit in pairs if phrases[digit]) for _, pairs in choices]
+        assert isinstance(translator.engine, TorchEngine)
+        engine = replace(translator.engine, reserved_V=is_digit_V, restrictions=(NoRepetition(),))
+        translator = replace(translator, engine=engine)
+        # a model that is unsure goes on and on before it ends
+        shorter = {"max_length_ratio": LONGEST * search.max_length_ratio}
+        search = search.model_copy(update={"beam": max(search.beam, BEAM), **shorter})
+    search = search.model_copy(update={"n_best": search.beam})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
-    encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, None)
+    encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, constraints)
     for (row, pairs), ranked in zip(choices, searched(translator, encoded, search), strict=True):
-        best = "".join(each.text for each in ranked)  # at most one
-        found = {span: each.term.targets for each, digit in pairs if (span := _span(best, digit, language))}
-        variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
-        yield from ((row, spliced(best, found, variant)) for variant in variants if found)
+        for text, _ in ranked:
+            found = {span: each.term.targets for each, digit in pairs if (span := _span(text, digit, language))}
+            variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
+            yield from ((row, spliced(text, found, variant)) for variant in variants if found)
+
+
+@lru_cache(maxsize=8)
+def _digits(tokenizer: Tokenizer, device: torch.device, forced: str) -> tuple[dict[str, Constraint], Tensor]:
+    """Returns the phrases of each digit, one of which a translation is forced to have, and a mask of all tokens with
+    digits, (V,)."""
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    phrases: dict[str, Constraint] = dict.fromkeys(DIGITS, ())
+    for token, piece in enumerate(pieces):
+        if (digit := piece.lstrip(MARK)) in phrases:
+            phrases[digit] = (
+                (*phrases[digit], (token,)) if forced == "digits" else ((*tokenizer.encode(digit), WORD_END),)
+            )
+    return phrases, torch.tensor([any(map(str.isdecimal, piece)) for piece in pieces], device=device)
 
 
 def searched(translator: Translator, sentences: EncodedSentences, search: SearchConfig) -> list[list[Candidate]]:
@@ -89,9 +131,9 @@ def _with_expressions(text: str, lost: Sequence[Occurrence]) -> list[Occurrence]
 
 
 def _is_expression(run: str) -> bool:
-    """Returns True for several numbers or codes, or a call of a function with one."""
+    """Returns True for several numbers or codes, or a tag or call of a function with one."""
     numerals = sum(any(map(str.isdecimal, part)) for part in re.split(r"\W+", run))
-    return numerals > 1 or (numerals == 1 and re.search(r"[\w=]\(", run) is not None)
+    return numerals > 1 or (numerals == 1 and re.search(r"^<|[\w=]\(", run) is not None)
 
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:

@@ -4,9 +4,8 @@ Each sentence is translated freely first. Where that translation lacks a term of
 constraints of a second search: one variant of each, once for each time that it occurs (Post & Vilar 2018; see
 ``nmt.extras.decoding``). Another candidate is the free translation, in which the words that are aligned with a
 missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
-left out. A number that was lost is treated in the same way, but the free translation stays if it is much more probable:
-then the model is sure of writing the number in another way. A third kind of candidate is for numbers alone: see
-``nmt.extras.documents.stand_ins``.
+left out. An address that was lost is treated in the same way, but may cost anything, because there is no other way to
+write it. Other numbers come from translations with digits in their place: see ``nmt.extras.documents.stand_ins``.
 
 >>> import nmt
 >>> from nmt.extras.documents.glossary import Glossary, Term
@@ -41,7 +40,7 @@ from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_vari
 from nmt.extras.documents.number_formats import read_formats, rewritten
 from nmt.extras.documents.numbers import is_address, lost_items
 from nmt.extras.documents.replacement import with_terms
-from nmt.extras.documents.stand_ins import searched, with_stand_ins
+from nmt.extras.documents.stand_ins import BEAM, searched, with_stand_ins
 from nmt.search.config import SearchConfig, constrains
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
@@ -51,13 +50,6 @@ from nmt.translator.translator import Candidate, EncodedSentences, Translator, d
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
 free one."""
-
-MARGIN = 20.0
-"""Maximum number of nats by which a translation with the numbers of its source may be less probable than the free one,
-for each number that this has lost."""
-
-BEAM = 10
-"""Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
 MAX_BEAM = 40
 """Maximum number of beams of a constrained search."""
@@ -142,11 +134,12 @@ class GlossaryTerminology:
         languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
         numbers = list(map(lost, sentences.texts, found, terms))
+        addresses = [[each for each in of_row if is_address(each.term.source)] for of_row in numbers]
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
             for row, of_sentence in enumerate(occurrences)
-            if of_sentence and not all(_has_all(text, of_sentence) for text, _ in found[row])
+            if numbers[row] or not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
         if not lacking:
             return list(found)
@@ -154,23 +147,28 @@ class GlossaryTerminology:
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
         found = list(found)
-        constrained = self._constrained(translator, sentences, lacking)
+        spelt = {row: of_row if terms[row] else addresses[row] for row, of_row in lacking.items()}
+        constrained = self._constrained(translator, sentences, spelt)
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rows = [row for row in lacking if not any(len(words[row]) for words in given)]
         rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
         replaced = _replaced(translator, sentences, rejected, occurrences)
-        stood_for = {row: [each for each in numbers[row] if not is_address(each.term.source)] for row in rows}
-        through_digits = list(with_stand_ins(translator, sentences, stood_for, languages[1]))
-        standing = _rescored(translator, sentences, through_digits)
+        standing = defaultdict[int, list[Candidate]](list)
+        for forced in (None, "digits", "words"):
+            left = {
+                row: lost(sentences.texts[row], found[row], terms[row], forced is not None)
+                for row in rows
+                if numbers[row] and all(_wrong(sentences.texts[row], text, languages) for text, _ in standing[row])
+            }
+            through_digits = dict.fromkeys(with_stand_ins(translator, sentences, left, languages[1], forced))
+            for row, candidates in _rescored(translator, sentences, list(through_digits)).items():
+                standing[row] += candidates
         for row, of_row in lacking.items():
-            free = found[row]
+            free, others = found[row], [*constrained[row], *replaced[row]]
             if all(_has_all(text, terms[row]) for text, _ in free):
-                # there is no other way to write an address, so it may replace words at any cost
-                addresses = [each.term.source for each in numbers[row] if is_address(each.term.source)]
-                sure = [each for each in replaced[row] if any(address in each.text for address in addresses)]
-                others, sure = [*constrained[row], *replaced[row]], [*sure, *standing[row]]
-                found[row] = _with_numbers(sentences.texts[row], languages, terms[row], free, others, sure)
+                others += standing[row]
+                found[row] = _with_numbers(sentences.texts[row], languages, terms[row], free, others)
             else:
                 found[row] = self._best(free, constrained[row], replaced[row], of_row)
             found[row] = found[row][: translator.search.n_best]
@@ -215,33 +213,35 @@ class GlossaryTerminology:
 
 def _lost(
     search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
-    ranked: Sequence[Candidate], terms: Sequence[Occurrence],
+    ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
-    """Finds what the best translation of a source has lost, outside of terms. Markup has its own way of keeping it."""
+    """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if it has
+    invented a number or ``is_all``. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []
     lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
+    if is_all or (not lost and lost_items(ranked[0].text, source, languages[0])):
+        lost = lost_items(source, "", languages[1], formats, articles=True)
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
 
 def _with_numbers(
     source: str, languages: Sequence[str | None], terms: Sequence[Occurrence],
-    free: Sequence[Candidate], others: Sequence[Candidate], sure: Sequence[Candidate],
+    free: Sequence[Candidate], others: Sequence[Candidate],
 ) -> list[Candidate]:  # fmt: skip
     """Puts those other translations first that have the terms and fewer wrong numbers than the best free one, sorted by
-    how many and by their scores. They may not be too improbable beside the free one, except for those that are
-    ``sure``."""
+    how many and by their scores."""
 
     def wrong(each: Candidate) -> int:
-        # what was lost, and what the source does not have
-        return len(lost_items(source, each.text, languages[1])) + len(lost_items(each.text, source, languages[0]))
+        return _wrong(source, each.text, languages)
 
-    def least(each: Candidate) -> float:
-        return free[0].hypothesis.log_prob - MARGIN * (wrong(free[0]) - wrong(each))
-
-    probable = [*sure, *(each for each in others if each.hypothesis.log_prob >= least(each))]
-    kept = [each for each in probable if wrong(each) < wrong(free[0]) and _has_all(each.text, terms)]
+    kept = [each for each in others if wrong(each) < wrong(free[0]) and _has_all(each.text, terms)]
     return distinct([*sorted(kept, key=lambda each: (wrong(each), -each.hypothesis.score)), *free])
+
+
+def _wrong(source: str, text: str, languages: Sequence[str | None]) -> int:
+    """Counts what a translation has lost, and what its source does not have."""
+    return len(lost_items(source, text, languages[1])) + len(lost_items(text, source, languages[0]))
 
 
 def _constraints(

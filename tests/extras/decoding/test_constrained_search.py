@@ -37,11 +37,11 @@ def search(
     *,
     n_best: int = 1,
     source_BS: Tensor = SOURCE_BS,
+    reserved_V: Tensor | None = None,
     **processors: Any,
 ) -> list[tuple[Hypothesis, ...]]:
-    found = ConstrainedBeamSearch(
-        EOS, Ranking(1.0), beam, n_best=n_best, phrases=tuple(phrases), follows_word_V=FOLLOWS_V
-    )
+    masks = {"follows_word_V": FOLLOWS_V, "reserved_V": reserved_V}
+    found = ConstrainedBeamSearch(EOS, Ranking(1.0), beam, n_best=n_best, phrases=tuple(phrases), **masks)  # type: ignore[arg-type]
     return found(model, source_BS, LogitsProcessors(torch.tensor(limits), eos=EOS, **processors))
 
 
@@ -84,6 +84,19 @@ def test_wide_beams_find_what_enumeration_finds_in_whatever_order_phrases_stand(
         scored = sorted(containing, reverse=True)[:3]
         assert [each.tokens for each in hypotheses] == [tokens for _, tokens in scored], phrases
         assert [each.score for each in hypotheses] == pytest.approx([value for value, _ in scored], abs=1e-4)
+
+
+def test_reserved_tokens_are_in_phrases_alone() -> None:
+    limit, source = 6, SOURCES[0]
+    rows = [(), single((4,)), single((4,), (4,)), single((5, 4)), single((4,), (5, 4))]
+    model = make(MODELS["rnn"], seed=3)
+    log_probs = all_log_probs(model, source, limit)
+    source_BS, reserved_V = torch.tensor([source] * len(rows)), torch.arange(6) == 4
+    found = search(model, rows, [limit] * len(rows), 650, source_BS=source_BS, reserved_V=reserved_V)
+    for phrases, hypotheses in zip(rows, found, strict=True):
+        counted = [each for each in log_probs if cases.contains(each, phrases) and each.count(4) == len(phrases)]
+        best = max(counted, key=lambda tokens: log_probs[tokens] / ((5 + len(tokens) + 1) / 6))
+        assert hypotheses[0].tokens == best, phrases
 
 
 @each_model

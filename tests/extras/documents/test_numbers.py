@@ -13,7 +13,7 @@ from nmt.extras.documents.glossary import Glossary
 from nmt.extras.documents.numbers import lost_items
 from nmt.extras.documents.terminology import GlossaryTerminology
 from nmt.search.hypothesis import Hypothesis
-from nmt.translator.translator import Candidate
+from nmt.translator.translator import Candidate, EncodedSentences
 from tests.workflows.runs import loaded
 
 
@@ -90,30 +90,34 @@ def test_other_numbers_count_against_a_translation(numbered: Path, monkeypatch: 
     monkeypatch.setattr(GlossaryTerminology, "_constrained", Mock(return_value={0: candidates}))
     translator = replace(loaded(numbered), terminology=GlossaryTerminology(Glossary(())))
     assert translator.translate("Hund 42").text == "dog 42"
-    monkeypatch.setattr(terminology, "MARGIN", -1e9)
-    assert lost_items("Hund 42", translator.translate("Hund 42").text)
-    monkeypatch.setattr(terminology, "with_stand_ins", Mock(return_value=[(0, "dog 42 dog")]))
-    assert translator.translate("Hund 42").text == "dog 42 dog"
+
+
+@pytest.mark.parametrize(("free", "best"), [("dog 42 17", "dog 42"), ("dog 42", "dog 42"), ("dog 42.", "dog 42.")])
+def test_a_translation_that_invents_a_number_is_searched_again(
+    numbered: Path, free: str, best: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminology, "with_stand_ins", Mock(return_value=[(0, "dog 42"), (0, "dog")]))
+    translator, improbable = loaded(numbered), Hypothesis((5,), -99.0, -99.0)
+    sentences = EncodedSentences(
+        ["Hund 42"], translator.trained.tokenizers.source.encode_batch(["Hund 42"]), None, None
+    )
+    (found,) = GlossaryTerminology(Glossary(())).revised(translator, sentences, [[Candidate(free, improbable)]])
+    assert found[0].text == best
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_number_comes_back_unless_that_is_much_less_probable(
-    numbered: Path, beam: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_comes_back(numbered: Path, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = loaded(numbered)
     search = translator.search.model_copy(update={"beam": beam, "n_best": 1})
     kept, free = (replace(translator, search=search.model_copy(update={"numbers": on})) for on in (True, False))
     texts = ["ein Hund", "zwei Hund 42", "drei Katze 3,5 und 7"]
-    monkeypatch.setattr(terminology, "MARGIN", 1e9)
     found = [each.text for each in kept.translate(texts)]
     assert not lost_items(texts[1], found[1])
     assert not lost_items(texts[2], found[2])
     without = [each.text for each in free.translate(texts)]
     assert found[0] == without[0]
     assert lost_items(texts[1], without[1])
-    monkeypatch.setattr(terminology, "MARGIN", -1e9)
     monkeypatch.setattr(terminology, "with_stand_ins", Mock(return_value=[]))
-    assert [each.text for each in kept.translate(texts)] == without
     address = "www.b.org"  # which nothing is too improbable for
     assert address in kept.translate(f"zwei Hund und {address}").text
     assert address not in free.translate(f"zwei Hund und {address}").text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from nmt.data.context import Sentence
 from nmt.extras.documents.numbers import lost_items
 from nmt.extras.documents.stand_ins import TRIES, with_stand_ins
+from nmt.extras.documents.terminology import follow_words
+from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import Hypothesis
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
 from tests.workflows.runs import loaded
@@ -105,6 +108,8 @@ def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..
         ("um 2:30 für 1.000,50 und 3,4,5", None),
         ("A7 (Spalte 2)", None),
         ("7x(8", None),
+        ('<font size=1> bis <a href="A7">3', "{} bis {}{}"),
+        ("2 < 5 und b > 3", None),
         ("." * 20_000 + "(a" * 9000 + "1" * 20_000, None),
     ],
 )
@@ -127,3 +132,19 @@ def test_one_digit_stands_for_an_expression(through: Callable[..., Found], sourc
 def test_some_numbers_are_better_than_none(through: Callable[..., Found]) -> None:
     found = through(lambda text: f"{text.split()[0]} and more", "1492 3000")
     assert found == [(0, "1492 and more")] * TRIES
+
+
+@pytest.mark.parametrize("forced", ["digits", "words"])
+def test_a_forced_translation_has_its_numbers_and_no_others(numbered: Path, forced: str) -> None:
+    translator, sources = loaded(numbered), ["Hund 42", "Hund 111, 112.", "Hund www.b.org 7"]
+    encoded = EncodedSentences(sources, translator.trained.tokenizers.source.encode_batch(sources), None, None)
+    follows_V = follow_words(translator.trained.tokenizers.target, translator.trained.compute.device, "1")
+    assert isinstance(translator.engine, TorchEngine)
+    translator = replace(translator, engine=replace(translator.engine, follows_word_V=follows_V))
+    lost = {row: lost_items(source, "", articles=True) for row, source in enumerate(sources)}
+    found = list(with_stand_ins(translator, encoded, lost, "en", forced))
+    assert {row for row, _ in found} == {0, 1, 2}
+    for row, text in found:
+        assert sorted(re.findall(r"\d+", text)) == [["42"], ["111", "112"], ["7"]][row]
+        if forced == "words":
+            assert not re.search(r"[a-z]\d", text)
