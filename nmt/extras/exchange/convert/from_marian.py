@@ -131,27 +131,21 @@ def _experiment(found: MarianFolder, run: Path) -> Experiment:
             "scale_embedding": config.flag("scale_embedding", default=False),
             **marian.FIXED_SIDE,
         }
+    dropout = {"embedding": config.number("dropout", most=0.99)}
+    dropout |= {ours: config.number(theirs, most=0.99) for theirs, ours in marian.DROPOUT.items()}
     model = ModelConfig(
         embedding=EmbeddingConfig(size=width, tie="none" if not tied else "all" if found.is_shared else "output"),
         encoder=TransformerEncoderConfig(**sides["encoder"]),
         decoder=TransformerDecoderConfig(**sides["decoder"]),
-        dropout=DropoutConfig.model_validate(
-            {
-                "embedding": config.number("dropout", most=0.99),
-                **{ours: config.number(theirs, most=0.99) for theirs, ours in marian.DROPOUT.items()},
-            }
-        ),
+        dropout=DropoutConfig.model_validate(dropout),
     )
     name, languages = config.tree.get("_name_or_path"), tuple(sorted(found.vocabularies["encoder"].languages))
     name = name if isinstance(name, str) and name.strip(". /") else found.name
     name = name if name.isprintable() else ascii(name)
     imported = ImportedConfig(name=name, languages=languages, licence=_licence(found))
-    data = DataConfig(
-        imported=imported,
-        train=(),
-        subwords=SubwordsConfig(model=run, joint=found.tokenizers.joint),
-        filters=FiltersConfig(max_length=positions - 1),
-    )
+    subwords = SubwordsConfig(model=run, joint=found.tokenizers.joint)
+    filters = FiltersConfig(max_length=positions - 1)
+    data = DataConfig(imported=imported, train=(), subwords=subwords, filters=filters)
     return Experiment(run=str(run), data=data, model=model, search=_search(found.generation, positions, found))
 
 

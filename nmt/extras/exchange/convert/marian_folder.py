@@ -131,19 +131,15 @@ def read_folder(path: Path, *, name: str = "") -> MarianFolder:
     is_shared = config.flag("share_encoder_decoder_embeddings", default=True)
     separate = tokenizer.flag("separate_vocabs", default=False)
     if separate and is_shared:
-        raise config.fault(
-            "share_encoder_decoder_embeddings",
-            f"is true, and {tokenizer.path} has separate_vocabs; one of them is wrong",
-        )
+        fault = f"is true, and {tokenizer.path} has separate_vocabs; one of them is wrong"
+        raise config.fault("share_encoder_decoder_embeddings", fault)
     source_size = config.whole("vocab_size", least=5, most=1 << 24)
     target_size = config.whole("decoder_vocab_size", least=5, most=1 << 24, default=source_size)
     if is_shared and target_size != source_size:
         raise config.fault("decoder_vocab_size", f"is {target_size}, but vocab_size of the same table is {source_size}")
     target_path = path / (marian.TARGET_VOCABULARY if separate else marian.VOCABULARY)
-    vocabularies = {
-        "encoder": _vocabulary(path / marian.VOCABULARY, source_size, config, tokenizer),
-        "decoder": _vocabulary(target_path, target_size, config, tokenizer),
-    }
+    sides = ("encoder", path / marian.VOCABULARY, source_size), ("decoder", target_path, target_size)
+    vocabularies = {side: _vocabulary(file, size, config, tokenizer) for side, file, size in sides}
     source, target = (
         Tokenizer(vocabulary.joined_to(_read(path / name, most=256 << 20)), name=str(path / name))
         for vocabulary, name in zip(vocabularies.values(), (marian.SOURCE, marian.TARGET), strict=True)
