@@ -59,9 +59,7 @@ def heatmap(alignment: Alignment, *, cells: int) -> str:
 
 def shade(weight: float) -> str:
     """Chooses the character for a weight: a blank below a twentieth, then darker in four equal steps."""
-    if weight < 0.05:
-        return SHADES[0]
-    return SHADES[min(4, 1 + int(weight * 4))]
+    return SHADES[0] if weight < 0.05 else SHADES[min(4, 1 + int(weight * 4))]
 
 
 def _head(words: Sequence[str]) -> list[str]:

@@ -88,9 +88,8 @@ def _data(runs: Sequence[Run], samples: Sequence[tuple[int, Sample]]) -> str:
         rules = {name: f"{name}: {rule}" for name, rule in rules.items()}
     explanations = {"attention": " ".join(dict.fromkeys(rules.values()))}
     meta = {"views": ["attention"], "facts": [], "gold": False, "explanations": explanations, "layout": "matrix"}
-    return data_block('id="meta"', meta) + data_block(
-        'class="pairs"', [_pair(runs, place, sample) for place, sample in samples]
-    )
+    pairs = [_pair(runs, place, sample) for place, sample in samples]
+    return data_block('id="meta"', meta) + data_block('class="pairs"', pairs)
 
 
 def _summary(runs: Sequence[Run]) -> str:
@@ -167,9 +166,7 @@ def _configurations(runs: Sequence[Run]) -> str:
 
 
 def _grid(runs: Sequence[Run], charts: Sequence[Chart]) -> str:
-    if not charts:
-        return ""
-    return f'<div class="grid">\n{"".join(_chart(runs, chart) for chart in charts)}</div>\n'
+    return f'<div class="grid">\n{"".join(_chart(runs, chart) for chart in charts)}</div>\n' if charts else ""
 
 
 def _chart(runs: Sequence[Run], chart: Chart) -> str:
@@ -340,9 +337,8 @@ def _by_length(runs: Sequence[Run]) -> str:
             rows.append([each.label, sentences, bleu, f"{low} to {high}", f"{each.chrf.value:.1f}"])
         caption = f"Scores by source length{_of(runs, name)}"
         found += _table(["source words", "sentences", "BLEU", "95 % interval", "chrF2"], rows, caption=caption)
-    return (
-        f'<div class="halves">{found}</div>\n<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
-    )
+    note = f'<p class="small">* fewer than {FEW} sentences: too few to rely on.</p>\n'
+    return f'<div class="halves">{found}</div>\n{note}'
 
 
 # ---- attention
