@@ -41,20 +41,13 @@ def exchanged(experiment: Experiment, run: Path, rewrite: Callable[[Path], Path]
 
     if (vectors := embedding.pretrained) is not None:
         vectors = _with(vectors, source=vectors.target, target=vectors.source)
-    return _with(
-        experiment,
-        run=str(run),
-        data=_with(
-            data,
-            prepared=None,
-            train=tuple(_with(turned(corpus), links=None) for corpus in data.train_corpora),
-            valid=tuple(map(turned, data.valid_corpora)),
-            test=tuple(map(turned, data.test_corpora)),
-        ),
-        model=_with(experiment.model, embedding=_with(embedding, pretrained=vectors)),
-        training=_with(training, start_from=None, guided_attention=None),
-        search=_with(experiment.search, to=None),
-    )
+    train = tuple(_with(turned(corpus), links=None) for corpus in data.train_corpora)
+    valid, test = (tuple(map(turned, corpora)) for corpora in (data.valid_corpora, data.test_corpora))
+    data = _with(data, prepared=None, train=train, valid=valid, test=test)
+    model = _with(experiment.model, embedding=_with(embedding, pretrained=vectors))
+    training = _with(training, start_from=None, guided_attention=None)
+    search = _with(experiment.search, to=None)
+    return _with(experiment, run=str(run), data=data, model=model, training=training, search=search)
 
 
 @dataclass(frozen=True)
@@ -103,12 +96,8 @@ def augmented(experiment: Experiment, run: Path, corpora: Sequence[Synthetic], m
     stopping = training.stopping
     if stopping.updates is not None:
         stopping = _with(stopping, updates=round(stopping.updates * mixed.updates))
-    return _with(
-        experiment,
-        run=str(run),
-        data=_with(data, prepared=None, train=(*real, *made), filters=filters),
-        training=_with(training, stopping=stopping),
-    )
+    data = _with(data, prepared=None, train=(*real, *made), filters=filters)
+    return _with(experiment, run=str(run), data=data, training=_with(training, stopping=stopping))
 
 
 def write(experiment: Experiment, path: Path, comments: Sequence[str], notes: Mapping[str, str]) -> None:
