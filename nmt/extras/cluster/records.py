@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from nmt.core.lines import Line, LineReader, windows
 from nmt.core.memory import malloc_trim
 from nmt.data.context import DocumentContext
 from nmt.data.corpus import open_bytes, unpacking
-from nmt.extras.cluster.shards import Kind, Shard
+from nmt.extras.cluster.shards import Shard
 from nmt.translator.translator import Translator
 from nmt.translator.windows import OutputOptions, Window, json_results, warnings_and_subwords
 from nmt.workflows.output_files import packed
@@ -130,11 +130,7 @@ def _parquet(translator: Translator, options: ShardOptions, source: Path, target
         raise InputError(f"is damaged, or no Parquet: {' '.join(str(error).split())}") from None
 
 
-_BY_KIND: dict[Kind, Callable[[Translator, ShardOptions, Path, Path, Tally], None]] = {
-    "text": _text,
-    "jsonl": _jsonl,
-    "parquet": _parquet,
-}
+_BY_KIND = {"text": _text, "jsonl": _jsonl, "parquet": _parquet}
 
 
 def result_name(wanted: OutputOptions) -> str:
@@ -164,9 +160,7 @@ def object_text(line: Line, field: str, name: str) -> str:
 
 def with_value(text: str, name: str, value: Any) -> str:
     """Adds a field to a line of JSON, with the rest unchanged; a blank line is returned unchanged."""
-    if not text.strip():
-        return text
-    return f"{text.rstrip()[:-1]}, {json_line(name)}: {json_line(value)}}}"
+    return f"{text.rstrip()[:-1]}, {json_line(name)}: {json_line(value)}}}" if text.strip() else text
 
 
 def _bounded(text: str, line: Line, field: str) -> Line:
