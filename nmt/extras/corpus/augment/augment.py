@@ -259,10 +259,8 @@ class Augmentation:
             number = sum(1 for _ in _sides(data.train_corpora, "source"))
             pairs = (pair for corpus in data.train_corpora for _, *pair in numbered_pairs(corpus))
             held_out_lines = {line for side in ("source", "target") for line in _sides(held_out, side)}
-            made = (
-                [entry[:2] for entry in entries[: round(ENTRIES * number)]],
-                exchanged_words(pairs, entries, counts[0], seed),
-            )
+            most = [entry[:2] for entry in entries[: round(ENTRIES * number)]]
+            made = most, exchanged_words(pairs, entries, counts[0], seed)
             for name, corpus, paths in zip(names, made, files, strict=True):
                 written = write_parallel((pair for pair in corpus if held_out_lines.isdisjoint(pair)), paths, end)
                 log.info(f"{name:<20}{written:,} pairs")

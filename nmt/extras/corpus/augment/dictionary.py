@@ -83,10 +83,7 @@ def words_of(line: str) -> list[str]:
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
     """Counts the words of lines, in lower case."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(words_of(line))
-    return counts
+    return Counter(word for line in lines for word in words_of(line))
 
 
 def read_rows(path: Path) -> Iterator[Row]:

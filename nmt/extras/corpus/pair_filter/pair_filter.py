@@ -248,11 +248,8 @@ def load_pair_filter(path: Path) -> PairFilter:
         lexicons = [Lexicon(*(tensors.pop(f"{name}.{fold}") for name in Lexicon._fields)) for fold in range(FOLDS)]
         floats = [held_out, *tensors.values(), *(x for each in lexicons for x in each[1:])]
         fits = held_out.ndim == 1 and len(held_out) > 0 and all(each.fits(tokenizer.size) for each in lexicons)
-        if (
-            metadata.get("format") != _FORMAT
-            or not fits
-            or not all(x.dtype == torch.float32 and x.isfinite().all() for x in floats)
-        ):
+        are_finite = all(x.dtype == torch.float32 and x.isfinite().all() for x in floats)
+        if metadata.get("format") != _FORMAT or not (fits and are_finite):
             raise ValueError("form")
         zero_X = torch.zeros(INPUTS)
         models = [PairClassifier(zero_X, zero_X, len(KINDS), SIZE).requires_grad_(False) for _ in range(2)]
