@@ -195,9 +195,7 @@ class Batcher(threading.Thread):
     @property
     def state(self) -> State:
         """State of the batcher: requests are accepted, not yet, or no longer."""
-        if self._closed:
-            return "draining"
-        return "loading" if self.engine is None else "ready"
+        return "draining" if self._closed else "loading" if self.engine is None else "ready"
 
     def submit(self, texts: Sequence[str], options: RequestOptions, weights: Sequence[int] | None = None) -> Job:
         """Puts texts into the queue, with the numbers of their subwords; None means that they are few. Raises Refused

@@ -90,9 +90,8 @@ class TranslatorEngine:
         translator = replace(translator, search=self._search(options), engine=engine)
         translator = translator.to(target_language=options.to)
         # the model of each target language, whose check has judged texts so far
-        language_warning = self._trained.setdefault(options.to, translator.trained).warn_of_language(
-            [] if options.markup else texts
-        )
+        trained = self._trained.setdefault(options.to, translator.trained)
+        language_warning = trained.warn_of_language([] if options.markup else texts)
         searching = translator if options.on_text is None else streaming(translator, texts[0], options.on_text)
         candidates = searching.candidates(texts)
         results = json_results(translator, texts, candidates, alignment=options.alignment)

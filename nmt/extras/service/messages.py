@@ -94,9 +94,8 @@ class Limits:
         """Reads a body, up to the limit even if its headers say otherwise."""
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "the body must not be compressed; leave out Content-Encoding")
-        too_large = Refused(
-            413, f"the body has more than {self.body} bytes; send less at once, or raise --max-body of the server"
-        )
+        what = f"the body has more than {self.body} bytes; send less at once, or raise --max-body of the server"
+        too_large = Refused(413, what)
         if int(request.headers.get("content-length", "0")) > self.body:  # h11 has checked that it is a number
             raise too_large
         body = bytearray()
