@@ -200,14 +200,9 @@ class Aligner:
             if magnitude != "relative":
                 relative_IJ = word_weights(relative_TS, source, target, text=text)
             links = self.extraction.links(relative_IJ)
+        here, there = source.word_spans, target.word_spans
         alignment = Alignment(
-            source.words,
-            target.words,
-            links,
-            words_IJ,
-            source_spans=source.word_spans,
-            target_spans=target.word_spans,
-            magnitude=magnitude,
+            source.words, target.words, links, words_IJ, source_spans=here, target_spans=there, magnitude=magnitude
         )
         if level == "word":
             return alignment

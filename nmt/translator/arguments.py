@@ -94,9 +94,8 @@ def _pair(row: Any, index: int, languages: Sequence[str]) -> tuple[str, str]:
     texts = row
     if isinstance(row, Mapping):
         fields = row.get("translation", row)
-        names = next(
-            (some for some in (languages, ("source", "target")) if some and set(some) <= fields.keys()), fields
-        )
+        known = (some for some in (languages, ("source", "target")) if some and set(some) <= fields.keys())
+        names = next(known, fields)
         texts = [fields[name] for name in names if isinstance(fields[name], str)]
     if isinstance(texts, list | tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts):
         return texts[0], texts[1]

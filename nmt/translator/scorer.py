@@ -58,15 +58,11 @@ class Scorer:
         (``TrainedModel.encode_pairs``) has NaN, without tokens. ``first_line`` is the number of the first pair. Raises
         InputError for different numbers of sources and targets."""
         pairs = self.trained.encode_pairs(sources, targets, first_line)
-        search = self.trained.experiment.search
+        trained, search = self.trained, self.trained.experiment.search
         rows = [row for row, pair in enumerate(pairs) if pair is not TOO_LONG]
-        log_probs = token_log_probs(
-            self.trained.model,
-            self.trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows)),
-            [pairs[row][1].ids for row in rows],
-            self.trained.compute,
-            batch_tokens=search.batch_tokens,
-        )
+        source_ids = trained.prefixed((pairs[row][0].ids for row in rows), (sources[row] for row in rows))
+        ids = source_ids, [pairs[row][1].ids for row in rows]
+        log_probs = token_log_probs(trained.model, *ids, trained.compute, batch_tokens=search.batch_tokens)
         ranking, scores = ranking_of(search), Results([PairScore(math.nan, math.nan, (), ())] * len(pairs))
         for row, log_p_T in zip(rows, log_probs, strict=True):
             target = pairs[row][1]

@@ -163,9 +163,8 @@ class Translator:
         """Takes care of tags in lines, with ``search.markup``."""
         if not self.search.markup:
             return None
-        return partial(
-            plugins.find("parts", "markup", "search.markup"), run=self.trained.run if self.search.numbers else None
-        )
+        run = self.trained.run if self.search.numbers else None
+        return partial(plugins.find("parts", "markup", "search.markup"), run=run)
 
     @property
     def model(self) -> Seq2Seq[Any, Any]:
@@ -252,13 +251,8 @@ class Translator:
         with ``n_best`` a translation has ``alternatives``. ``target_language`` is for a model of several. A translation
         begins with the text's prefix, unless that is blank, and contains its constraints; see ``candidates``. Raises
         InputError for invalid values, and for values that are not text."""
-        options = {
-            "beam": beam,
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-            "max_length_ratio": max_length_ratio,
-        }
-        changes = [Override(f"{key}={one}", f"{key}={one!r}") for key, one in options.items() if one is not None]
+        given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
+        changes = [Override(f"{key}={one}", f"{key}={one!r}") for key, one in given.items() if one is not None]
         translator = self.to(target_language=target_language)
         if changes:
             search = validate(SearchConfig, parse_document(dump(translator.search), "search", changes))

@@ -61,21 +61,16 @@ class OutputOptions:
         """Translates a window of lines."""
         malloc_trim()
         sources = [line.text for line in window.lines]
+        first_line, scored = window.lines[0].number, self.format != "text"
         candidates = translator.candidates(
-            sources,
-            prefixes=window.prefixes,
-            constraints=window.constraints,
-            first_line=window.lines[0].number,
-            scored=self.format != "text",
+            sources, prefixes=window.prefixes, constraints=window.constraints, first_line=first_line, scored=scored
         )
         if self.format == "jsonl":
             from nmt.alignment.formats import json_line
 
             objects = json_results(translator, sources, candidates, alignment=self.alignment)
-            texts = [
-                json_line({"line": line.number, **result}) + "\n"
-                for line, result in zip(window.lines, objects, strict=True)
-            ]
+            results = zip(window.lines, objects, strict=True)
+            texts = [json_line({"line": line.number, **result}) + "\n" for line, result in results]
         elif self.format == "tsv":  # a TAB in a paragraph or a tag would begin another cell
             texts = [
                 f"{line.number}\t{rank}\t{translation.score:.6f}\t" + translation.text.replace("\t", " ") + "\n"
