@@ -74,14 +74,11 @@ def write_links(
         for reader in readers:
             reader.end()
 
+    requests = [replace(request, symmetrization=join) for request in dict.fromkeys(requests)]
+    facts = [str(reader.file.path) for reader in readers]
+    explanations = {} if join is None else {LINKS: join.explanation}
     return write_alignments(
-        align,
-        [replace(request, symmetrization=join) for request in dict.fromkeys(requests)],
-        inputs,
-        outputs,
-        pairs_in_windows=pairs_in_windows(),
-        facts=[str(reader.file.path) for reader in readers],
-        explanations={} if join is None else {LINKS: join.explanation},
+        align, requests, inputs, outputs, pairs_in_windows=pairs_in_windows(), facts=facts, explanations=explanations
     )
 
 

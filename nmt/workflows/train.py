@@ -144,9 +144,7 @@ def _trainer(
     _start(model, experiment, data, origin=origin, has_vectors=vectors is not None)
     percentiles = data.report.source.lengths
     lengths = SourceLengths(percentiles["99%"], percentiles["most"], data.report.several, data.report.letterless)
-    table = None
-    if log.is_watched():
-        table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour())
+    table = Table(width=shutil.get_terminal_size().columns, colour=log.has_colour()) if log.is_watched() else None
     validate = None
     if data.valid is not None:
         validate = Validation(experiment, data.valid, data.tokenizers, lengths, chosen, table)
@@ -168,14 +166,13 @@ def _trainer(
         raise InputError(f"{error}; or go on from the newest whole one with nmt train --skip-damaged") from None
     if (newest := run_directory.latest_checkpoint(run)) is not None:
         checked_state(newest, experiment, lengths)  # `resume` has verified its checksums
-    processes.check_agreement(
-        {
-            "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
-            "corpus": data.key[:8],
-            "last checkpoint": f"update {trainer.position.update}",
-            "precision": chosen.precision,
-        }
-    )
+    agreed = {
+        "configuration": hashlib.sha256(dump(experiment).encode()).hexdigest()[:8],
+        "corpus": data.key[:8],
+        "last checkpoint": f"update {trainer.position.update}",
+        "precision": chosen.precision,
+    }
+    processes.check_agreement(agreed)
     if processes.is_first:
         # only now, so that a training that is refused does not change the run
         experiments.save(experiment, run / experiments.FILE)
