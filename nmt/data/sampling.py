@@ -282,8 +282,5 @@ class BpeSampler(SegmentationSampler):
 
 def make_sampler(model: SubwordModel) -> SegmentationSampler | None:
     """Creates the sampler for the kind of a model; returns None if a text has only one segmentation."""
-    if model.kind == ModelKind.UNIGRAM:
-        return UnigramSampler(model)
-    if model.kind == ModelKind.BPE:
-        return BpeSampler(model)
-    return None
+    samplers = {ModelKind.UNIGRAM: UnigramSampler, ModelKind.BPE: BpeSampler}
+    return samplers[model.kind](model) if model.kind in samplers else None
