@@ -83,9 +83,7 @@ def build_command(name: str) -> Any:
 
 
 def _function(name: str) -> Any:
-    if name in OWN:
-        return plugins.attribute(OWN[name].reference)
-    return plugins.find("commands", name, f"nmt {name}")
+    return plugins.attribute(OWN[name].reference) if name in OWN else plugins.find("commands", name, f"nmt {name}")
 
 
 class _Commands(TyperGroup):
