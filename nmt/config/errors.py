@@ -25,10 +25,7 @@ def describe_faults(cls: type[BaseModel], document: Document, errors: Sequence[E
         place, annotation = locate(cls, error["loc"], document.tree)
         by_place.setdefault(place, []).append(error)
         annotations[place] = annotation
-    unknown: list[str] = []
-    wrong: list[str] = []
-    missing: list[str] = []
-    intended: set[Place] = set()
+    unknown, wrong, missing, intended = list[str](), list[str](), list[str](), set[Place]()
     for place, here in by_place.items():
         if here[0]["type"] == "extra_forbidden":
             advice, instead = _unknown_key(cls, place, document.tree)
@@ -105,9 +102,7 @@ def _wrong_value(errors: Sequence[ErrorDetails], annotation: Any) -> str:
         return errors[0]["msg"].split(", ", 1)[1]
     if errors[0]["type"] in ("union_tag_not_found", "union_tag_invalid"):
         kinds = [kind for structure in structures_of(annotation) for kind in kinds_of(structure)]
-        if "kind" not in value:
-            return f"missing; add one of {', '.join(kinds)}"
-        return _choose(value["kind"], kinds)
+        return _choose(value["kind"], kinds) if "kind" in value else f"missing; add one of {', '.join(kinds)}"
     if len(errors) == 1 and errors[0]["type"] == "literal_error":
         return _choose(value, [choice for choice in choices_of(annotation) if isinstance(choice, str)])
     wanted = " or ".join(dict.fromkeys(expected(error) for error in errors))
