@@ -64,8 +64,8 @@ class SearchConfig(Structure):
     translations with constraints, streams, validations while training and CTranslate2. See
     ``nmt.search.repetition``."""
     numbers: bool = True
-    """If a translation lacks a number, a code, a URL or an e-mail address of its source, it gives way to one that has
-    it, unless that is much less probable."""
+    """If a translation lacks a number, a code, a URL or an e-mail address of its source, or has a number of its own, it
+    gives way to one with fewer such faults."""
     suppress_padding: Literal["plain", "renormalized"] | None = None
     """Never choose the padding token, to which imported models may give a probability. plain: the probabilities of the
     others stay; renormalized: they sum to 1 without it."""
