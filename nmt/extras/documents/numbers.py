@@ -91,11 +91,6 @@ def without_addresses(text: str) -> str:
     return ITEM.sub(lambda item: " " * len(item[0]) if item.lastgroup in _ADDRESSES else item[0], text)
 
 
-def is_address(text: str) -> bool:
-    """Returns True for a URL or an e-mail address among what is lost."""
-    return not text.isalnum() and any(map(str.isalpha, text))
-
-
 def _key(text: str) -> str:
     """Returns a number or word without its separators; a last one that is not before three digits becomes a point, and
     a minus is a hyphen."""

@@ -22,7 +22,6 @@ from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.words import Span
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import DIGITS
-from nmt.extras.documents.numbers import is_address
 from nmt.extras.documents.replacement import spliced
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
@@ -53,15 +52,14 @@ def with_stand_ins(
     forced: str | None = None,
 ) -> Iterator[tuple[int, str]]:  # fmt: skip
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
-    by the indices of the sentences, and then also in place of whole expressions, but not of addresses. Yields the
+    by the indices of the sentences, and then also in place of whole expressions. Yields the
     translations in which digits appear once, with the numbers in their place, in each way of writing them, and the
     index of each. If ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as
     words, and no others."""
     choices = [
         (row, pairs)
         for row, of_row in lost.items()
-        for numbers in [[each for each in of_row if not is_address(each.term.source)]]
-        for items in (numbers, _with_expressions(sentences.texts[row], numbers))
+        for items in (of_row, _with_expressions(sentences.texts[row], of_row))
         for pairs in _choices(sentences.texts[row], items)
     ]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]

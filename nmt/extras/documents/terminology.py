@@ -4,8 +4,8 @@ Each sentence is translated freely first. Where that translation lacks a term of
 constraints of a second search: one variant of each, once for each time that it occurs (Post & Vilar 2018; see
 ``nmt.extras.decoding``). Another candidate is the free translation, in which the words that are aligned with a
 missing term are replaced by it. The candidate with the best score is taken; a constrained one that costs too much is
-left out. An address that was lost is treated in the same way, but may cost anything, because there is no other way to
-write it. Other numbers come from translations with digits in their place: see ``nmt.extras.documents.stand_ins``.
+left out. Numbers and addresses that were lost come from translations with digits in their place: see
+``nmt.extras.documents.stand_ins``.
 
 >>> import nmt
 >>> from nmt.extras.documents.glossary import Glossary, Term
@@ -38,7 +38,7 @@ from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.number_formats import read_formats, rewritten
-from nmt.extras.documents.numbers import is_address, lost_items
+from nmt.extras.documents.numbers import lost_items
 from nmt.extras.documents.replacement import with_terms
 from nmt.extras.documents.stand_ins import BEAM, searched, with_stand_ins
 from nmt.search.config import SearchConfig, constrains
@@ -134,7 +134,6 @@ class GlossaryTerminology:
         languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
         numbers = list(map(lost, sentences.texts, found, terms))
-        addresses = [[each for each in of_row if is_address(each.term.source)] for of_row in numbers]
         occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
@@ -147,8 +146,7 @@ class GlossaryTerminology:
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
         found = list(found)
-        spelt = {row: of_row if terms[row] else addresses[row] for row, of_row in lacking.items()}
-        constrained = self._constrained(translator, sentences, spelt)
+        constrained = self._constrained(translator, sentences, {row: lacking[row] for row in lacking if terms[row]})
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rows = [row for row in lacking if not any(len(words[row]) for words in given)]
@@ -165,7 +163,7 @@ class GlossaryTerminology:
             for row, candidates in _rescored(translator, sentences, list(through_digits)).items():
                 standing[row] += candidates
         for row, of_row in lacking.items():
-            free, others = found[row], [*constrained[row], *replaced[row]]
+            free, others = found[row], [*constrained.get(row, ()), *replaced[row]]
             if all(_has_all(text, terms[row]) for text, _ in free):
                 others += standing[row]
                 found[row] = _with_numbers(sentences.texts[row], languages, terms[row], free, others)
