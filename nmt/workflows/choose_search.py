@@ -13,13 +13,13 @@ from nmt.translator.loading import load_trained
 from nmt.translator.translator import Translator, torch_engine
 from nmt.translator.validation import Validation
 
-LARGER, SMALLER = (1.5, 2.0, 2.5), (0.5,)
+LARGER, SMALLER = (1.5, 2.0, 2.25, 2.5), (0.5,)
 """The penalties that are tried: larger ones, until one is not taken, and else a smaller one."""
 
 MOST_SENTENCES, LEAST_SENTENCES = 1000, 100
 """Numbers of valid sentences that are translated, spread over the corpus: at most, and at least."""
 
-SEARCHES = 3
+SEARCHES = 4
 """Usual number of penalties that are tried."""
 
 LEAST_GAIN = 0.2
