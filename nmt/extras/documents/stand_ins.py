@@ -30,7 +30,7 @@ from nmt.search.repetition import NoRepetition
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 TRIES = 3
-"""Maximum number of choices of digits for a sentence, which are translated together."""
+"""Maximum number of choices of digits for a sentence, which are translated together, where none is forced."""
 
 BEAM = 10
 """Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
@@ -60,7 +60,7 @@ def with_stand_ins(
         (row, pairs)
         for row, of_row in lost.items()
         for items in (of_row, _with_expressions(sentences.texts[row], of_row))
-        for pairs in _choices(sentences.texts[row], items)
+        for pairs in _choices(sentences.texts[row], items, TRIES if forced is None else 1)
     ]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
     texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
@@ -107,11 +107,11 @@ def searched(translator: Translator, sentences: EncodedSentences, search: Search
     return translator.with_texts(sentences, hypotheses)
 
 
-def _choices(text: str, lost: Sequence[Occurrence]) -> Iterator[list[tuple[Occurrence, str]]]:
-    """Chooses a digit for each number that was lost, of those that are not beside them in the text, several times."""
+def _choices(text: str, lost: Sequence[Occurrence], tries: int) -> Iterator[list[tuple[Occurrence, str]]]:
+    """Chooses a digit for each number that was lost, of those that are not beside them in the text, ``tries`` times."""
     others = re.findall(r"\d+", spliced(text, [each.span for each in lost], [" "] * len(lost)))
     free = sorted((digit for digit in DIGITS if digit not in others), key=text.count)
-    for first in range(min(TRIES, len(free)) if lost else 0):
+    for first in range(min(tries, len(free)) if lost else 0):
         yield list(zip(lost, free[first:] + free[:first], strict=False))
 
 
