@@ -24,12 +24,14 @@ from nmt.extras.speed.operations import fused_attend, kernel_additive_energy, ke
 from nmt.extras.speed.precision import fastest_on_cpu
 from nmt.extras.speed.product import FastWeight, PackedWeight
 from nmt.extras.speed.recurrent_stack import FastRecurrentStack
-from nmt.extras.speed.transformer_decoder import FastTransformerDecoder
+from nmt.extras.speed.transformer_decoder import FastTransformerDecoder, supports
+from nmt.extras.speed.transformer_encoder import FastEncoderLayers
 from nmt.models.loss import decode
 from nmt.models.rnn.decoder import RNNDecoder
 from nmt.models.rnn.encoder import RNNEncoder
 from nmt.models.seq2seq import Seq2Seq, decoder_step
 from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.output import OutputLayer
 from nmt.nn.recurrent import RecurrentStack
 from nmt.search.beam import advance_unconstrained
@@ -56,8 +58,7 @@ def register() -> None:
 
 
 def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
-    """Returns the same model, frozen in the precision of ``compute``, with a fast decoder; for int8, weights are
-    rounded.
+    """Returns the same model, frozen in the precision of ``compute``, with fast layers; for int8, weights are rounded.
 
     The model cannot be trained afterwards.
     """
@@ -69,8 +70,10 @@ def optimize(model: Seq2Seq[Any, Any], compute: Compute) -> Seq2Seq[Any, Any]:
     model.frozen().to(compute.dtype)
     if compute.precision != "int8" and compute.device.type == "cpu":
         lay_out(model, PackedWeight)
-    decoder = model.decoder
-    if isinstance(decoder, TransformerDecoder) and FastTransformerDecoder.supports(decoder, compute.dtype):
+    encoder, decoder = model.encoder, model.decoder
+    if isinstance(encoder, TransformerEncoder) and FastEncoderLayers.supports(encoder, compute.dtype):
+        encoder.layers = nn.ModuleList([FastEncoderLayers(list(encoder.layers))])  # type: ignore[arg-type]
+    if isinstance(decoder, TransformerDecoder) and supports(decoder, compute.dtype):
         model.decoder = FastTransformerDecoder(decoder)
     return model
 

@@ -10,20 +10,22 @@ Shapes as in ``seq2seq``; D width of a state, A of a head's part of it; X number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, Projection, joined
+from nmt.attention.multihead import DotProductHeads, HeadsMemory, MultiHead, joined
 from nmt.core.record import BatchRecord, shared
 from nmt.extras.speed import native
 from nmt.extras.speed.int8 import Int8Weight
 from nmt.extras.speed.product import PackedWeight
 from nmt.models.seq2seq import Decoded, Decoder, DecoderStep, Encoded, NextToken
-from nmt.models.transformer.block import EmbeddingLayer
+from nmt.models.transformer.block import EmbeddingLayer, Residual
 from nmt.models.transformer.decoder import DecoderLayer, TransformerDecoder, TransformerMemory, TransformerState
+from nmt.models.transformer.encoder import EncoderLayer, TransformerEncoder
 from nmt.nn.embedding import Embedding
 from nmt.nn.positions import NoPosition, RotaryAngles
 from nmt.nn.precision import compute_dtype
@@ -55,26 +57,11 @@ class FastTransformerDecoder(Decoder[TransformerMemory, "BackpointerState | Tran
         self._enter = _EmbedStep(decoder.embedding, decoder.entrance)
         layers: list[DecoderLayer] = list(decoder.layers)  # type: ignore[arg-type]
         self._sources = [layer.attention.core for layer in layers]
-        self._fields = list(map(_fields, layers))
-        numbers = [[n.data_ptr() if isinstance(n, Tensor) else n for n in of_layer] for of_layer in self._fields]
-        self._fields_LP = torch.tensor(numbers)
+        self._fields_LP, self._kept = fields(layers)
         itself, source, inside = layers[0].self_attention, layers[0].attention, layers[0].feed_forward
         self._rotary = itself.rotary
         scales: list[float] = [itself.core.scale, source.core.scale]  # type: ignore[list-item]
         self._constants = (*scales, layers[0].attention_residual.norm.eps, ACTIVATIONS.index(inside.activation))
-
-    @staticmethod
-    def supports(decoder: TransformerDecoder, dtype: torch.dtype) -> bool:
-        """Returns True if there are kernels for the type of the weights, and heads are dot products under softmax."""
-        kernels, first = native.kernels_for(dtype, decoder.embedding.weight_VD.device), decoder.layers[0]
-        assert isinstance(first, DecoderLayer)
-        weight_QQ = first.self_attention.out_weight_QQ
-        # pairs of numbers in bfloat16 are multiplied together
-        is_even = not (len(weight_QQ) % 2 or first.feed_forward.fall.in_features % 2)
-        heads = [module.core for module in decoder.modules() if isinstance(module, MultiHead)]
-        if kernels is None or not all(isinstance(core, DotProductHeads) for core in heads):
-            return False
-        return kernels.has_integers if isinstance(weight_QQ, Int8Weight) else is_even or dtype == torch.float32
 
     def memory(self, encoded: Encoded) -> TransformerMemory:
         """See ``Decoder.memory``."""
@@ -152,23 +139,49 @@ class _EmbedStep:
         return x_ND.add_(self._vectors_TD[time])
 
 
-def _fields(layer: DecoderLayer) -> list[Tensor | int]:
-    """Returns the fields of a ``DecoderLayer`` of ``kernels.cpp``."""
-    itself, source, inside = layer.self_attention, layer.attention, layer.feed_forward
-    projections = (
-        joined(itself.self_projections()),
-        Projection(itself.out_weight_QQ, itself.out_bias_Q),
-        Projection(source.query_weight_QQ, source.query_bias_Q),
-        Projection(source.out_weight_QQ, source.out_bias_Q),
-        Projection(inside.rise.weight, inside.rise.bias),
-        Projection(inside.fall.weight, inside.fall.bias),
-    )
-    residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
-    norms: list[Tensor | int] = [n for residual in residuals for n in (residual.norm.weight, residual.norm.bias)]
-    none: list[Tensor | int] = [0] * len(norms)
+def supports(coder: TransformerDecoder | TransformerEncoder, dtype: torch.dtype) -> bool:
+    """Returns True if there are kernels for the type of the weights, and heads are dot products under softmax."""
+    kernels, first = native.kernels_for(dtype, coder.embedding.weight_VD.device), coder.layers[0]
+    assert isinstance(first, DecoderLayer | EncoderLayer)
+    heads = [module for module in coder.modules() if isinstance(module, MultiHead)]
+    weight_QQ = heads[0].out_weight_QQ
+    # pairs of numbers in bfloat16 are multiplied together
+    is_even = not (len(weight_QQ) % 2 or first.feed_forward.fall.in_features % 2)
+    if kernels is None or not all(isinstance(each.core, DotProductHeads) for each in heads):
+        return False
+    return kernels.has_integers if isinstance(weight_QQ, Int8Weight) else is_even or dtype == torch.float32
+
+
+def fields(layers: Sequence[DecoderLayer | EncoderLayer]) -> tuple[Tensor, list[Tensor | int]]:
+    """Returns the fields of the ``TransformerLayer`` of ``kernels.cpp`` for each layer, (L, P), and the tensors among
+    them, which must be kept as long as they are used."""
+    found = list(map(_fields, layers))
+    numbers = [[n.data_ptr() if isinstance(n, Tensor) else n for n in of_layer] for of_layer in found]
+    return torch.tensor(numbers), [field for of_layer in found for field in of_layer]
+
+
+def _fields(layer: DecoderLayer | EncoderLayer) -> list[Tensor | int]:
+    nothing: list[Tensor | int] = [0] * 6
+    inside = layer.feed_forward
+    residuals: tuple[Residual | None, ...]
+    if isinstance(layer, EncoderLayer):
+        itself, sources = layer.attention, nothing * 2
+        residuals = (layer.attention_residual, None, layer.feed_forward_residual)
+    else:
+        itself, source = layer.self_attention, layer.attention
+        residuals = (layer.self_attention_residual, layer.attention_residual, layer.feed_forward_residual)
+        sources = [
+            *_linear(source.query_weight_QQ, source.query_bias_Q),
+            *_linear(source.out_weight_QQ, source.out_bias_Q),
+        ]
+    norms: list[Tensor | int] = []
+    for residual in residuals:
+        norms += (0, 0) if residual is None else (residual.norm.weight, residual.norm.bias)
     # of each of the three residual blocks, the normalization of what it reads, and of its sum
-    both = [*norms, *none] if residuals[0].is_pre_norm else [*none, *norms]
-    return [*(field for projection in projections for field in _linear(*projection)), *both]
+    both = [*norms, *nothing] if layer.feed_forward_residual.is_pre_norm else [*nothing, *norms]
+    projections = _linear(*joined(itself.self_projections())) + _linear(itself.out_weight_QQ, itself.out_bias_Q)
+    inner = _linear(inside.rise.weight, inside.rise.bias) + _linear(inside.fall.weight, inside.fall.bias)
+    return [*projections, *sources, *inner, *both]
 
 
 def _linear(weight_OI: Tensor, bias_O: Tensor | None) -> list[Tensor | int]:

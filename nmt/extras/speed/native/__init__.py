@@ -24,7 +24,7 @@ from nmt.nn.positions import RotaryAngles
 
 _POINTER, _COUNT, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _SIGNATURES = {
-    "decoder_step": [
+    "transformer_layers": [
         *[_POINTER] * 2,
         _COUNT,
         _POINTER,
@@ -113,10 +113,10 @@ class Kernels:
         what each layer projects of its input for self-attention, (L, N, 3 x D), and its queries to the source, (L, N,
         H, A).
 
-        ``layers_LP`` are the fields of each ``DecoderLayer`` of ``kernels.cpp``. ``past`` are the projections of each
-        layer and earlier step, and ``backpointer_NT`` the row of each step that a row comes from, this one included.
-        ``constants`` are the scales of attention to the steps and to the source, the epsilon of normalization, and the
-        number of the activation.
+        ``layers_LP`` are the fields of each ``TransformerLayer`` of ``kernels.cpp``. ``past`` are the projections of
+        each layer and earlier step, and ``backpointer_NT`` the row of each step that a row comes from, this one
+        included. ``constants`` are the scales of attention to the steps and to the source, the epsilon of
+        normalization, and the number of the activation.
         """
         (rows, size), (batch, heads, positions, width) = x_ND.shape, memories[0].keys_BHSA.shape
         layers, times, beams = len(memories), backpointer_NT.shape[1], max(rows // max(batch, 1), 1)
@@ -136,8 +136,20 @@ class Kernels:
             backpointer_NT.data_ptr(), *pointers, x_ND.data_ptr(), queries_LNHA.data_ptr(),
         )  # fmt: skip
         numbers = (rows, beams, heads, positions, size, *constants, torch.get_num_threads())
-        self._decoder_step(*tensors, *numbers)  # type: ignore[attr-defined]
+        self._transformer_layers(*tensors, *numbers)  # type: ignore[attr-defined]
         return present_LNX, queries_LNHA
+
+    def encode(
+        self, x_BSD: Tensor, layers_LP: Tensor, is_pad_BS: Tensor, heads: int, constants: Sequence[float]
+    ) -> None:
+        """Computes all layers of a Transformer's encoder, whose states ``x_BSD`` it overwrites; the rest is as in
+        ``decoder_step``."""
+        (batch, positions, size), layers = x_BSD.shape, len(layers_LP)
+        assert (is_pad_BS.shape, is_pad_BS.dtype) == ((batch, positions), torch.bool)
+        assert all(each.is_contiguous() for each in (x_BSD, is_pad_BS))
+        tensors = (layers_LP.data_ptr(), None, layers, None, positions, None, is_pad_BS.data_ptr(), None, None)
+        numbers = (batch * positions, positions, heads, positions, size, *constants, torch.get_num_threads())
+        self._transformer_layers(*tensors, x_BSD.data_ptr(), None, *numbers)  # type: ignore[attr-defined]
 
     def product(self, x: Tensor, weight: Packed, bias_O: Tensor | None) -> Tensor:
         """Computes x W' + b for the last dimension of x; with integers ``quantized``, their product and

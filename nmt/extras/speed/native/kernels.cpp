@@ -164,14 +164,31 @@ inline Floats floats_of(const T* p, int64_t count) {
     return floats_at(some);
 }
 
-// In halves, because one number after the other would wait for each sum.
-inline float summed(Floats v) {
-    float sums[WIDTH];
-    std::memcpy(sums, &v, sizeof v);
-    for (int64_t half = WIDTH / 2; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
-    return sums[0];
+#ifdef __clang__
+#define SHUFFLED(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
+#else
+#define SHUFFLED(A, B, ...) __builtin_shuffle(A, B, Integers{__VA_ARGS__})
+#endif
+
+// Numbers of two vectors in turn, those of their first halves plus those of their second ones.
+inline Floats paired(Floats a, Floats b) {
+#ifdef __AVX512F__
+    return SHUFFLED(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23) +
+           SHUFFLED(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#else
+    return SHUFFLED(a, b, 0, 8, 1, 9, 2, 10, 3, 11) + SHUFFLED(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#endif
 }
+
+// The sum of each of WIDTH vectors, which it overwrites.
+inline Floats summed(Floats* v) {
+    UNROLLED for (int64_t half = WIDTH / 2; half > 0; half /= 2)
+        UNROLLED for (int64_t i = 0; i < half; ++i) v[i] = paired(v[i], v[i + half]);
+    return v[0];
+}
+
+// Sums of values that are added at the same time, because each would wait for the last one.
+constexpr int64_t CHAINS = 4;
 
 // Attention of rows with all heads of a query side by side, and so their contexts. `find(n, keys, seen)` says where the
 // keys of row n are, unless they are those of the row before; `seen` is 0 for positions that are hidden. From keys to
@@ -181,28 +198,35 @@ __attribute__((noinline)) void attend(const T* query, int64_t query_row, const F
                                       int64_t to_head, T* context, int64_t rows, int64_t heads, int64_t positions,
                                       int64_t width, float scale) {
     const int64_t padded = (positions + LANES - 1) / LANES * LANES;
-    std::vector<float> buffer(2 * padded);
-    std::vector<const T*> keys(positions);
-    float *const scores = buffer.data(), *const seen = scores + padded;
+    std::vector<float> buffer(2 * padded + width);
+    std::vector<const T*> keys(positions + CHAINS);
+    Floats sums[WIDTH] = {};
+    float *const scores = buffer.data(), *const seen = scores + padded, *const q = seen + padded;
     std::fill_n(seen, positions, 1.0f);
     for (int64_t n = 0; n < rows; ++n) {
         find(n, keys.data(), seen);
+        std::fill_n(keys.data() + positions, CHAINS, keys[positions - 1]);
         for (int64_t h = 0; h < heads; ++h) {
-            const T* const q = query + n * query_row + h * width;
-            for (int64_t s = 0; s < positions; ++s) {
-                const T* const k = keys[s] + h * to_head;
-                Floats sums = {};
-                for (int64_t a = 0; a < width; a += WIDTH)
-                    sums += floats_of(q + a, width - a) * floats_of(k + a, width - a);
-                scores[s] = summed(sums) * scale;
+            for (int64_t a = 0; a < width; ++a) q[a] = wide(query[n * query_row + h * width + a]);
+            for (int64_t s = 0; s < positions; s += WIDTH) {
+                for (int64_t i = 0; i < std::min(WIDTH, positions - s); ++i) {
+                    Floats sum = {};
+                    for (int64_t a = 0; a < width; a += WIDTH)
+                        sum += floats_of(q + a, width - a) * floats_of(keys[s + i] + h * to_head + a, width - a);
+                    sums[i] = sum;
+                }
+                *reinterpret_cast<Floats*>(scores + s) = summed(sums) * scale;
             }
             softmax(scores, seen, padded);
             for (int64_t a = 0; a < width; a += WIDTH) {
-                Floats sums = {};
-                for (int64_t s = 0; s < positions; ++s)
-                    sums += scores[s] * floats_of(keys[s] + h * to_head + to_values + a, width - a);
+                Floats chains[CHAINS] = {};
+                for (int64_t s = 0; s < positions; s += CHAINS) {
+                    UNROLLED for (int64_t i = 0; i < CHAINS; ++i)
+                        chains[i] += scores[s + i] * floats_of(keys[s + i] + h * to_head + to_values + a, width - a);
+                }
+                const Floats all = (chains[0] + chains[1]) + (chains[2] + chains[3]);
                 for (int64_t i = 0; i < std::min(WIDTH, width - a); ++i)
-                    narrow(sums[i], context[(n * heads + h) * width + a + i]);
+                    narrow(all[i], context[(n * heads + h) * width + a + i]);
             }
         }
     }
@@ -539,64 +563,72 @@ void rotate(T* rows_of_all, const float* cosine, const float* sine, int64_t rows
 
 // What Python hands over: numbers of 8 bytes.
 template <typename T>
-struct DecoderLayer {
+struct TransformerLayer {
     Linear<T> self, self_out, source, source_out, rise, fall;
     Norm<T> before[3], after[3];
 };
 
 template <typename T>
-struct DecoderMemory { const T *keys, *values; int64_t row, head, position; };
+struct SourceMemory { const T *keys, *values; int64_t row, head, position; };
 
-// Rows of a decoder step from which on another thread takes some of the sentences. If they are fewer, threads share the
+// Rows from which on another thread takes some of the sentences. If they are fewer, threads share the
 // products.
 constexpr int64_t ROWS_OF_THREAD = 48;
 
 // All layers of a Transformer's decoder for one position, with states `x` in place; see transformer_decoder.py. `steps`
 // are those of all layers, the last of which and `queries` are written. Some sentences at a time go through all layers,
-// so that their states stay in the cache.
+// so that their states stay in the cache. Without `memories`, all layers of an encoder for all `times` positions, which
+// are the rows of a sentence; those that are `hidden` have no weight.
 template <typename T>
-void decoder_step(const DecoderLayer<T>* layers, const DecoderMemory<T>* memories, int64_t count, T* const* steps,
+void transformer_layers(const TransformerLayer<T>* layers, const SourceMemory<T>* memories, int64_t count, T* const* steps,
                   int64_t times, const int64_t* backpointers, const uint8_t* hidden, const float* cosine,
                   const float* sine, T* x, T* queries, int64_t rows, int64_t beams, int64_t heads, int64_t positions,
                   int64_t size, float self_scale, float source_scale, float eps, int64_t activation, int64_t threads) {
-    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / ROWS_OF_THREAD)), batch = rows / beams;
+    const int64_t parts = std::max<int64_t>(1, std::min({threads, rows / ROWS_OF_THREAD, rows / beams}));
+    const int64_t batch = rows / beams;
     if (parts > 1) threads = 1;
     in_parallel(parts, [&](int64_t part) {
         static thread_local std::vector<T> buffer;
         const int64_t width = size / heads, together = std::max(beams, TOGETHER / beams * beams);
         int64_t first = batch * part / parts * beams;
         const int64_t last = batch * (part + 1) / parts * beams;
-        buffer.resize(together * (2 * size + layers->rise.outputs));
+        buffer.resize(together * (2 * size + std::max(3 * size, layers->rise.outputs)));
         T *const normed = buffer.data(), *const context = normed + together * size, *const inner = context + together * size;
         for (; first < last; first += together) {
             const int64_t some = std::min(together, last - first);
             T* const y = x + first * size;
             for (int64_t l = 0; l < count; ++l) {
-                const DecoderLayer<T>& layer = layers[l];
-                const DecoderMemory<T>& memory = memories[l];
-                T* const present = steps[l * times + times - 1] + first * 3 * size;
-                T* const query = queries + (l * rows + first) * size;
+                const TransformerLayer<T>& layer = layers[l];
+                T* const present = memories ? steps[l * times + times - 1] + first * 3 * size : inner;
                 layer.self(layer.before[0](y, normed, some, size, eps), present, false, some, threads);
                 if (cosine) rotate(present, cosine, sine, some, size, width);
-                const auto find_steps = [&](int64_t n, const T** keys, float*) {
-                    for (int64_t s = 0; s < times; ++s)
+                const auto find_steps = [&](int64_t n, const T** keys, float* seen) {
+                    for (int64_t s = 0; memories && s < times; ++s)
                         keys[s] = steps[l * times + s] + backpointers[(first + n) * times + s] * 3 * size + size;
+                    for (int64_t s = 0; !memories && n % beams == 0 && s < times; ++s) {
+                        keys[s] = present + (n + s) * 3 * size + size;
+                        seen[s] = hidden[first + n + s] ? 0.0f : 1.0f;
+                    }
                 };
                 attend(present, 3 * size, find_steps, size, width, context, some, heads, times, width, self_scale);
                 layer.self_out(context, y, true, some, threads);
                 layer.after[0](y, y, some, size, eps);
-                layer.source(layer.before[1](y, normed, some, size, eps), query, false, some, threads);
-                const auto find_source = [&](int64_t n, const T** keys, float* seen) {
-                    const int64_t sentence = (first + n) / beams;
-                    for (int64_t s = 0; n % beams == 0 && s < positions; ++s) {
-                        keys[s] = memory.keys + sentence * memory.row + s * memory.position;
-                        if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
-                    }
-                };
-                attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
-                       width, source_scale);
-                layer.source_out(context, y, true, some, threads);
-                layer.after[1](y, y, some, size, eps);
+                if (memories) {
+                    const SourceMemory<T>& memory = memories[l];
+                    T* const query = queries + (l * rows + first) * size;
+                    layer.source(layer.before[1](y, normed, some, size, eps), query, false, some, threads);
+                    const auto find_source = [&](int64_t n, const T** keys, float* seen) {
+                        const int64_t sentence = (first + n) / beams;
+                        for (int64_t s = 0; n % beams == 0 && s < positions; ++s) {
+                            keys[s] = memory.keys + sentence * memory.row + s * memory.position;
+                            if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
+                        }
+                    };
+                    attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
+                           width, source_scale);
+                    layer.source_out(context, y, true, some, threads);
+                    layer.after[1](y, y, some, size, eps);
+                }
                 layer.rise(layer.before[2](y, normed, some, size, eps), inner, false, some, threads);
                 activate(inner, some, layer.rise.outputs, activation);
                 layer.fall(inner, y, true, some, threads);
@@ -740,7 +772,7 @@ struct Posterior {
     decltype(&NAME<float>) NAME##_float32 = NAME;      \
     decltype(&NAME<bfloat16>) NAME##_bfloat16 = NAME;  \
     }
-FOR_BOTH(decoder_step)
+FOR_BOTH(transformer_layers)
 FOR_BOTH(quantize)
 FOR_BOTH(linear)
 FOR_BOTH(dequantize)
