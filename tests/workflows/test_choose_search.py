@@ -70,18 +70,14 @@ def test_nothing_is_chosen_that_was_set_or_takes_too_long(validation: Validation
 @pytest.mark.parametrize(
     ("bleus", "lengths", "best"),
     [
-        (
-            [30.0, 30.1, 29.95, 29.8, 29.8],
-            [7, 8, 9, 10, 10],
-            2.0,
-        ),  # the lengths decide, and 29.8 is too much below 30.1
-        (
-            [30.0, 30.0, 30.0, 30.0, 30.0],
-            [11, 12, 13, 14, 15],
-            1.0,
-        ),  # and nothing is taken that is longer than the references
-        ([30.0, 29.7, 31.0, 31.0, 31.0], [8, 9, 10, 10, 10], 1.0),  # a loss that is not chance, for the right length
-        ([30.0, 30.5, 30.2, 31.0, 31.0], [10, 13, 13, 14, 14], 1.5),  # the scores decide, whatever the length
+        # the lengths decide, and 29.8 is too much below 30.1
+        ([30.0, 30.1, 29.95, 29.8, 29.8], [7, 8, 9, 10, 10], 2.0),
+        # and nothing is taken that is longer than the references
+        ([30.0, 30.0, 30.0, 30.0, 30.0], [11, 12, 13, 14, 15], 1.0),
+        # a loss that is not chance, for the right length
+        ([30.0, 29.7, 31.0, 31.0, 31.0], [8, 9, 10, 10, 10], 1.0),
+        # the scores decide, whatever the length
+        ([30.0, 30.5, 30.2, 31.0, 31.0], [10, 13, 13, 14, 14], 1.5),
     ],
 )
 def test_equal_scores_leave_it_to_the_lengths(
