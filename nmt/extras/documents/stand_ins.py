@@ -35,11 +35,14 @@ TRIES = 3
 BEAM = 10
 """Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
-LONGEST = 0.75
-"""Limit of length of forced translations, as a share of the usual one."""
 
-_RUN = re.compile(r"""</?[a-zA-Z][^<>]*+>|(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++""")
-"""A tag, or characters without white space, quotation marks and single parentheses, and punctuation after them."""
+_LISTED = r"[A-Z]{0,3}\d[\d.,:;%]*+"
+_RUN = re.compile(
+    rf"""</?[a-zA-Z][^<>]*+>|(?<![\w.,:;%]){_LISTED}(?:\s++{_LISTED})++"""
+    r"""|(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++"""
+)
+"""A tag, a list of numbers or codes, or characters without white space, quotation marks and single parentheses, and
+punctuation after them."""
 
 _NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
 """A number or time, but not a date."""
@@ -52,10 +55,10 @@ def with_stand_ins(
     forced: str | None = None,
 ) -> Iterator[tuple[int, str]]:  # fmt: skip
     """Translates sentences into a language, such as "en", with digits in place of what was lost of each, which is given
-    by the indices of the sentences, and then also in place of whole expressions. Yields the
-    translations in which digits appear once, with the numbers in their place, in each way of writing them, and the
-    index of each. If ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as
-    words, and no others."""
+    by the indices of the sentences, and then also in place of whole expressions. Yields the translations in which
+    digits appear once, with the numbers in their place, in each way of writing them, and the index of each. If
+    ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as words, and no
+    others."""
     choices = [
         (row, pairs)
         for row, of_row in lost.items()
@@ -71,9 +74,8 @@ def with_stand_ins(
         assert isinstance(translator.engine, TorchEngine)
         engine = replace(translator.engine, reserved_V=is_digit_V, restrictions=(NoRepetition(),))
         translator = replace(translator, engine=engine)
-        # a model that is unsure goes on and on before it ends
-        shorter = {"max_length_ratio": LONGEST * search.max_length_ratio}
-        search = search.model_copy(update={"beam": max(search.beam, BEAM), **shorter})
+        # a model that is unsure goes on and on before it ends, unless that costs
+        search = search.model_copy(update={"beam": max(search.beam, BEAM), "length_penalty": 0.0})
     search = search.model_copy(update={"n_best": search.beam})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, constraints)

@@ -94,7 +94,7 @@ def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..
 
     assert through(translate, Sentence("Hund 42", ["Katze"])) == [(0, "Hund 42")] * TRIES
     assert previous == [("Katze",)] * TRIES
-    assert through(translate, "2 3 4 5 6 7 8 9 und 42") == []
+    assert through(translate, "2 x 3 x 4 x 5 x 6 x 7 x 8 x 9 und 42") == []
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,9 @@ def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..
         ("7x(8", None),
         ('<font size=1> bis <a href="A7">3', "{} bis {}{}"),
         ("2 < 5 und b > 3", None),
+        ("Spalten A1, B2,\tAB3; (C4 7)!", "Spalten {}; ({})!"),
+        ("1 000 000,5 Euro", "{} Euro"),
+        ("1 x " * 9000 + "x1" + "2" * 20_000 + " x", None),
         ("." * 20_000 + "(a" * 9000 + "1" * 20_000, None),
     ],
 )
@@ -130,7 +133,7 @@ def test_one_digit_stands_for_an_expression(through: Callable[..., Found], sourc
 
 
 def test_some_numbers_are_better_than_none(through: Callable[..., Found]) -> None:
-    found = through(lambda text: f"{text.split()[0]} and more", "1492 3000")
+    found = through(lambda text: f"{text.split()[0]} and more", "1492 oder 3000")
     assert found == [(0, "1492 and more")] * TRIES
 
 
@@ -145,6 +148,8 @@ def test_a_forced_translation_has_its_numbers_and_no_others(numbered: Path, forc
     found = list(with_stand_ins(translator, encoded, lost, "en", forced))
     assert {row for row, _ in found} == {0, 1, 2}
     for row, text in found:
+        if re.search(r"\d(st|nd|rd)", text):  # in which no number is put
+            continue
         assert sorted(re.findall(r"\d+", text)) == [["42"], ["111", "112"], ["7"]][row]
         if forced == "words":
             assert not re.search(r"[a-z]\d", text)
