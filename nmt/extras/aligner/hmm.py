@@ -127,13 +127,9 @@ class Hmm:
         forgotten = np.float32(len(self.empty_V1) - 1 - len(target_V))
         factor_U1: Floats = np.append(1 / (1 - forgotten * self.unseen_U1[:-1]), np.float32(1))  # a V_t shrinks
         unseen_U1 = (self.unseen_U1 * factor_U1)[np.append(source_U, -1)]
-        return replace(
-            self,
-            link_E=self.link_E * factor_U1[source_E],
-            unseen_U1=unseen_U1,
-            unknown_U1=np.minimum(unseen_U1, np.float32(UNKNOWN)),
-            empty_V1=self.empty_V1[np.append(target_V, -1)],
-        )
+        unknown_U1 = np.minimum(unseen_U1, np.float32(UNKNOWN))
+        link_E, empty_V1 = self.link_E * factor_U1[source_E], self.empty_V1[np.append(target_V, -1)]
+        return replace(self, link_E=link_E, unseen_U1=unseen_U1, unknown_U1=unknown_U1, empty_V1=empty_V1)
 
     def probabilities(
         self, batch: _Batch, index_D: Indices, local_BST: Indices, is_unseen_BST: Bools, is_alike_BST: Bools
@@ -213,12 +209,9 @@ def posterior(
         rest_BX = stayed_BX + landed_BS @ jump_XS.T * share_BX
 
     times_XS = (before_TBX[:T] * share_BX).reshape(-1, S + 1).T @ landed_TBS.reshape(-1, S) * jump_XS
-    return Posterior(
-        (jumped_TBS * landed_TBS).transpose(1, 2, 0),
-        (empty_TB * is_target_BT.T).T,
-        np.bincount(distance_SS.ravel(), times_XS[:S].ravel(), 2 * reach + 1).astype(np.float64),
-        np.bincount(position_S.clip(max=reach), times_XS[S], reach + 1).astype(np.float64),
-    )
+    jump_J = np.bincount(distance_SS.ravel(), times_XS[:S].ravel(), 2 * reach + 1).astype(np.float64)
+    first_W1 = np.bincount(position_S.clip(max=reach), times_XS[S], reach + 1).astype(np.float64)
+    return Posterior((jumped_TBS * landed_TBS).transpose(1, 2, 0), (empty_TB * is_target_BT.T).T, jump_J, first_W1)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,9 @@ class ModelAligner:
         rows = [row for row in range(len(sources)) if sources[row].ids and targets[row].ids and matrices[row][0].size]
         trained = self.trained
         source_ids = trained.prefixed((sources[row].ids for row in rows), (sources[row].text for row in rows))
+        target_ids, batch_tokens = [targets[row].ids for row in rows], trained.experiment.search.batch_tokens
         between_pieces = weights(
-            self.layer,
-            trained.model,
-            source_ids,
-            [targets[row].ids for row in rows],
-            trained.compute,
-            batch_tokens=trained.experiment.search.batch_tokens,
+            self.layer, trained.model, source_ids, target_ids, trained.compute, batch_tokens=batch_tokens
         )
         for row, both_TS in zip(rows, between_pieces, strict=True):
             forward_TS, backward_TS = (weights_TS[:, -len(sources[row].ids) :] for weights_TS in both_TS)
@@ -146,17 +143,9 @@ def learn_layer(
     torch.manual_seed(seed)
     encoder, decoder = trained.model.encoder, trained.model.decoder
     layer = AlignmentLayer(encoder.size, decoder.readout_size).to(trained.compute.device)
+    train = partial(train_layer, updates=UPDATES, batch_tokens=BATCH_TOKENS, seed=seed)
     with log.progress(description="layer", total=UPDATES, unit="update") as bar:
-        losses = train_layer(
-            layer,
-            trained.model,
-            linked,
-            trained.compute,
-            updates=UPDATES,
-            batch_tokens=BATCH_TOKENS,
-            seed=seed,
-            after_update=lambda: bar.update(1),
-        )
+        losses = train(layer, trained.model, linked, trained.compute, after_update=lambda: bar.update(1))
     log.info(f"layer  taught {len(linked):,} pairs: loss {np.mean(losses[:50]):.2f} -> {np.mean(losses[-50:]):.2f}")
     return layer
 
