@@ -33,12 +33,10 @@ FORMAT = 1
 SIDES = ("source", "target")
 DTYPES = {
     **dict.fromkeys((*SIDES, "context"), ("<u2", "<u4")),
-    **{f"{side}.text": ("|u1",) for side in SIDES},
-    **{f"{side}.words": ("<u2",) for side in SIDES},
+    **dict.fromkeys(("source.text", "target.text"), ("|u1",)),
+    **dict.fromkeys(("corpus", "links", "source.words", "target.words"), ("<u2",)),
     **{f"{name}.offsets": ("<i8",) for name in (*SIDES, "context", "source.text", "target.text", "links")},
-    "corpus": ("<u2",),
     "line": ("<i8",),
-    "links": ("<u2",),
 }
 """The data types of the possible columns: for tokens, of a small and of a large vocabulary."""
 
