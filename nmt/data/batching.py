@@ -155,14 +155,10 @@ def halves(batch: Batch) -> tuple[Batch, Batch]:
 
 def _rows(batch: Batch, rows_B: npt.NDArray[np.intp]) -> Batch:
     source_length_B, target_length_B = batch.source_length_B[rows_B], batch.target_length_B[rows_B]
-    return Batch(
-        batch.source_BS[rows_B, : source_length_B.max()],
-        source_length_B,
-        batch.target_BT[rows_B, : target_length_B.max()],
-        target_length_B,
-        batch.pairs_B[rows_B],
-        None if batch.links is None else batch.links.of(rows_B),
-    )
+    source_BS = batch.source_BS[rows_B, : source_length_B.max()]
+    target_BT = batch.target_BT[rows_B, : target_length_B.max()]
+    links = None if batch.links is None else batch.links.of(rows_B)
+    return Batch(source_BS, source_length_B, target_BT, target_length_B, batch.pairs_B[rows_B], links)
 
 
 def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

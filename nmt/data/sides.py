@@ -50,10 +50,8 @@ def doubts(pairs: Sequence[tuple[str, str]]) -> list[str]:
         swapped += gain > MARGIN * sum(map(len, pair))
     texts = [" ".join(pair) for pair in pairs]
     entities, misread = (sum(map(bool, map(found.search, texts))) for found in (_ENTITY, _WRONG_ENCODING))
-    shares = [
-        (label, least, count / len(pairs))
-        for (label, least), count in zip(_FOUND, (swapped, *unlike, entities, misread), strict=True)
-    ]
+    found = zip(_FOUND, (swapped, *unlike, entities, misread), strict=True)
+    shares = [(label, least, count / len(pairs)) for (label, least), count in found]
     return [f"{share:.1%} of its pairs, by a sample, {label}" for label, least, share in shares if share >= least]
 
 

@@ -248,15 +248,9 @@ class Tokenizer:
             )
             word_of_piece.append(best)
             word = best
-        return EncodedWords(
-            ids=tuple(ids),
-            words=tuple(text[begin:end] for begin, end in spans),
-            word_of_piece=tuple(word_of_piece),
-            written=tuple(cleaned[begin:end].strip() for begin, end in offsets),
-            word_spans=tuple(spans),
-            piece_spans=tuple(pieces),
-            text=text,
-        )
+        words = tuple(text[begin:end] for begin, end in spans)
+        written = tuple(cleaned[begin:end].strip() for begin, end in offsets)
+        return EncodedWords(tuple(ids), words, tuple(word_of_piece), written, tuple(spans), tuple(pieces), text)
 
     def _without_separators(self, cleaned: str, spans: list[Span]) -> list[Span]:
         """Removes characters that SentencePiece takes for separators, such as a zero width space, from both ends of
