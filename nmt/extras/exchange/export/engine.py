@@ -52,13 +52,9 @@ class CTranslate2Engine:
         if (parts := re.fullmatch(r"(auto|cpu|cuda)(?::(\d+))?", device)) is None:
             raise InputError(f"--device {device}: is none of auto, cpu, cuda, cuda:N")
         try:
+            place = {"device": parts[1], "device_index": int(parts[2] or 0)}
             translator = self._translator = ctranslate2.Translator(
-                str(folder),
-                device=parts[1],
-                device_index=int(parts[2] or 0),
-                compute_type=precision,
-                inter_threads=workers,
-                intra_threads=1,
+                str(folder), **place, compute_type=precision, inter_threads=workers, intra_threads=1
             )
         except (RuntimeError, ValueError) as error:
             options, reason = f"--device {device} and --precision {precision}", " ".join(str(error).split())

@@ -141,12 +141,9 @@ _FORMATS: dict[ExportFormat, Format] = {
         _save_ctranslate2,
         _greedy_ctranslate2,
     ),
+    # ONNX can express all other models
     "onnx": Format(
-        "docs/export.md tells how programs use it",
-        session.required,
-        lambda experiment: None,  # ONNX can express all other models
-        _save_onnx,
-        _greedy_onnx,
+        "docs/export.md tells how programs use it", session.required, lambda _: None, _save_onnx, _greedy_onnx
     ),
     "hf": Format(
         "transformers loads it, and so does nmt import hf", lambda: None, marian.check, marian.save, marian.greedy

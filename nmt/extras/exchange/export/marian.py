@@ -76,16 +76,14 @@ def save(trained: TrainedModel, folder: Path) -> Mapping[str, object]:
     _write(folder / marian.CONFIG, {**_config(trained.experiment, source, target, positions), **special})
     _write(folder / marian.GENERATION, {**_generation(trained, target, positions), **special})
     languages = _languages(trained.experiment)
-    _write(
-        folder / marian.TOKENIZER,
-        {
-            "tokenizer_class": "MarianTokenizer",
-            **{f"{name}_token": target.pieces[getattr(target, name)] for name in ("pad", "unk", "eos")},
-            "model_max_length": positions,
-            "separate_vocabs": is_separate,
-            **({} if languages is None else dict(zip(("source_lang", "target_lang"), languages, strict=True))),
-        },
-    )
+    tokenizer_config = {
+        "tokenizer_class": "MarianTokenizer",
+        **{f"{name}_token": target.pieces[getattr(target, name)] for name in ("pad", "unk", "eos")},
+        "model_max_length": positions,
+        "separate_vocabs": is_separate,
+        **({} if languages is None else dict(zip(("source_lang", "target_lang"), languages, strict=True))),
+    }
+    _write(folder / marian.TOKENIZER, tokenizer_config)
     targets = trained.experiment.data.target_languages
     token = f", with a token such as >>{targets[0]}<< before each text" if targets else ""
     use = f"It is loaded as `MarianMTModel` and `MarianTokenizer` of transformers{token}."
