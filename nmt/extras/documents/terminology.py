@@ -32,6 +32,7 @@ from torch import Tensor
 from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
 from nmt.core.errors import InputError
+from nmt.data.number_words import WORDS
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
@@ -146,10 +147,11 @@ class GlossaryTerminology:
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
         found = list(found)
-        constrained = self._constrained(translator, sentences, {row: lacking[row] for row in lacking if terms[row]})
         # a replacement could remove words of a prefix or constraint
         given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
         rows = [row for row in lacking if not any(len(words[row]) for words in given)]
+        spelt = {row: of_row for row, of_row in lacking.items() if terms[row] or row not in rows}
+        constrained = self._constrained(translator, sentences, spelt)
         rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
         replaced = _replaced(translator, sentences, rejected, occurrences)
         standing = defaultdict[int, list[Candidate]](list)
@@ -213,12 +215,13 @@ def _lost(
     search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
     ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
-    """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if it has
-    invented a number or ``is_all``. Markup has its own way of keeping it."""
+    """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if ``is_all``
+    or it has a number that is not in the source, nor one of its words. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []
     lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
-    if is_all or (not lost and lost_items(ranked[0].text, source, languages[0])):
+    has_words = (languages[0] or "").split("-")[0] in WORDS
+    if is_all or (has_words and not lost and lost_items(ranked[0].text, source, languages[0])):
         lost = lost_items(source, "", languages[1], formats, articles=True)
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
