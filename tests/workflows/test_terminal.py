@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import sys
 import termios
@@ -31,6 +32,7 @@ def started(folder: Path, *arguments: str) -> tuple[int, int]:
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whom `nohup` starts would ignore it
         unset = ("CI", "NO_COLOR", "COLUMNS", "PYTEST_CURRENT_TEST")
         kept = {name: value for name, value in os.environ.items() if name not in unset}
         kept |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "xterm"}
