@@ -36,13 +36,17 @@ BEAM = 10
 """Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
 
+_TAG = r"""</?[a-zA-Z][\w:.-]*+(?:\s++[\w:.-]++=(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>]++))*+\s*+/?>"""
 _LISTED = r"[A-Z]{0,3}\d[\d.,:;%]*+"
 _RUN = re.compile(
-    rf"""</?[a-zA-Z][^<>]*+>|(?<![\w.,:;%]){_LISTED}(?:\s++{_LISTED})++"""
+    rf"""{_TAG}|(?<![\w.,:;%]){_LISTED}(?:(?<!\.)\s++{_LISTED})++"""
     r"""|(?:[^\s"„“”‚‘«»()]|\((?:[^\s()]|\([^\s()]*+\))*+\))++"""
 )
 """A tag, a list of numbers or codes, or characters without white space, quotation marks and single parentheses, and
 punctuation after them."""
+
+_HAS_DIGIT = re.compile(r"(?!<0x(?!3\d>)).*[0-9]", re.DOTALL)
+"""A token with a digit, which a byte such as <0xC3> has not."""
 
 _NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
 """A number or time, but not a date."""
@@ -63,7 +67,7 @@ def with_stand_ins(
         (row, pairs)
         for row, of_row in lost.items()
         for items in (of_row, _with_expressions(sentences.texts[row], of_row))
-        for pairs in _choices(sentences.texts[row], items, TRIES if forced is None else 1)
+        for pairs in _choices(sentences.texts[row], items, forced is not None)
     ]
     sources = [(sentences.texts[row], {each.span: digit for each, digit in pairs}) for row, pairs in choices]
     texts = [with_context_of(text, spliced(text, digits, digits.values())) for text, digits in sources]
@@ -74,8 +78,10 @@ def with_stand_ins(
         assert isinstance(translator.engine, TorchEngine)
         engine = replace(translator.engine, reserved_V=is_digit_V, restrictions=(NoRepetition(),))
         translator = replace(translator, engine=engine)
+        # a beam for each number of subwords that are met, of which a word has two at most
+        beam = max(search.beam, BEAM if forced == "digits" else 2 * BEAM)
         # a model that is unsure goes on and on before it ends, unless that costs
-        search = search.model_copy(update={"beam": max(search.beam, BEAM), "length_penalty": 0.0})
+        search = search.model_copy(update={"beam": beam, "length_penalty": 0.0})
     search = search.model_copy(update={"n_best": search.beam})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, constraints)
@@ -91,13 +97,12 @@ def _digits(tokenizer: Tokenizer, device: torch.device, forced: str) -> tuple[di
     """Returns the phrases of each digit, one of which a translation is forced to have, and a mask of all tokens with
     digits, (V,)."""
     pieces = tokenizer.pieces(range(tokenizer.size))
-    phrases: dict[str, Constraint] = dict.fromkeys(DIGITS, ())
-    for token, piece in enumerate(pieces):
-        if (digit := piece.lstrip(MARK)) in phrases:
-            phrases[digit] = (
-                (*phrases[digit], (token,)) if forced == "digits" else ((*tokenizer.encode(digit), WORD_END),)
-            )
-    return phrases, torch.tensor([any(map(str.isdecimal, piece)) for piece in pieces], device=device)
+    phrases: dict[str, Constraint] = {
+        digit: tuple((token,) for token, piece in enumerate(pieces) if piece.lstrip(MARK) == digit) for digit in DIGITS
+    }
+    if forced == "words":
+        phrases = {d: ((*tokenizer.encode(d), WORD_END),) if tokens else () for d, tokens in phrases.items()}
+    return phrases, torch.tensor([_HAS_DIGIT.match(piece) is not None for piece in pieces], device=device)
 
 
 def searched(translator: Translator, sentences: EncodedSentences, search: SearchConfig) -> list[list[Candidate]]:
@@ -109,10 +114,12 @@ def searched(translator: Translator, sentences: EncodedSentences, search: Search
     return translator.with_texts(sentences, hypotheses)
 
 
-def _choices(text: str, lost: Sequence[Occurrence], tries: int) -> Iterator[list[tuple[Occurrence, str]]]:
-    """Chooses a digit for each number that was lost, of those that are not beside them in the text, ``tries`` times."""
+def _choices(text: str, lost: Sequence[Occurrence], is_forced: bool) -> Iterator[list[tuple[Occurrence, str]]]:
+    """Chooses a digit for each number that was lost, of those that are not beside them in the text, several times; or
+    once, and only if there are no others, which a forced translation cannot have."""
     others = re.findall(r"\d+", spliced(text, [each.span for each in lost], [" "] * len(lost)))
     free = sorted((digit for digit in DIGITS if digit not in others), key=text.count)
+    tries = TRIES if not is_forced else 0 if others or len(lost) > len(free) else 1
     for first in range(min(tries, len(free)) if lost else 0):
         yield list(zip(lost, free[first:] + free[:first], strict=False))
 

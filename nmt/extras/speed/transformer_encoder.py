@@ -39,9 +39,9 @@ class FastEncoderLayers(nn.Module):
     def forward(self, x_BSD: Tensor, position_1S: Tensor, is_pad_BS: Tensor) -> Tensor:
         """See ``EncoderLayer.forward``. Without gradients, the states are computed in place."""
         kernels = native.kernels(x_BSD)
-        if kernels is not None and not kernels.prefers_tiles(x_BSD, native.TILED_FLOATS):
+        if kernels is not None and x_BSD.numel() and not kernels.prefers_tiles(x_BSD, native.TILED_FLOATS):
             x_BSD = x_BSD.contiguous()
-            kernels.encode(x_BSD, self._fields_LP, is_pad_BS, self._heads, self._constants)
+            kernels.encode(x_BSD, self._fields_LP, is_pad_BS.contiguous(), self._heads, self._constants)
             return x_BSD
         for layer in self.plain:
             x_BSD = layer(x_BSD, position_1S, is_pad_BS)

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import torch
 
 from nmt.data.context import Sentence
 from nmt.extras.documents.numbers import lost_items
-from nmt.extras.documents.stand_ins import TRIES, with_stand_ins
+from nmt.extras.documents.stand_ins import TRIES, _digits, with_stand_ins
 from nmt.extras.documents.terminology import follow_words
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import Hypothesis
@@ -110,6 +112,8 @@ def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..
         ("7x(8", None),
         ('<font size=1> bis <a href="A7">3', "{} bis {}{}"),
         ("2 < 5 und b > 3", None),
+        ("a <b, und 5 mal 7, falls c> 3", None),
+        ("Er kam 1990. 1995 ging er.", None),
         ("Spalten A1, B2,\tAB3; (C4 7)!", "Spalten {}; ({})!"),
         ("1 000 000,5 Euro", "{} Euro"),
         ("1 x " * 9000 + "x1" + "2" * 20_000 + " x", None),
@@ -139,17 +143,25 @@ def test_some_numbers_are_better_than_none(through: Callable[..., Found]) -> Non
 
 @pytest.mark.parametrize("forced", ["digits", "words"])
 def test_a_forced_translation_has_its_numbers_and_no_others(numbered: Path, forced: str) -> None:
-    translator, sources = loaded(numbered), ["Hund 42", "Hund 111, 112.", "Hund www.b.org 7"]
+    translator, sources = loaded(numbered), ["Hund 42", "Hund 111, 112.", "Hund www.b.org 7", "5万 und 42"]
     encoded = EncodedSentences(sources, translator.trained.tokenizers.source.encode_batch(sources), None, None)
     follows_V = follow_words(translator.trained.tokenizers.target, translator.trained.compute.device, "1")
     assert isinstance(translator.engine, TorchEngine)
     translator = replace(translator, engine=replace(translator.engine, follows_word_V=follows_V))
     lost = {row: lost_items(source, "", articles=True) for row, source in enumerate(sources)}
     found = list(with_stand_ins(translator, encoded, lost, "en", forced))
-    assert {row for row, _ in found} == {0, 1, 2}
+    assert {row for row, _ in found} == {0, 1, 2}  # and not 3, which has digits that no number may stand for
     for row, text in found:
         if re.search(r"\d(st|nd|rd)", text):  # in which no number is put
             continue
         assert sorted(re.findall(r"\d+", text)) == [["42"], ["111", "112"], ["7"]][row]
         if forced == "words":
             assert not re.search(r"[a-z]\d", text)
+
+
+def test_bytes_are_no_digits() -> None:
+    pieces = ["<0xC3>", "<0x31>", "\u25814", "a", "10", "2", "\u25812"]
+    tokenizer = Mock(size=len(pieces), pieces=lambda _: pieces)
+    phrases, is_digit_V = _digits(tokenizer, torch.device("cpu"), "digits")
+    assert is_digit_V.tolist() == [False, True, True, False, True, True, True]
+    assert (phrases["2"], phrases["4"], phrases["5"]) == (((5,), (6,)), ((2,),), ())

@@ -145,8 +145,7 @@ class Kernels:
         """Computes all layers of a Transformer's encoder, whose states ``x_BSD`` it overwrites; the rest is as in
         ``decoder_step``."""
         (batch, positions, size), layers = x_BSD.shape, len(layers_LP)
-        assert (is_pad_BS.shape, is_pad_BS.dtype) == ((batch, positions), torch.bool)
-        assert all(each.is_contiguous() for each in (x_BSD, is_pad_BS))
+        assert all(each.is_contiguous() and each.shape[:2] == is_pad_BS.shape for each in (x_BSD, is_pad_BS))
         tensors = (layers_LP.data_ptr(), None, layers, None, positions, None, is_pad_BS.data_ptr(), None, None)
         numbers = (batch * positions, positions, heads, positions, size, *constants, torch.get_num_threads())
         self._transformer_layers(*tensors, x_BSD.data_ptr(), None, *numbers)  # type: ignore[attr-defined]
