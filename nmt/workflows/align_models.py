@@ -33,19 +33,12 @@ from nmt.data.tokenizer import EncodedWords
 from nmt.models.names import matching
 from nmt.training import metrics
 from nmt.translator.find_run import run_of, shell_argument
-from nmt.workflows.align import (
-    AlignmentInputs,
-    AlignmentOutputs,
-    check_files,
-    check_readable,
-    gold_of,
-    windows,
-    write_alignments,
-)
+from nmt.workflows.align import check_files, check_readable, gold_of, windows, write_alignments
 
 if TYPE_CHECKING:
     from nmt.translator.loading import TrainedModel
     from nmt.translator.translator import Loader, Translator
+    from nmt.workflows.align import AlignmentInputs, AlignmentOutputs
 
 Criterion: TypeAlias = Literal["entropy", "gold"]
 """Criterion of the choice of heads: the lowest entropy of the weights, or the lowest error rate of the links."""
@@ -278,9 +271,8 @@ class Comparison:
         lines += ["", f"{'fall without a source word':{width}}  highest weight  another  larger %  target words"]
         for method, (highest, another, larger, count) in self.erasures.items():
             share = None if larger is None else 100 * larger
-            lines.append(
-                f"{method:{width}}  {_figure(highest):>14}  {_figure(another):>7}  {_figure(share, 1):>8}  {count:12}"
-            )
+            figures = f"{_figure(highest):>14}  {_figure(another):>7}  {_figure(share, 1):>8}"
+            lines.append(f"{method:{width}}  {figures}  {count:12}")
         if self.distances is not None:
             lines += ["", f"{'permuted':{width}}  median distance  target subwords"]
             lines.append(f"{'attention':{width}}  {_figure(self._distance):>15}  {len(self.distances):15}")
