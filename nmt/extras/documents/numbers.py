@@ -53,9 +53,9 @@ def lost_items(
     *, articles: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
     """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 that may
-    be an article, and other small numbers that may be words. A number may be written as in the
-    source, or in the digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in
-    place of points and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
+    be an article, and other small numbers that may be words. A number may be written as in the source, or in the digits
+    0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in place of points and the
+    other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
     known = WORDS.get((language or "").split("-")[0], {})

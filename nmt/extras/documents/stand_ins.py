@@ -2,8 +2,8 @@
 
 A model that has seldom read a number may write another one, but hardly ever for a single digit. So "Er kam 1492." is
 translated as "Er kam 2.", and the number put into "He came in 2.", as for placeholders of markup. What a model writes
-of a formula, a range or a tag is seldom right, so that one digit also stands for the whole of it. A model that is
-unsure even of digits is forced to write each of them, and no others.
+of a formula, a range, a list or a tag is seldom right, so that one digit also stands for the whole of it. A model that
+is unsure even of digits is forced to write each of them, and no others.
 """
 
 from __future__ import annotations

@@ -571,8 +571,7 @@ struct TransformerLayer {
 template <typename T>
 struct SourceMemory { const T *keys, *values; int64_t row, head, position; };
 
-// Rows from which on another thread takes some of the sentences. If they are fewer, threads share the
-// products.
+// Rows from which on another thread takes some of the sentences. If they are fewer, threads share the products.
 constexpr int64_t ROWS_OF_THREAD = 48;
 
 // All layers of a Transformer's decoder for one position, with states `x` in place; see transformer_decoder.py. `steps`
@@ -580,10 +579,11 @@ constexpr int64_t ROWS_OF_THREAD = 48;
 // so that their states stay in the cache. Without `memories`, all layers of an encoder for all `times` positions, which
 // are the rows of a sentence; those that are `hidden` have no weight.
 template <typename T>
-void transformer_layers(const TransformerLayer<T>* layers, const SourceMemory<T>* memories, int64_t count, T* const* steps,
-                  int64_t times, const int64_t* backpointers, const uint8_t* hidden, const float* cosine,
-                  const float* sine, T* x, T* queries, int64_t rows, int64_t beams, int64_t heads, int64_t positions,
-                  int64_t size, float self_scale, float source_scale, float eps, int64_t activation, int64_t threads) {
+void transformer_layers(const TransformerLayer<T>* layers, const SourceMemory<T>* memories, int64_t count,
+                        T* const* steps, int64_t times, const int64_t* backpointers, const uint8_t* hidden,
+                        const float* cosine, const float* sine, T* x, T* queries, int64_t rows, int64_t beams,
+                        int64_t heads, int64_t positions, int64_t size, float self_scale, float source_scale,
+                        float eps, int64_t activation, int64_t threads) {
     const int64_t parts = std::max<int64_t>(1, std::min({threads, rows / ROWS_OF_THREAD, rows / beams}));
     const int64_t batch = rows / beams;
     if (parts > 1) threads = 1;
@@ -624,8 +624,8 @@ void transformer_layers(const TransformerLayer<T>* layers, const SourceMemory<T>
                             if (hidden) seen[s] = hidden[sentence * positions + s] ? 0.0f : 1.0f;
                         }
                     };
-                    attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads, positions,
-                           width, source_scale);
+                    attend(query, size, find_source, memory.values - memory.keys, memory.head, context, some, heads,
+                           positions, width, source_scale);
                     layer.source_out(context, y, true, some, threads);
                     layer.after[1](y, y, some, size, eps);
                 }
