@@ -164,26 +164,17 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> dict[str, Any]:
     memory_tensors, memory_sizes = _traced(memory.tensors(one_memory), memory.tensors(other_memory))
     state_tensors, state_sizes = _traced(state.tensors(one_state), state.tensors(other_state))
     memory_names, state_names, next_names = memory.names("memory"), state.names("state"), state.names("next")
-    step = _exported(
-        StepGraph(model, memory, state),
-        (source_BS[:, 0], memory_tensors, state_tensors),
-        ({0: "batch"}, memory_sizes, state_sizes),
-        ["token", *memory_names, *state_names],
-        ["logits", "weights", *next_names],
-    )
+    inputs, outputs = ["token", *memory_names, *state_names], ["logits", "weights", *next_names]
+    arguments, symbols = (source_BS[:, 0], memory_tensors, state_tensors), ({0: "batch"}, memory_sizes, state_sizes)
+    step = _exported(StepGraph(model, memory, state), arguments, symbols, inputs, outputs)
     graph = step.model.graph
     read = {"token"} | {str(value.name) for value in graph.inputs if value.uses() or value.is_graph_output()}
     dropped = {name for name, before in zip(next_names, state_names, strict=True) if before not in read}
     graph.inputs[:] = [value for value in graph.inputs if value.name in read]
     graph.outputs[:] = [value for value in graph.outputs if value.name not in dropped]
     memory, state = memory.only(read, "memory"), state.only(read, "state")
-    encoder = _exported(
-        EncoderGraph(model, memory, state),
-        (source_BS,),
-        ({0: "batch", 1: "source"},),
-        ["source"],
-        [*memory.names("memory"), *state.names("state")],
-    )
+    sizes_BS, outputs = {0: "batch", 1: "source"}, [*memory.names("memory"), *state.names("state")]
+    encoder = _exported(EncoderGraph(model, memory, state), (source_BS,), (sizes_BS,), ["source"], outputs)
     encoder.save(folder / ENCODER)
     step.save(folder / STEP)
     return {"opset": OPSET, "encoder": _described(ENCODER, encoder), "step": _described(STEP, step)}
@@ -192,14 +183,10 @@ def save(model: Seq2Seq[Any, Any], folder: Path) -> dict[str, Any]:
 def _traced(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> tuple[list[Tensor], list[dict[int, str]]]:
     """Returns an example's tensors in memory of their own, and the names of their sizes that differ in the other
     example, by dimension."""
-    symbols = [
-        {
-            dimension: _SYMBOLS[sizes]
-            for dimension, sizes in enumerate(zip(one.shape, other.shape, strict=True))
-            if sizes[0] != sizes[1]
-        }
-        for one, other in zip(tensors, others, strict=True)
-    ]
+    symbols = []
+    for tensor, other in zip(tensors, others, strict=True):
+        sizes = enumerate(zip(tensor.shape, other.shape, strict=True))
+        symbols.append({dimension: _SYMBOLS[both] for dimension, both in sizes if both[0] != both[1]})
     return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors], symbols
 
 
