@@ -295,6 +295,11 @@ class Tokenizer:
     def _pieces(self) -> list[str]:
         return cast("list[str]", self._processor.id_to_piece(list(range(self.size))))
 
+    @property
+    def of_characters(self) -> bool:
+        """Returns True if no subword is longer than a character, except bytes and control pieces such as <0xC3>."""
+        return not any(len(piece) > 1 and piece[0] != "<" for piece in self._pieces)
+
     @cached_property
     def languages(self) -> dict[str, int]:
         """Ids of the tokens for target languages, such as ``<2en>``, by language (Johnson et al. 2017, "Google's

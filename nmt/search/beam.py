@@ -24,6 +24,7 @@ from nmt.nn.output import row_parts
 from nmt.ops import TopTokens, log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis, Observer
 from nmt.search.logits_processors import LogitsProcessors
+from nmt.search.repetition import SPARE, Repetitions
 from nmt.search.scoring import Ranking, covered
 
 MIN_FINISHED_SHARE = 1 / 16
@@ -44,6 +45,15 @@ class Beams(BatchRecord):
     """Attention received by each source position; None if the ranking does not need it."""
     constraint_N: Tensor | None = None
     """State of the constraints of each hypothesis; None before the first step, and in searches without constraints."""
+    repetitions: Repetitions | None = None
+    """What each hypothesis repeats, which its log-probability has paid for; None if that costs nothing."""
+
+    def extended(self, parents_N: Tensor, token_N1: Tensor, log_prob_N: Tensor) -> Beams:
+        """Returns hypotheses that extend those of some rows by a token."""
+        parents = self.select(parents_N)
+        repetitions = parents.repetitions and parents.repetitions.after(token_N1, parents.tokens_NT)
+        tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
+        return replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N, repetitions=repetitions)
 
 
 @dataclass(frozen=True)
@@ -135,18 +145,17 @@ def advance(beams: Beams, extensions: Extensions, *, beam: int, eos: int) -> Adv
     parents_N = parent_BW.gather(1, chosen_BK).flatten()
     log_prob_N = log_prob_BW.masked_fill(ends_BW, -torch.inf).gather(1, chosen_BK).flatten()
     token_N1 = token_BW.gather(1, chosen_BK).view(-1, 1)
-    # a hypothesis starts with the tokens of the one that it extends
-    parents = beams.select(parents_N)
-    tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
-    return Advance(
-        replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, ended_BW, parent_BW[:, :beam]
-    )
+    return Advance(beams.extended(parents_N, token_N1, log_prob_N), parents_N, ended_BW, parent_BW[:, :beam])
 
 
 @Operation
 def advance_unconstrained(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Advance:
     """Calls ``advance`` with the most probable tokens after each hypothesis."""
-    tokens = forward.top_tokens(min(num_candidates(beam), forward.vocabulary), True)
+    spare = SPARE if beams.repetitions else 0
+    tokens = forward.top_tokens(min(num_candidates(beam) + spare, forward.vocabulary), True)
+    if beams.repetitions:
+        penalty_NK = beams.repetitions.penalty(tokens.token_NK, beams.tokens_NT)
+        tokens = tokens._replace(logit_NK=tokens.logit_NK - penalty_NK)
     return advance(beams, Extensions.from_top_tokens(beams, tokens, beam=beam), beam=beam, eos=eos)
 
 
@@ -220,13 +229,14 @@ class BeamSearch:
         """See ``Search``."""
         batch, device, beam = len(source_BS), source_BS.device, self.beam
         memory = model.encode(source_BS)
-        state = model.start(memory).repeat(beam)
+        state, repetitions = model.start(memory).repeat(beam), processors.repetitions
         is_pad_BS = source_BS == model.pad
         is_first_N = torch.arange(batch * beam, device=device) % self.group_beam == 0
         beams = Beams(
             torch.empty((batch * beam, 0), dtype=torch.int64, device=device),
             torch.zeros(batch * beam, device=device).masked_fill(~is_first_N, -torch.inf),
             torch.zeros(batch * beam, source_BS.shape[1], device=device) if self.ranking.coverage else None,
+            repetitions=repetitions and repetitions.repeat(beam),
         )
         token_N = model.first_token(batch * beam, device)
         finished = _Finished([self.ranking.penalty(limit) for limit in processors.limits], self.groups, beam)
@@ -247,7 +257,8 @@ class BeamSearch:
             else:
                 step = advance_unconstrained(beams, forward, beam, self.eos)
             best_BG = step.beams.log_prob_N.view(-1, self.groups, self.group_beam).amax(dim=2)
-            pending.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG))
+            paid_N = beams.repetitions.paid_N if beams.repetitions else torch.zeros_like(beams.log_prob_N)
+            pending.append((step.ended_BW, step.ended_parent_BW, beams.tokens_NT, covered_N, best_BG, paid_N))
             beams, parents_N = step.beams, step.parents_N
             if (time + 1) % SYNC_INTERVAL.get(device.type, 8) == 0 or time + 1 == max(processors.limits):
                 active_sentences = self._read(pending, finished, source_rows)
@@ -255,7 +266,7 @@ class BeamSearch:
                 if not active_sentences:
                     break
                 if self.observer is not None:
-                    ended = [list(one.tokens) for of_sentence in finished.hypotheses for one in of_sentence]
+                    ended = [list(one.tokens) for of_sentence in finished.hypotheses for _, one in of_sentence]
                     self.observer([*ended, *beams.tokens_NT.tolist()])
                 shortest = min(processors.limits[source_rows[sentence]] for sentence in active_sentences)
                 stay = len(source_rows) - max(int(batch * MIN_FINISHED_SHARE), 1)
@@ -288,7 +299,9 @@ class BeamSearch:
             logits_NV = forward.logits(part).float()
             part_beams = beams.part(part)
             part_beams = replace(part_beams, log_prob_N=part_beams.log_prob_N - log_normalizer(logits_NV))
-            processors.apply(logits_NV, beams.tokens_NT[part], sentence_N[part])
+            processors.apply(logits_NV, part_beams.tokens_NT, sentence_N[part])
+            if part_beams.repetitions:
+                part_beams.repetitions.penalize(logits_NV, part_beams.tokens_NT, num_candidates(self.beam))
             part_rows = source_rows[part.start // self.beam : part.stop // self.beam]
             steps.append(self.advance(part_beams, logits_NV, part_rows, [processors.limits[row] for row in part_rows]))
         return Advance.joined(steps)
@@ -303,10 +316,11 @@ class BeamSearch:
     def _read(self, pending: Sequence[tuple[Tensor, ...]], finished: _Finished, source_rows: list[int]) -> list[int]:
         """Adds the hypotheses that have ended in some steps to those ``finished``; returns the indices into the batch
         of sentences that are not done. ``pending`` has of each step what has ended (see ``Advance``), the tokens of the
-        parents, how they ``covered`` the source, and the log-probability of the best of each group that goes on."""
+        parents, how they ``covered`` the source, the log-probability of the best of each group that goes on, and what
+        the parents have paid for repetitions."""
         rows, group_beam = np.array(source_rows), self.group_beam
         values = iter(copy_to_host([tensor for step in pending for tensor in step]))
-        for ended_BW, parent_BW, tokens_NT, covered_N, best_BG in zip(*[values] * 5, strict=True):
+        for ended_BW, parent_BW, tokens_NT, covered_N, best_BG, paid_N in zip(*[values] * 6, strict=True):
             length = tokens_NT.shape[1] + 1
             if max(ended_BW.max(), finished.score_BGW[rows].max()) == -np.inf < best_BG.min():
                 continue  # nothing has ended yet
@@ -319,8 +333,10 @@ class BeamSearch:
             # of the other hypotheses only the score is needed
             is_kept_BGK = (score_BGK > -np.inf) & (score_BGK >= best_BGW[:, :, self.n_best - 1 : self.n_best])
             for at in map(tuple, np.argwhere(is_kept_BGK.reshape(ended_BW.shape))):
-                tokens = tuple(tokens_NT[parent_BW[at]].tolist())
-                finished.hypotheses[rows[at[0]]].append(Hypothesis(tokens, float(ended_BW[at]), float(score_BW[at])))
+                tokens, paid = tuple(tokens_NT[parent_BW[at]].tolist()), float(paid_N[parent_BW[at]])
+                score = float(score_BW[at]) + paid / self.ranking.penalty(length)
+                hypothesis = Hypothesis(tokens, float(ended_BW[at]) + paid, score)
+                finished.hypotheses[rows[at[0]]].append((float(score_BW[at]), hypothesis))
             last_BG, first_BG = best_BGW[:, :, group_beam - 1], best_BGW[:, :, min(self.n_best, group_beam) - 1]
             finished.is_done_BG[rows] |= (
                 (best_BG == -np.inf)
@@ -330,9 +346,10 @@ class BeamSearch:
             )
         return np.flatnonzero(~finished.is_done_BG[rows].all(axis=1)).tolist()
 
-    def _best(self, hypotheses: list[Hypothesis]) -> tuple[Hypothesis, ...]:
-        by_tokens = {hypothesis.tokens: hypothesis for hypothesis in hypotheses}
-        return tuple(sorted(by_tokens.values(), key=lambda hypothesis: -hypothesis.score)[: self.n_best])
+    def _best(self, ranked: list[tuple[float, Hypothesis]]) -> tuple[Hypothesis, ...]:
+        by_tokens = {hypothesis.tokens: (score, hypothesis) for score, hypothesis in ranked}
+        best = sorted(by_tokens.values(), key=lambda each: -each[0])[: self.n_best]
+        return tuple(hypothesis for _, hypothesis in best)
 
 
 class _Finished:
@@ -342,8 +359,8 @@ class _Finished:
         batch = len(penalties)
         self.penalty_B1 = np.array(penalties)[:, None]
         """The length penalty of the longest hypothesis that a sentence may have."""
-        self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(batch)]
-        """The hypotheses that may be among the best."""
+        self.hypotheses: list[list[tuple[float, Hypothesis]]] = [[] for _ in range(batch)]
+        """The hypotheses that may be among the best, each with its score, less what it paid for repetitions."""
         self.score_BGW = np.full((batch, groups, beam), -np.inf)
         """The best W scores of each group, best first, filled up with -inf."""
         self.is_done_BG = np.zeros((batch, groups), dtype=bool)

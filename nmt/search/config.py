@@ -59,10 +59,9 @@ class SearchConfig(Structure):
     no_repeat: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """No sequence of this many tokens occurs twice in a translation; 0 means no restriction."""
     repetition_margin: Annotated[float, Field(ge=0.0, le=1e6)] | None = 3.0
-    """If a translation says something twice in a row and its source does not, it gives way to one without, if the
-    logarithm of its probability is higher by at most this for each repeated token; null: keep it. So do draws,
-    translations with constraints, streams, validations while training and CTranslate2. See
-    ``nmt.search.repetition``."""
+    """A subword that ends what a translation says twice, and its source once, counts as less probable by this natural
+    logarithm; null: it does not, as in draws, in validations while training, with CTranslate2, and where subwords are
+    characters. See ``nmt.search.repetition``."""
     numbers: bool = True
     """If a translation lacks a number, a code, a URL or an e-mail address of its source, or has a number of its own, it
     gives way to one with fewer such faults."""

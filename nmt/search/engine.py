@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -16,6 +16,7 @@ from nmt.models.step_model import Interruptible, StepModel, WithoutToken
 from nmt.search.config import SamplingConfig, SearchConfig, constrains
 from nmt.search.hypothesis import Constraint, Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessor, LogitsProcessors, NoRepeat, Suppress
+from nmt.search.repetition import Repetitions
 from nmt.search.scoring import max_lengths, ranking_of
 from nmt.search.sequential import greedy_search
 
@@ -44,6 +45,8 @@ class TorchEngine:
     """Mask of the tokens that may follow a word; needed for phrases with a ``WORD_END``."""
     reserved_V: torch.Tensor | None = None
     """Mask of the tokens that translations with constraints have in these alone."""
+    of_characters: bool = False
+    """Whether tokens are characters, which repeat one another too often for that to cost anything."""
     on_batch: Callable[[int], object] | None = None
     """Function that is called with the number of sentences of each finished batch."""
     on_step: Callable[[], object] | None = None
@@ -51,8 +54,6 @@ class TorchEngine:
     with this engine itself."""
     observer: Observer = None
     """See ``Observer``."""
-    restrictions: tuple[LogitsProcessor, ...] = ()
-    """Restrictions besides those of the configuration."""
 
     @torch.inference_mode()
     def translate_ids(
@@ -92,10 +93,13 @@ class TorchEngine:
                 searched = WithoutToken(searched, PAD)
             if self.on_step is not None:
                 searched = Interruptible(searched, self.on_step)
-            source_BS = uploaded(torch.from_numpy(padded), self.compute.device)
-            limit_B, restrictions = torch.from_numpy(max_length_B), [*_processors(config), *self.restrictions]
+            device = self.compute.device
+            source_BS = uploaded(torch.from_numpy(padded), device)
+            limit_B, restrictions, repetitions = torch.from_numpy(max_length_B), _processors(config), None
+            if config.repetition_margin is not None and not self.of_characters:
+                repetitions = Repetitions.of([sources[row] for row in rows], config.repetition_margin, device)
             processors = LogitsProcessors(
-                limit_B, eos=EOS, prefixes=batch_prefixes, processors=restrictions, device=source_BS.device
+                limit_B, restrictions, eos=EOS, prefixes=batch_prefixes, repetitions=repetitions, device=device
             )
             if phrases is None:
                 search = search_of(config, observer=self.observer)
@@ -109,25 +113,7 @@ class TorchEngine:
                 hypotheses[row] = of_sentence
             if self.on_batch is not None:
                 self.on_batch(len(rows))
-        found = [of_sentence for of_sentence in hypotheses if of_sentence is not None]
-        if config.repetition_margin is not None and constraints is None and not (config.sampling or config.consensus):
-            self._search_repetitions_again(found, sources, config, prefixes)
-        return found
-
-    def _search_repetitions_again(
-        self, found: list[tuple[Hypothesis, ...]], sources: TokenIds, config: SearchConfig, prefixes: TokenIds | None
-    ) -> None:
-        """Replaces the hypotheses of the sentences that say something twice in a row."""
-        from nmt.search.repetition import NoRepetition, excess, least_repetitive
-
-        rows = [row for row, ranked in enumerate(found) if ranked and excess(ranked[0], sources[row])]
-        if not rows:
-            return
-        quiet, once = replace(self, on_batch=None), config.model_copy(update={"repetition_margin": None})
-        of_rows, begun = [sources[row] for row in rows], prefixes and [prefixes[row] for row in rows]
-        without = replace(quiet, restrictions=(NoRepetition(),)).translate_ids(of_rows, once, prefixes=begun)
-        for row, other in zip(rows, without, strict=True):
-            found[row] = least_repetitive((found[row], other), sources[row], config)
+        return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
 
 
 def hypotheses_per_sentence(config: SearchConfig) -> int:

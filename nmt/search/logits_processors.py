@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nmt.core.device import uploaded
 from nmt.data.batching import TokenIds, pad
+from nmt.search.repetition import Repetitions, phrase_endings
 
 
 class LogitsProcessor(Protocol):
@@ -56,17 +57,12 @@ class NoRepeat:
 
     def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """See ``LogitsProcessor``."""
-        before = self._order - 1
         if tokens_NT.shape[1] < self._order:
             return
-        # all n-grams so far, W of them, and the last n - 1 tokens
-        grams_NWn = tokens_NT.unfold(1, self._order, 1)
-        last_N1b = tokens_NT[:, None, tokens_NT.shape[1] - before :]
-        # an n-gram that begins with these would be repeated by its last token
-        repeats_NW = (grams_NWn[:, :, :before] == last_N1b).all(dim=2)
-        # -inf for that token and no limit for others; "amin" because several n-grams may end in one token
-        limit_NW = logits_NV.new_full(repeats_NW.shape, torch.inf).masked_fill(repeats_NW, -torch.inf)
-        logits_NV.scatter_reduce_(1, grams_NWn[:, :, before], limit_NW, "amin")
+        ending_NW = phrase_endings(tokens_NT, self._order)
+        # -inf for these and no limit for others; "amin" because several n-grams may end in one token
+        limit_NW = logits_NV.new_full(ending_NW.shape, torch.inf).masked_fill(ending_NW >= 0, -torch.inf)
+        logits_NV.scatter_reduce_(1, ending_NW.clamp(min=0), limit_NW, "amin")
 
 
 @final
@@ -75,13 +71,15 @@ class LogitsProcessors:
     never rule out."""
 
     def __init__(
-        self, max_length_B: Tensor, *, eos: int, prefixes: TokenIds | None = None,
-        processors: Sequence[LogitsProcessor] = (), device: torch.device | None = None,
+        self, max_length_B: Tensor, processors: Sequence[LogitsProcessor] = (), *, eos: int,
+        prefixes: TokenIds | None = None, repetitions: Repetitions | None = None, device: torch.device | None = None,
     ) -> None:  # fmt: skip
         """``max_length_B`` (at least 1, on the CPU) counts end-of-sentence, which is forced as the last token.
         Hypotheses of a sentence begin with its prefix, which may be empty and is shorter than ``max_length_B``.
-        ``device`` is the device of the logits, by default the CPU."""
+        Searches make the sentences pay for ``repetitions``. ``device`` is the device of the logits, by default the
+        CPU."""
         self.limits: list[int] = max_length_B.tolist()
+        self.repetitions = repetitions
         self._max_length_B = max_length_B if device is None else uploaded(max_length_B, device)
         self._eos = eos
         self._processors = processors

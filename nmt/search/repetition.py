@@ -1,75 +1,90 @@
-"""Words and phrases said twice in a row, which a model that is unsure of the next word likes too much.
+"""Penalties for what a translation says again, which a model that is unsure of the next word likes too much.
 
-A sentence whose translation repeats itself more than its source does is searched again with such repetitions ruled
-out. The new translation is taken unless the first is more probable by a margin for each repeated token. So a loop
-("Maaaaaa", "a gray gray sweater") ends and "very, very good" stays, while all other translations and all scores are
-those of the search alone.
+A token counts as less probable by a margin if it ends a word or two said twice in a row ("a gray gray sweater",
+"Maaaaaa"), or a phrase of three tokens said before. For each of both that its source has, a translation may have one
+without. So loops end, and "very, very good" stays. The margin decides which translation is found and ranks it; its
+score is that of the model.
+
+Shapes: N rows of hypotheses, T tokens so far, K candidates for the next token, V vocabulary.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import final
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from nmt.search.config import SearchConfig
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.scoring import ranking_of
+from nmt.core.device import uploaded
+from nmt.core.record import BatchRecord, shared
+from nmt.data.batching import TokenIds
+from nmt.ops import top_tokens
 
-LONGEST = 8
-"""Tokens of the longest repeated sequence that is looked for."""
+PHRASE = 3
+"""Tokens of a phrase."""
 
-
-def repeated_tokens(tokens: Sequence[int]) -> int:
-    """Counts the tokens that complete a sequence of at most ``LONGEST`` tokens which stands directly before it, too: 1
-    in a b a b c, 2 in a a a."""
-    ends = set[int]()
-    for size in range(1, LONGEST + 1):
-        equal = 0  # tokens in a row that are the one ``size`` tokens before them
-        for end, (before, token) in enumerate(zip(tokens, tokens[size:], strict=False)):
-            equal = equal + 1 if token == before else 0
-            if equal >= size:
-                ends.add(end + size)
-    return len(ends)
+SPARE = 4
+"""Number of candidates that a search looks at in addition, so that others are there for those that repeat."""
 
 
-def excess(hypothesis: Hypothesis, source: Sequence[int]) -> int:
-    """Counts the repeated tokens that a hypothesis has more than its source."""
-    count = repeated_tokens(hypothesis.tokens)
-    return max(count - repeated_tokens(source), 0) if count else 0
+@dataclass(frozen=True)
+class Repetitions(BatchRecord):
+    """The repetitions of the hypothesis of each row."""
+
+    free_N2: Tensor
+    """How many more repetitions its source has: of words in a row, and of phrases; negative if it has fewer."""
+    paid_N: Tensor
+    """Sum of the margins that the row has paid, in nats."""
+    margin: float = shared()
+
+    @staticmethod
+    def of(sources: TokenIds, margin: float, device: torch.device) -> Repetitions:
+        """Begins the translations of a batch of sources."""
+        free_N2 = torch.tensor([repetitions(source) for source in sources])
+        return Repetitions(uploaded(free_N2, device), torch.zeros(len(sources), device=device), margin)
+
+    def penalty(self, token_NK: Tensor, tokens_NT: Tensor) -> Tensor:
+        """Computes what each of some tokens would pay after ``tokens_NT``, (N, K)."""
+        return self.margin * (repeats(token_NK, tokens_NT) & (self.free_N2 <= 0)[:, None]).any(dim=2)
+
+    def after(self, token_N1: Tensor, tokens_NT: Tensor) -> Repetitions:
+        """Returns the repetitions of the rows with one more token."""
+        paid_N, repeats_N2 = self.penalty(token_N1, tokens_NT)[:, 0], repeats(token_N1, tokens_NT)[:, 0]
+        return replace(self, free_N2=self.free_N2 - repeats_N2.int(), paid_N=self.paid_N + paid_N)
+
+    def penalize(self, logits_NV: Tensor, tokens_NT: Tensor, count: int) -> None:
+        """Lowers the logits of tokens that repeat, in place, so that the ``count`` largest are right."""
+        token_NK = top_tokens(logits_NV, min(count + SPARE, logits_NV.shape[1]), False).token_NK
+        logits_NV.scatter_(1, token_NK, logits_NV.gather(1, token_NK) - self.penalty(token_NK, tokens_NT))
 
 
-def least_repetitive(
-    both: Sequence[Sequence[Hypothesis]], source: Sequence[int], config: SearchConfig
-) -> tuple[Hypothesis, ...]:
-    """Ranks the hypotheses of two searches for a translation of ``source`` together, as many as the first found. The
-    log-probability of each counts as smaller by the margin for each token that it repeats more often than the
-    source."""
-    margin, ranking = config.repetition_margin or 0.0, ranking_of(config)
-
-    def rank(hypothesis: Hypothesis) -> float:
-        return hypothesis.score - margin * excess(hypothesis, source) / ranking.penalty(len(hypothesis.tokens) + 1)
-
-    different = {hypothesis.tokens: hypothesis for found in both for hypothesis in found}
-    return tuple(sorted(different.values(), key=rank, reverse=True)[: len(both[0])])
+def repeats(token_NK: Tensor, tokens_NT: Tensor) -> Tensor:
+    """Returns a mask of the tokens that would end a word or two said twice in a row after ``tokens_NT``, and of those
+    that would end a phrase said before, (N, K, 2)."""
+    said_NT = F.pad(tokens_NT, (PHRASE, 0), value=-1)  # no token is -1
+    third_N1, second_N1, last_N1 = said_NT[:, -3:-2], said_NT[:, -2:-1], said_NT[:, -1:]
+    # x x, or y x y x
+    in_a_row_NK = (token_NK == last_N1) | ((token_NK == second_N1) & (last_N1 == third_N1))
+    ends_phrase_NK = (token_NK[:, :, None] == phrase_endings(said_NT, PHRASE)[:, None]).any(dim=2)
+    return torch.stack([in_a_row_NK, ends_phrase_NK], dim=2)
 
 
-@final
-class NoRepetition:
-    """Rules out each token that would complete a repeated sequence."""
+def phrase_endings(tokens_NT: Tensor, size: int) -> Tensor:
+    """Finds the tokens that would end a phrase of ``size`` tokens said before, one for each of the W phrases so far,
+    (N, W); -1 for the other phrases. There are at least ``size`` tokens."""
+    phrase_NWp = tokens_NT.unfold(1, size, 1)
+    # a phrase that begins with the last tokens would be said again by its own last token
+    last_N1p = tokens_NT[:, None, tokens_NT.shape[1] - size + 1 :]
+    return phrase_NWp[:, :, -1].where((phrase_NWp[:, :, :-1] == last_N1p).all(dim=2), -1)
 
-    before = math.inf
 
-    def __call__(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """See ``nmt.search.logits_processors.LogitsProcessor``."""
-        time = tokens_NT.shape[1]
-        for size in range(1, min(LONGEST, (time + 1) // 2) + 1):
-            # if the last size - 1 tokens stand directly before as well, the token before those would complete them
-            last_NS, before_NS = tokens_NT[:, time - size + 1 :], tokens_NT[:, time - 2 * size + 1 : time - size]
-            token_N1 = tokens_NT[:, time - size, None]
-            completes_N1 = (last_NS == before_NS).all(dim=1, keepdim=True)
-            limit_N1 = logits_NV.new_full(token_N1.shape, torch.inf).masked_fill(completes_N1, -torch.inf)
-            logits_NV.scatter_reduce_(1, token_N1, limit_N1, "amin")
+def repetitions(tokens: Sequence[int]) -> tuple[int, int]:
+    """Counts the tokens that end a word or two said twice in a row, and those that end a phrase said before."""
+    said = (-3, -2, -1, *tokens)
+    in_a_row = sum(
+        d == c or (d == b and c == a) for a, b, c, d in zip(said, said[1:], said[2:], said[3:], strict=False)
+    )
+    phrases = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+    return in_a_row, len(phrases) - len(set(phrases))

@@ -15,6 +15,7 @@ from nmt.nn.output import row_parts
 from nmt.ops import log_normalizer, top_tokens
 from nmt.search.hypothesis import Hypothesis, Observer, Search
 from nmt.search.logits_processors import LogitsProcessors
+from nmt.search.repetition import SPARE
 from nmt.search.scoring import Ranking, covered
 
 COMPACT_BELOW = 0.8
@@ -57,25 +58,33 @@ def greedy_or_sample(
     token_N = model.first_token(rows, device)
     is_active_N = torch.ones_like(row_N, dtype=torch.bool)
     limits, shortest = processors.limits, min(processors.limits)
+    repetitions = processors.repetitions if pick is None else None
+    candidates = 1 if repetitions is None else 1 + SPARE
     for time in range(tokens_NT.shape[1]):
         step = model.step(token_N, memory, state)
         state = step.state
+        before_NT = tokens_NT[at, :time]
         if pick is None and processors.is_unconstrained(time, shortest):
-            best = step.top_tokens(1, True)
+            best = step.top_tokens(min(candidates, step.vocabulary), True)
             assert best.log_normalizer_N is not None
-            token_N, token_log_prob_N = best.token_NK[:, 0], best.logit_NK[:, 0] - best.log_normalizer_N
+            token_NK, log_prob_NK = best.token_NK, best.logit_NK - best.log_normalizer_N[:, None]
         else:
-            before_NT = tokens_NT[at, :time]
-            token_N, token_log_prob_N = torch.empty_like(row_N), log_prob_N.new_empty(row_N.shape)
+            token_NK = row_N.new_empty(len(row_N), min(candidates, step.vocabulary))
+            log_prob_NK = log_prob_N.new_empty(token_NK.shape)
             for part in row_parts(row_N, step.vocabulary):
                 logits_NV = step.logits(part)
-                token_log_prob_N[part] = -log_normalizer(logits_NV.float())
+                normalizer_N = log_normalizer(logits_NV.float())
                 processors.apply(logits_NV, before_NT[part], row_N[part] // count)
                 if pick is None:
-                    token_N[part] = top_tokens(logits_NV, 1, False).token_NK[:, 0]
+                    token_NK[part] = top_tokens(logits_NV, token_NK.shape[1], False).token_NK
                 else:
-                    token_N[part] = pick(logits_NV, time, row_N[part])
-                token_log_prob_N[part] += logits_NV.gather(1, token_N[part, None])[:, 0]
+                    token_NK[part, 0] = pick(logits_NV, time, row_N[part])
+                log_prob_NK[part] = logits_NV.gather(1, token_NK[part]) - normalizer_N[:, None]
+        if repetitions is not None:
+            best_N1 = (log_prob_NK - repetitions.penalty(token_NK, before_NT)).argmax(dim=1, keepdim=True)
+            token_NK, log_prob_NK = token_NK.gather(1, best_N1), log_prob_NK.gather(1, best_N1)
+            repetitions = repetitions.after(token_NK, before_NT)
+        token_N, token_log_prob_N = token_NK[:, 0], log_prob_NK[:, 0]
         has_ended_N = ~is_active_N
         log_prob_N[at] += token_log_prob_N.masked_fill(has_ended_N, 0.0)
         tokens_NT[at, time] = token_N.masked_fill(has_ended_N, eos)
@@ -95,7 +104,7 @@ def greedy_or_sample(
             kept_N = (kept_B[:, None] * count + torch.arange(count, device=device)).flatten()
             memory, state = memory.select(kept_B), state.select(kept_N)
             at, token_N, is_active_N = row_N[kept_N], token_N[kept_N], is_active_N[kept_N]
-            row_N = at
+            row_N, repetitions = at, repetitions and repetitions.select(kept_N)
             limits = list(compress(limits, is_active_B))
     covered_N = torch.zeros_like(log_prob_N)
     if attended_NS is not None:

@@ -496,4 +496,4 @@ def torch_engine(trained: TrainedModel, others: Sequence[TrainedModel]) -> Engin
         from nmt.models.ensemble import Ensemble
 
         searched = Ensemble([member.model for member in (trained, *others)])
-    return TorchEngine(searched, trained.compute)
+    return TorchEngine(searched, trained.compute, of_characters=trained.tokenizers.target.of_characters)

@@ -50,7 +50,7 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
     if not is_free or len(experiment.data.target_languages) > 1:
         return None
     device, precision = str(validation.compute.device), validation.compute.precision
-    once = ["search.n_best=1", "search.repetition_margin=null", "search.numbers=false"]
+    once = ["search.n_best=1", "search.numbers=false"]
     trained = load_trained(experiment.folder, once, device=device, precision=precision)
     translator = Translator(trained, trained.experiment.search, torch_engine(trained, []))
     sources = validation.valid.source_texts()

@@ -41,6 +41,12 @@ def test_size_is_a_limit_for_words_and_characters(pairs: Pairs) -> None:
     assert train_tokenizers(pairs, SubwordsConfig(kind="char", size=9000)).source.size < 100
 
 
+def test_characters_are_told_from_longer_subwords(pairs: Pairs) -> None:
+    for kind, is_one in (("char", True), ("unigram", False), ("word", False)):
+        config = SubwordsConfig.model_validate({"kind": kind, "size": 320, "byte_fallback": kind != "word"})
+        assert train_tokenizers(pairs, config).target.of_characters is is_one
+
+
 @pytest.mark.parametrize("pairs_to_learn", [[], [("", " ")], [("\u2581", "\u3000")], [("x" * 5000, "y" * 5000)]])
 def test_nothing_to_learn_from(pairs_to_learn: Pairs) -> None:
     assert "to learn from" in learning_fails(pairs_to_learn, SubwordsConfig(kind="char"))

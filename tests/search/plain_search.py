@@ -102,8 +102,10 @@ def plain_beam(
     source: Sequence[int],
     limit: int,
     allowed: Callable[[Tokens, int], bool],
+    pays: Callable[[Tokens, int], float] = lambda tokens, token: 0.0,
 ) -> list[Plain]:
-    """The beam search of the module ``nmt.search.beam``, a sentence, a hypothesis and a token at a time."""
+    """The beam search of the module ``nmt.search.beam``, a sentence, a hypothesis and a token at a time. A token pays
+    for itself in log-probability and score."""
     groups, width, eos = search.groups, search.beam // search.groups, search.eos
 
     def score(value: float, length: int, covered: float = 0.0) -> float:
@@ -122,7 +124,7 @@ def plain_beam(
                 for token, log_prob in enumerate(said.log_prob_V):
                     if token != eos if length == limit else not allowed(each.tokens, token):
                         continue
-                    total = each.log_prob + log_prob
+                    total = each.log_prob + log_prob - pays(each.tokens, token)
                     extensions.append(
                         (total - search.diversity * taken.count(token), total, each.tokens, token, covered)
                     )

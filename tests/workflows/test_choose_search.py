@@ -33,10 +33,11 @@ def test_it_is_the_best_of_those_that_are_tried(validation: Validation) -> None:
     chosen = choose_length_penalty(validation, 1e9)
     assert chosen is not None
     sources, references = lines_of("valid.de"), lines_of("valid.en")
-    once = ["search.repetition_margin=null", "search.numbers=false"]
     scores, errors = {}, {}
     for penalty in (1.0, *LARGER, *SMALLER):
-        found = nmt.load("run", precision="float32", overrides=[*once, f"search.length_penalty={penalty}"])
+        found = nmt.load(
+            "run", precision="float32", overrides=["search.numbers=false", f"search.length_penalty={penalty}"]
+        )
         texts = [each.text for each in found.translate(sources)]
         scores[penalty] = [
             metric(texts, [references]).score for metric in (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf)

@@ -268,7 +268,7 @@ def test_translations_begin_with_the_prefix_and_have_the_words_that_must_appear(
     assert found[1:3] == free[1:3]
     for beam in ("1", "4"):
         assert translated("--prefix", "prefix", "--beam", beam)[0].startswith("the cat")
-    found = translated("--constraints", "words")
+    found = translated("--constraints", "words", *once)
     for row, words in ((0, " cat"), (2, " dog"), (2, " a house")):
         assert words in f" {found[row]}"
     assert (found[1], found[3]) == (free[1], free[3])

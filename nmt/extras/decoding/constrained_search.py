@@ -102,13 +102,8 @@ class ConstrainedBeamSearch(BeamSearch):
         goes_on_BC = ~ends_BC & log_prob_BC.isfinite()
         kept_BK = allocated(missing_BC, goes_on_BC, total_B1, banks=max(totals) + 1, beam=beam)
         parents_N, next_N, token_N = (each_BC.gather(1, kept_BK).flatten() for each_BC in (row_BC, next_BC, token_BC))
-        selected = beams.select(parents_N)
-        following = Beams(
-            tokens_NT=torch.cat([selected.tokens_NT, token_N[:, None]], dim=1),
-            log_prob_N=log_prob_BC.masked_fill(~goes_on_BC, -torch.inf).gather(1, kept_BK).flatten(),
-            attended_NS=selected.attended_NS,
-            constraint_N=next_N,
-        )
+        log_prob_N = log_prob_BC.masked_fill(~goes_on_BC, -torch.inf).gather(1, kept_BK).flatten()
+        following = replace(beams.extended(parents_N, token_N[:, None], log_prob_N), constraint_N=next_N)
         return Advance(following, parents_N, ended_BK.values, row_BC.gather(1, ended_BK.indices))
 
 

@@ -26,7 +26,6 @@ from nmt.extras.documents.replacement import spliced
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint
-from nmt.search.repetition import NoRepetition
 from nmt.translator.translator import Candidate, EncodedSentences, Translator
 
 TRIES = 3
@@ -76,12 +75,11 @@ def with_stand_ins(
         phrases, is_digit_V = _digits(trained.tokenizers.target, trained.compute.device, forced)
         constraints = [tuple(phrases[digit] for _, digit in pairs if phrases[digit]) for _, pairs in choices]
         assert isinstance(translator.engine, TorchEngine)
-        engine = replace(translator.engine, reserved_V=is_digit_V, restrictions=(NoRepetition(),))
-        translator = replace(translator, engine=engine)
+        translator = replace(translator, engine=replace(translator.engine, reserved_V=is_digit_V))
         # a beam for each number of subwords that are met, of which a word has two at most
         beam = max(search.beam, BEAM if forced == "digits" else 2 * BEAM)
         # a model that is unsure goes on and on before it ends, unless that costs
-        search = search.model_copy(update={"beam": beam, "length_penalty": 0.0})
+        search = search.model_copy(update={"beam": beam, "length_penalty": 0.0, "repetition_margin": 100.0})
     search = search.model_copy(update={"n_best": search.beam})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, constraints)

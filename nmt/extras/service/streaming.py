@@ -66,8 +66,7 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
     time more of them. Only a search for the one most probable translation has such beginnings; other searches, and
     other engines, never call it."""
     engine = translator.engine
-    # a second search would change what has been sent
-    search = translator.search.model_copy(update={"repetition_margin": None})
+    search = translator.search
     changed_later = search.markup or search.replace_unknown
     if not isinstance(engine, TorchEngine) or search.n_best > 1 or changed_later:
         return translator
@@ -88,7 +87,7 @@ def streaming(translator: Translator, text: str, on_text: Callable[[str], object
             on_text(beginning)
             longest = len(beginning)
 
-    return replace(translator, search=search, engine=SentenceBySentence(engine, on_tokens))
+    return replace(translator, engine=SentenceBySentence(engine, on_tokens))
 
 
 def _shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:

@@ -321,20 +321,23 @@ def graphed_advance(beams: Beams, forward: Step[Any], beam: int, eos: int) -> Ad
     output = top.func.__self__ if isinstance(top, partial) and isinstance(top.func, MethodType) else None
     if device.type != "cuda" or not isinstance(output, OutputLayer):
         return advance_unconstrained.body(beams, forward, beam, eos)
-    inputs = (beams.log_prob_N, *top.args)
+    # a graph for all numbers of tokens up to 32, up to 64, and so on; no token is -1
+    padded_NP = F.pad(beams.tokens_NT, (-beams.tokens_NT.shape[1] % 32, 0), value=-1)
+    own = Beams(padded_NP, beams.log_prob_N, repetitions=beams.repetitions)
+    inputs = (*own.tensors(), *top.args)
 
-    def run(log_prob_N: Tensor, readout_NR: Tensor) -> list[Tensor]:
-        # without the tokens so far, whose number grows from step to step
-        own = Beams(readout_NR.new_empty(len(readout_NR), 0, dtype=torch.int64), log_prob_N)
-        again = replace(forward, top_tokens=partial(output.top_tokens, readout_NR))
-        step = advance_unconstrained.body(own, again, beam, eos)
-        return [step.beams.tokens_NT, step.beams.log_prob_N, step.parents_N, step.ended_BW, step.ended_parent_BW]
+    def run(*inputs: Tensor) -> list[Tensor]:
+        again = replace(forward, top_tokens=partial(output.top_tokens, inputs[-1]))
+        step = advance_unconstrained.body(own.with_tensors(inputs), again, beam, eos)
+        return [step.parents_N, step.ended_BW, step.ended_parent_BW, *step.beams.tensors()]
 
     graphs, size = _graphs_of(output, device), sum(each.nbytes for each in inputs)
-    shape = (*((each.shape, each.dtype) for each in inputs), beam, eos, _dtype())
+    margin = own.repetitions and own.repetitions.margin
+    shape = (*((each.shape, each.dtype) for each in inputs), beam, eos, margin, _dtype())
     with graphs.lock:
         graph = graphs.of(shape, size, device, partial(TensorGraph, run, inputs, graphs))
-        token_N1, log_prob_N, parents_N, *ended = run(*inputs) if graph is None else graph(inputs)
-    parents = beams.select(parents_N)
-    tokens_NT = torch.cat([parents.tokens_NT, token_N1], dim=1)
-    return Advance(replace(parents, tokens_NT=tokens_NT, log_prob_N=log_prob_N), parents_N, *ended)
+        parents_N, ended_BW, ended_parent_BW, *tensors = run(*inputs) if graph is None else graph(inputs)
+    parents, following = beams.select(parents_N), own.with_tensors(tensors)
+    tokens_NT = torch.cat([parents.tokens_NT, following.tokens_NT[:, -1:]], dim=1)
+    beams = replace(following, tokens_NT=tokens_NT, attended_NS=parents.attended_NS)
+    return Advance(beams, parents_N, ended_BW, ended_parent_BW)

@@ -175,7 +175,7 @@ def test_a_known_source_gets_its_translation_in_any_batch(monkeypatch: pytest.Mo
         TorchEngine(cast(Any, WithNeighbors(half, datastore(half))), CPU),
     ]
     for beam, engine in product((1, 3), engines):
-        config = SearchConfig(beam=beam, split_longer_than=None)
+        config = SearchConfig(beam=beam, split_longer_than=None, repetition_margin=None)
         sources = [source for source, _ in PAIRS]
         together = engine.translate_ids([*sources, [6, 6]], config)
         alone = [engine.translate_ids([source], config)[0] for source in sources]
