@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.core.device import uploaded
+from nmt.core.operation import Operation
 from nmt.core.record import BatchRecord, shared
 from nmt.data.batching import TokenIds
 from nmt.ops import top_tokens
@@ -47,12 +48,12 @@ class Repetitions(BatchRecord):
 
     def penalty(self, token_NK: Tensor, tokens_NT: Tensor) -> Tensor:
         """Computes what each of some tokens would pay after ``tokens_NT``, (N, K)."""
-        return self.margin * (repeats(token_NK, tokens_NT) & (self.free_N2 <= 0)[:, None]).any(dim=2)
+        return payments(token_NK, tokens_NT, self.free_N2, self.margin)[0]
 
     def after(self, token_N1: Tensor, tokens_NT: Tensor) -> Repetitions:
         """Returns the repetitions of the rows with one more token."""
-        paid_N, repeats_N2 = self.penalty(token_N1, tokens_NT)[:, 0], repeats(token_N1, tokens_NT)[:, 0]
-        return replace(self, free_N2=self.free_N2 - repeats_N2.int(), paid_N=self.paid_N + paid_N)
+        penalty_N1, free_N12 = payments(token_N1, tokens_NT, self.free_N2, self.margin)
+        return replace(self, free_N2=free_N12[:, 0], paid_N=self.paid_N + penalty_N1[:, 0])
 
     def penalize(self, logits_NV: Tensor, tokens_NT: Tensor, count: int) -> None:
         """Lowers the logits of tokens that repeat, in place, so that the ``count`` largest are right."""
@@ -60,15 +61,18 @@ class Repetitions(BatchRecord):
         logits_NV.scatter_(1, token_NK, logits_NV.gather(1, token_NK) - self.penalty(token_NK, tokens_NT))
 
 
-def repeats(token_NK: Tensor, tokens_NT: Tensor) -> Tensor:
-    """Returns a mask of the tokens that would end a word or two said twice in a row after ``tokens_NT``, and of those
-    that would end a phrase said before, (N, K, 2)."""
+@Operation
+def payments(token_NK: Tensor, tokens_NT: Tensor, free_N2: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+    """Computes what each of some tokens would pay after ``tokens_NT``, (N, K), in float32, and what would be free then,
+    (N, K, 2): see ``Repetitions``."""
     said_NT = F.pad(tokens_NT, (PHRASE, 0), value=-1)  # no token is -1
     third_N1, second_N1, last_N1 = said_NT[:, -3:-2], said_NT[:, -2:-1], said_NT[:, -1:]
     # x x, or y x y x
     in_a_row_NK = (token_NK == last_N1) | ((token_NK == second_N1) & (last_N1 == third_N1))
     ends_phrase_NK = (token_NK[:, :, None] == phrase_endings(said_NT, PHRASE)[:, None]).any(dim=2)
-    return torch.stack([in_a_row_NK, ends_phrase_NK], dim=2)
+    repeats_NK2 = torch.stack([in_a_row_NK, ends_phrase_NK], dim=2)
+    penalty_NK = margin * (repeats_NK2 & (free_N2 <= 0)[:, None]).any(dim=2)
+    return penalty_NK, free_N2[:, None] - repeats_NK2.long()
 
 
 def phrase_endings(tokens_NT: Tensor, size: int) -> Tensor:

@@ -13,7 +13,7 @@ from nmt.search.beam import BeamSearch
 from nmt.search.config import SearchConfig
 from nmt.search.engine import TorchEngine
 from nmt.search.logits_processors import LogitsProcessors
-from nmt.search.repetition import Repetitions, repeats, repetitions
+from nmt.search.repetition import Repetitions, payments, repetitions
 from nmt.search.scoring import Ranking
 from nmt.search.sequential import greedy_search
 from tests.models.variants import make
@@ -46,13 +46,23 @@ def pays(source: Tokens, tokens: Tokens, token: int) -> float:
     return MARGIN * ((in_a_row(new) and is_more[0]) or (again(new) and is_more[1]))
 
 
-def test_repetitions_are_counted_and_recognised() -> None:
-    for tokens in product((7, 8), repeat=9):
-        assert repetitions(tokens) == counts(tokens)
-        for size in range(len(tokens)):
-            found = repeats(torch.tensor([[7, 8, 9]]), torch.tensor([tokens[:size]], dtype=torch.int64))[0].tolist()
-            following = [(*tokens[:size], token) for token in (7, 8, 9)]
-            assert found == [[in_a_row(each), again(each)] for each in following]
+@pytest.mark.parametrize("fast", [True, False])
+@torch.inference_mode()
+def test_repetitions_are_counted_and_recognised(fast: bool) -> None:
+    """By the kernel and without; the rows are part of a wider tensor."""
+    texts, candidates = list(product((7, 8), repeat=9)), (7, 8, 9)
+    free = [(number % 3 - 1, number % 2) for number in range(len(texts))]
+    for size in range(9):
+        inputs = (torch.tensor([candidates] * len(texts)), torch.tensor(texts)[:, :size], torch.tensor(free), MARGIN)
+        penalty_NK, free_NK2 = (payments if fast else payments.body)(*inputs)
+        for text, (row, phrase), penalties, after in zip(
+            texts, free, penalty_NK.tolist(), free_NK2.tolist(), strict=True
+        ):
+            new = [(*text[:size], token) for token in candidates]
+            assert after == [[row - in_a_row(each), phrase - again(each)] for each in new]
+            paid = [(in_a_row(each) and row <= 0) or (again(each) and phrase <= 0) for each in new]
+            assert penalties == pytest.approx([MARGIN * each for each in paid])
+    assert all(repetitions(text) == counts(text) for text in texts)
 
 
 @each_model

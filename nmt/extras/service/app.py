@@ -89,13 +89,9 @@ def _add_translate(app: FastAPI, service: Service) -> None:
         **{status: {"model": messages.ErrorAnswer, "description": what} for status, what in _ERRORS.items()},
     }
     content = {"application/json": {"schema": messages.TranslateRequest.model_json_schema()}}
-    app.post(
-        "/translate",
-        summary="Translate one text or several.",
-        response_model=None,
-        responses=responses,
-        openapi_extra={"requestBody": {"required": True, "content": content}},
-    )(_endpoint(service, _translate))
+    shown: Any = {"responses": responses, "openapi_extra": {"requestBody": {"required": True, "content": content}}}
+    add = app.post("/translate", summary="Translate one text or several.", response_model=None, **shown)
+    add(_endpoint(service, _translate))
 
 
 async def _translate(service: Service, request: Request, fields: Fields) -> object:

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -41,18 +41,15 @@ def run(listening: socket.socket, load: Callable[[], TranslatorEngine], batching
     batcher = Batcher(
         load, batching, on_ready=lambda: log.info(said), on_done=metrics.batch, on_end=lambda: server.end()
     )
+    unused: Any = {"log_config": None, "access_log": False, "server_header": False, "lifespan": "off", "ws": "none"}
     config = uvicorn.Config(
         create_app(batcher, limits, metrics),
         http=type("Connection", (Connection,), {"limits": limits}),
         backlog=100,  # connections that are accepted in one go, before any can be refused
         timeout_keep_alive=limits.idle_s,
-        log_config=None,
         log_level="error",  # no message for requests that are not HTTP
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
         timeout_graceful_shutdown=LAST_WORDS_S,
+        **unused,
     )
     server = _Server(config, batcher, limits.grace_s)
     batcher.start()

@@ -30,7 +30,7 @@ def compiled() -> ctypes.CDLL | None:
     compute the same, and ``--verbose`` gives the reason."""
     try:
         loaded = ctypes.CDLL(str(installed()))
-        return loaded if loaded.transformer_layers_float32 else None  # that of an older version lacks it
+        return loaded if loaded.payments_float32 else None  # that of an older version lacks it
     except (InputError, OSError, AttributeError) as error:
         log.detail(f"kernels: PyTorch's own: {error}")
         return None

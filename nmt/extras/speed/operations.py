@@ -12,12 +12,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.attention.scores.additive import additive_energy
 from nmt.extras.speed import native
 from nmt.ops import TopTokens, attend, log_normalizer, top_tokens
+from nmt.search.repetition import payments
 
 
 @cache
@@ -65,6 +67,14 @@ def kernel_log_normalizer(logits_NV: Tensor) -> Tensor:
     if kernels is None or not logits_NV.is_contiguous():
         return log_normalizer.body(logits_NV)
     return kernels.log_normalizer(logits_NV)
+
+
+def kernel_payments(token_NK: Tensor, tokens_NT: Tensor, free_N2: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+    """Computes ``nmt.search.repetition.payments`` in one pass."""
+    kernels = native.kernels_for(torch.float32, tokens_NT.device)
+    if kernels is None:
+        return payments.body(token_NK, tokens_NT, free_N2, margin)
+    return kernels.payments(token_NK.contiguous(), tokens_NT, free_N2.contiguous(), margin)
 
 
 def kernel_top_tokens(logits_NV: Tensor, count: int, normalized: bool) -> TopTokens:

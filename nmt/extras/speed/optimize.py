@@ -16,11 +16,10 @@ from nmt.attention.multihead import MultiHead
 from nmt.attention.scores.additive import additive_energy
 from nmt.core import log
 from nmt.core.device import FASTEST, Compute
-from nmt.extras.speed import native
+from nmt.extras.speed import native, operations
 from nmt.extras.speed.cross_entropy import fused_cross_entropy
 from nmt.extras.speed.cuda_graphs import graphed_advance, graphed_decode, graphed_step
 from nmt.extras.speed.int8 import IN_FLOAT32, Int8Weight
-from nmt.extras.speed.operations import fused_attend, kernel_additive_energy, kernel_log_normalizer, kernel_top_tokens
 from nmt.extras.speed.precision import fastest_on_cpu
 from nmt.extras.speed.product import FastWeight, PackedWeight
 from nmt.extras.speed.recurrent_stack import FastRecurrentStack
@@ -35,16 +34,18 @@ from nmt.models.transformer.encoder import TransformerEncoder
 from nmt.nn.output import OutputLayer
 from nmt.nn.recurrent import RecurrentStack
 from nmt.search.beam import advance_unconstrained
+from nmt.search.repetition import payments
 from nmt.translator.loading import for_inference
 
 
 def register() -> None:
     """Replaces the bodies of ``nmt.ops`` by the implementations of this package."""
-    additive_energy.register(kernel_additive_energy)
-    ops.attend.register(fused_attend)
+    additive_energy.register(operations.kernel_additive_energy)
+    ops.attend.register(operations.fused_attend)
     ops.cross_entropy.register(fused_cross_entropy)
-    ops.log_normalizer.register(kernel_log_normalizer)
-    ops.top_tokens.register(kernel_top_tokens)
+    ops.log_normalizer.register(operations.kernel_log_normalizer)
+    ops.top_tokens.register(operations.kernel_top_tokens)
+    payments.register(operations.kernel_payments)
     for_inference.register(optimize)
     decode.register(graphed_decode)
     decoder_step.register(graphed_step)

@@ -151,17 +151,9 @@ def _run(name: str, read: _Read, overrides: Sequence[str], options: RunReportOpt
         corpus = TrainingCorpus(read.prepared.report, *map(np.bincount, lengths))
         if options.translations and read.prepared.valid is not None:
             translated = _translated(name, read, read.prepared.valid, overrides, options)
-    return Run(
-        name=name,
-        facts=facts_of(read.experiment, parts, read.metrics),
-        metrics=read.metrics,
-        parts=parts,
-        corpus=corpus,
-        translated=translated,
-        snapshots=_snapshots(read.folder),
-        notes=read.notes,
-        origin=origin_of(read.experiment, read.folder, read.checkpoint),
-    )
+    facts, snapshots = facts_of(read.experiment, parts, read.metrics), _snapshots(read.folder)
+    origin = origin_of(read.experiment, read.folder, read.checkpoint)
+    return Run(name, facts, read.metrics, parts, corpus, translated, snapshots, read.notes, origin)
 
 
 def _snapshots(folder: Path) -> Snapshots | None:
@@ -220,15 +212,10 @@ def _translated(
         pairs = translator.aligner.piece_weights([sources[row] for row in rows], [hypotheses[row] for row in rows])
         attention = looks([each.weights_TS for each in pairs])
     warn_of_bleu(references)
-    return ValidationTranslations(
-        sources=sources,
-        references=references,
-        hypotheses=hypotheses,
-        scores=scores(hypotheses, references),
-        lengths=by_length(sources, hypotheses, references),
-        looks=attention,
-        samples=_samples(translator, list(zip(sources, references, found, strict=True)), fits, options.samples or 20),
-    )
+    measured, lengths = scores(hypotheses, references), by_length(sources, hypotheses, references)
+    texts = list(zip(sources, references, found, strict=True))
+    samples = _samples(translator, texts, fits, options.samples or 20)
+    return ValidationTranslations(sources, references, hypotheses, measured, lengths, attention, samples)
 
 
 def evenly(count: int, number: int) -> list[int]:

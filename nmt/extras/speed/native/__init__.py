@@ -22,25 +22,19 @@ from nmt.core import cpu
 from nmt.extras.speed.compiled import compiled
 from nmt.nn.positions import RotaryAngles
 
-_POINTER, _COUNT, _FACTOR = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
+_TYPES = {"P": _POINTER, "C": _COUNT, "F": ctypes.c_float}
 _SIGNATURES = {
-    "transformer_layers": [
-        *[_POINTER] * 2,
-        _COUNT,
-        _POINTER,
-        _COUNT,
-        *[_POINTER] * 6,
-        *[_COUNT] * 5,
-        *[_FACTOR] * 3,
-        *[_COUNT] * 2,
-    ],
-    "quantize": [*[_POINTER] * 3, *[_COUNT] * 2],
-    "linear": [*[_POINTER] * 6, *[_COUNT] * 4],
-    "dequantize": [*[_POINTER] * 5, *[_COUNT] * 2],
-    "additive": [*[_POINTER] * 4, *[_COUNT] * 4],
-    "log_normalizer": [*[_POINTER] * 2, *[_COUNT] * 2],
-    "largest": [*[_POINTER] * 3, *[_COUNT] * 3],
+    "transformer_layers": "PPCPCPPPPPPCCCCCFFFCC",
+    "quantize": "PPPCC",
+    "linear": "PPPPPPCCCC",
+    "dequantize": "PPPPPCC",
+    "additive": "PPPPCCCC",
+    "log_normalizer": "PPCC",
+    "largest": "PPPCCC",
+    "payments": "PPPFPPCCCC",
 }
+"""The arguments of each kernel: pointers, counts and factors."""
 
 TILED_INTEGERS, TILED_FLOATS = (128, 512), (16, 1)
 """Smallest numbers of rows and inputs of a product that is faster by tiles, measured on a Xeon with AMX for integers.
@@ -91,7 +85,8 @@ class Kernels:
 
     def __init__(self, loaded: ctypes.CDLL, dtype: str) -> None:
         for name, signature in _SIGNATURES.items():
-            setattr(self, f"_{name}", ctypes.CFUNCTYPE(None, *signature).in_dll(loaded, f"{name}_{dtype}"))
+            function = ctypes.CFUNCTYPE(None, *map(_TYPES.__getitem__, signature))
+            setattr(self, f"_{name}", function.in_dll(loaded, f"{name}_{dtype}"))
         features = cpu.features()
         # PyTorch's product has instructions of AVX-VNNI that ours lacks
         self.has_integers = bool(loaded.group_of_integers()) and {"avx_vnni", "avx512_vnni"} & features != {"avx_vnni"}
@@ -165,8 +160,7 @@ class Kernels:
         """Converts rows to 8-bit integers, and returns them with the scale of each row, (N,)."""
         assert x_NI.is_contiguous()
         rows, inputs = x_NI.shape
-        values_NI = x_NI.new_empty(rows, inputs, dtype=torch.int8)
-        scale_N = x_NI.new_empty(rows, dtype=torch.float32)
+        values_NI, scale_N = torch.empty_like(x_NI, dtype=torch.int8), torch.empty(rows)
         self._quantize(x_NI.data_ptr(), values_NI.data_ptr(), scale_N.data_ptr(), rows, inputs)  # type: ignore[attr-defined]
         return values_NI, scale_N
 
@@ -177,9 +171,7 @@ class Kernels:
         assert product_NO.shape == (scale_N.shape[0], scale_O.shape[0])
         assert product_NO.is_contiguous()
         # float32 overwrites the integers, which are in the cache
-        out_NO = (
-            product_NO.view(dtype) if dtype == torch.float32 else product_NO.new_empty(product_NO.shape, dtype=dtype)
-        )
+        out_NO = product_NO.view(dtype) if dtype == torch.float32 else torch.empty_like(product_NO, dtype=dtype)
         bias = None if bias_O is None else bias_O.data_ptr()
         self._dequantize(  # type: ignore[attr-defined]
             product_NO.data_ptr(), scale_N.data_ptr(), scale_O.data_ptr(), bias, out_NO.data_ptr(), *out_NO.shape
@@ -188,11 +180,10 @@ class Kernels:
 
     def additive(self, query_NA: Tensor, keys_MSA: Tensor, v_A: Tensor) -> Tensor:
         """Computes v . tanh(q + k) for each row's query and all keys of its memory, (N, S)."""
-        memories, positions, width = keys_MSA.shape
-        rows = query_NA.shape[0]
+        (memories, positions, width), rows = keys_MSA.shape, len(query_NA)
         assert query_NA.dtype == keys_MSA.dtype == v_A.dtype
         assert query_NA.shape[1] == v_A.shape[0] == width
-        assert _divides(memories, rows)
+        assert rows == 0 or (memories > 0 and rows % memories == 0)
         scores_NS = query_NA.new_empty(rows, positions)
         tensors = (query_NA, keys_MSA, v_A, scores_NS)
         assert all(tensor.is_contiguous() for tensor in tensors)
@@ -214,14 +205,19 @@ class Kernels:
         assert count <= x_NV.shape[1]
         values_NK = x_NV.new_empty(len(x_NV), count, dtype=torch.float32)
         index_NK = x_NV.new_empty(len(x_NV), count, dtype=torch.int64)
-        rows, width = x_NV.shape
-        self._largest(x_NV.data_ptr(), values_NK.data_ptr(), index_NK.data_ptr(), rows, width, count)  # type: ignore[attr-defined]
+        self._largest(x_NV.data_ptr(), values_NK.data_ptr(), index_NK.data_ptr(), *x_NV.shape, count)  # type: ignore[attr-defined]
         return values_NK, index_NK
 
-
-def _divides(memories: int, rows: int) -> bool:
-    """Returns True if all memories have the same number of rows."""
-    return rows == 0 or (memories > 0 and rows % memories == 0)
+    def payments(self, token_NK: Tensor, tokens_NT: Tensor, free_N2: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+        """Computes ``nmt.search.repetition.payments``."""
+        (rows, count), times = token_NK.shape, tokens_NT.shape[1]
+        penalty_NK, free_NK2 = torch.empty(rows, count), free_N2.new_empty(rows, count, 2)
+        assert all(each.is_contiguous() for each in (token_NK, free_N2))
+        assert times < 2 or tokens_NT.stride(1) == 1
+        inputs = (each.data_ptr() for each in (token_NK, tokens_NT, free_N2))
+        sizes = (penalty_NK.data_ptr(), free_NK2.data_ptr(), rows, count, times, tokens_NT.stride(0))
+        self._payments(*inputs, margin, *sizes)  # type: ignore[attr-defined]
+        return penalty_NK, free_NK2
 
 
 def kernels(x: Tensor) -> Kernels | None:

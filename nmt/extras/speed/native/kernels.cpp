@@ -447,6 +447,25 @@ void additive(const T* query, const T* keys, const T* v, T* scores, int64_t rows
     }
 }
 
+// What each candidate for the next token pays, and the repetitions that are free after it: see
+// nmt/search/repetition.py. The tokens of row n so far begin at said[n * stride].
+template <typename T>
+void payments(const int64_t* tokens, const int64_t* said, const int64_t* freed, float margin, T* penalty,
+              int64_t* freed_then, int64_t rows, int64_t count, int64_t times, int64_t stride) {
+    for (int64_t at = 0; at < rows * count; ++at) {
+        const int64_t token = tokens[at], row = at / count;
+        const int64_t* const end = said + row * stride + times;
+        const bool in_a_row = (times > 0 && token == end[-1]) || (times > 2 && token == end[-2] && end[-1] == end[-3]);
+        bool again = false;
+        for (int64_t back = 1; back + 2 <= times; ++back)
+            again |= end[-back] == token && end[-back - 1] == end[-1] && end[-back - 2] == end[-2];
+        const bool pays = (in_a_row && freed[2 * row] <= 0) || (again && freed[2 * row + 1] <= 0);
+        narrow(pays ? margin : 0.0f, penalty[at]);
+        freed_then[2 * at] = freed[2 * row] - in_a_row;
+        freed_then[2 * at + 1] = freed[2 * row + 1] - again;
+    }
+}
+
 // The largest entries of each row, largest first, equal ones in their order. Blocks of entries below the least one so
 // far are skipped.
 template <typename T>
@@ -779,6 +798,7 @@ FOR_BOTH(dequantize)
 FOR_BOTH(additive)
 FOR_BOTH(log_normalizer)
 FOR_BOTH(largest)
+FOR_BOTH(payments)
 
 #ifdef __AVX2__
 extern "C" int group_of_integers() { return IntegerRows::GROUP; }
