@@ -7,8 +7,8 @@ A system is an engine and a precision: ``nmt`` is our own search, ``ctranslate2`
 ctranslate2``, and ``direct`` is CTranslate2 called by a few lines of Python, as one would without us; both need ``nmt
 export MODEL``. Left out, all that the machine and the model allow are compared.
 
-Several threads are what is fastest of each: processes of one thread for our search (``nmt translate --workers``),
-batches at once for CTranslate2, of the size that is fastest there. Text goes in and text comes out; loading does not
+Several threads are what is fastest of each: windows at once for our search (``nmt translate --workers``), batches at
+once for CTranslate2, of the size that is fastest there. Text goes in and text comes out; loading does not
 count. Each system is a process of its own, and they translate in turn (A B A B ...): a round to warm up, then
 ``--rounds`` that count, of which the median is told. For each beam and system: sentences/s, subwords/s, what single
 sentences take (median and 95th percentile), BLEU and the share of sentences translated as by nmt:float32, and the
@@ -166,7 +166,7 @@ def _own(
     import nmt
     from nmt.translator.windows import OutputOptions, Window
     from nmt.translator.workers import Workers
-    from nmt.workflows.translate import BESIDE, SHARED_LINES, WINDOW_LINES
+    from nmt.workflows.translate import BESIDE, IN_THREADS, SHARED_LINES, WINDOW_LINES
 
     if engine not in ("nmt", "ctranslate2"):
         raise InputError(f"--system {engine}: is none of nmt, ctranslate2, direct")
@@ -174,9 +174,9 @@ def _own(
     gc.freeze()  # a full collection would scan all of PyTorch, a tenth of a second
     workers, loading, full = BESIDE, None, WINDOW_LINES
     if engine == "nmt":
-        run = translator.trained.checkpoint
-        loading = partial(nmt.load, run, device=device, precision=precision, overrides=overrides)
-        workers, full = threads, 1
+        run, workers, full = translator.trained.checkpoint, threads, 1
+        if threads > IN_THREADS:
+            loading = partial(nmt.load, run, device=device, precision=precision, overrides=overrides)
     shared = stack.enter_context(Workers(translator, OutputOptions(), loading, count=workers, full=full, after=1))
 
     def translate(lines: list[str]) -> tuple[list[str], int]:

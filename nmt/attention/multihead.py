@@ -83,17 +83,9 @@ class MultiHead(nn.Module):
     """Attention heads over one query, key and value; the width of a head is the width of the query divided by H."""
 
     def __init__(
-        self,
-        config: AttentionConfig,
-        *,
-        heads: int,
-        query_size: int,
-        key_size: int,
-        dropout: float,
-        causal: bool = False,
-        rotary: bool = False,
-        bias: bool = False,
-    ) -> None:
+        self, config: AttentionConfig, *, heads: int, query_size: int, key_size: int, dropout: float,
+        causal: bool = False, rotary: bool = False, bias: bool = False,
+    ) -> None:  # fmt: skip
         """If ``causal``, a query at position t sees keys up to position t only. If ``rotary``, queries and keys are
         rotated by their positions. If ``bias``, every projection has a bias. ``dropout`` is the rate for the
         weights."""

@@ -33,17 +33,9 @@ class DeepStack(RecurrentStack):
     """
 
     def __init__(
-        self,
-        cell: CellKind,
-        *,
-        input_size: int,
-        size: int,
-        layers: int,
-        residual: bool = False,
-        shared_size: int = 0,
-        layer_norm: bool = False,
-        transitions: int = 0,
-    ) -> None:
+        self, cell: CellKind, *, input_size: int, size: int, layers: int, residual: bool = False,
+        shared_size: int = 0, layer_norm: bool = False, transitions: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__(
             cell, input_size=input_size, size=size, layers=layers, residual=residual, shared_size=shared_size
         )

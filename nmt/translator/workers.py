@@ -1,8 +1,8 @@
-"""Translates several windows of lines at once.
+"""Translates several windows of lines at once, by threads of this process or by processes.
 
-Each process has its own model and one thread: two threads of one process would share every matrix product and wait for
-each other, but two processes share nothing. For an engine that computes outside Python's lock, threads of this process
-are enough: the engine translates while Python reads and writes the text of other windows.
+Products and kernels compute outside Python's lock, so two threads, each with its own sentences, are as fast as two
+processes, start at once and share one model. Many threads would wait for the lock; processes, each with one thread and
+its own model, share nothing. Another engine translates while Python reads and writes other windows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from nmt.core import log
@@ -29,11 +29,8 @@ AHEAD = 2
 
 @dataclass
 class Workers(AbstractContextManager["Workers"]):
-    """Translates windows in order, one by one until it is worth the time to start processes or threads.
-
-    Processes take seconds to start and the memory of a model each. They are started at the ``after``-th window in a row
-    of ``full`` lines, and end with the context.
-    """
+    """Translates windows in order, one by one until it is worth the time to start processes or threads: at the
+    ``after``-th window in a row of ``full`` lines. Processes take seconds to start. All end with the context."""
 
     translator: Translator
     options: OutputOptions
@@ -46,8 +43,10 @@ class Workers(AbstractContextManager["Workers"]):
     full: int
     after: int
     _executor: Executor | None = field(default=None, init=False)
+    _is_over: bool = field(default=False, init=False)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._is_over = True
         if self._executor is not None:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
@@ -55,7 +54,6 @@ class Workers(AbstractContextManager["Workers"]):
         """Yields each window, in order, with a function that translates it in this process, or waits for its
         translation; it must be called before the next window is taken. This method and the function raise InputError if
         a process was ended from outside."""
-        translate = partial(self.options.translate, self.translator)
         waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
@@ -63,6 +61,7 @@ class Workers(AbstractContextManager["Workers"]):
             in_a_row = in_a_row + 1 if is_full else 0
             if self._executor is None and self.count > 1 and in_a_row >= self.after:
                 self._executor = self._start()
+            translate = partial(self.options.translate, self.translator)
             if self._executor is None:
                 yield window, partial(translate, window)
                 continue
@@ -77,10 +76,27 @@ class Workers(AbstractContextManager["Workers"]):
 
     def _start(self) -> Executor:
         if self.load is None:
+            if self.translator.has_own_engine:
+                self._share_engine()
             return ThreadPoolExecutor(self.count)
         log.detail(f"{self.count} processes translate")
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.count, context, _initialize, (self.load, self.options))
+
+    def _share_engine(self) -> None:
+        """Prepares our own engine for several threads, of which each computes by itself, and ends with the context."""
+        import torch
+
+        from nmt.search.engine import TorchEngine
+
+        engine = self.translator.engine
+        assert isinstance(engine, TorchEngine)
+        torch.set_num_threads(1)
+        self.translator = replace(self.translator, engine=replace(engine, on_step=self._end_if_over))
+
+    def _end_if_over(self) -> None:
+        if self._is_over:
+            raise CancelledError
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,11 @@ WINDOW_LINES = 2000
 """Number of lines that are sorted by length and translated together; more lines are faster, and take more memory."""
 
 SHARED_LINES = 500
-"""Number of lines that are translated together with a given number of processes, so that all have work sooner."""
+"""Number of lines that are translated together by threads, or a given number of processes, so that all have work
+sooner."""
+
+IN_THREADS = 2
+"""Number of simultaneous windows for which threads are as fast as processes."""
 
 AFTER = 3
 """Number of successive full windows after which several processes are started by default; less work is done before they
@@ -78,17 +82,14 @@ def translate(
         if not interactive:
             total = count_lines(input) if input is not None and log.is_watched() else None
             bar = stack.enter_context(log.progress(total=total, description="translate", unit="line"))
-        in_processes: Callable[[], Translator] | None = partial(
-            load, model=str(translator.trained.checkpoint), engine="nmt"
-        )
-        if not translator.has_own_engine:
-            in_processes, count, size, after = None, BESIDE, WINDOW_LINES, 1
-        elif workers is None:
-            on_cpu = translator.trained.compute.device.type == "cpu"
-            count, size, after = translator.threads if on_cpu else 1, WINDOW_LINES, AFTER
-        else:
-            count, size, after = workers, SHARED_LINES if workers > 1 else WINDOW_LINES, 1
-        shared = stack.enter_context(Workers(translator, options, in_processes, count=count, full=size, after=after))
+        own = translator.has_own_engine
+        on_cpu = own and translator.trained.compute.device.type == "cpu"
+        count = workers or (translator.threads if on_cpu else 1 if own else BESIDE)
+        in_threads = not own or (on_cpu and count == IN_THREADS)
+        loads = None if in_threads else partial(load, model=str(translator.trained.checkpoint), engine="nmt")
+        size = SHARED_LINES if own and count > 1 and (workers or in_threads) else WINDOW_LINES
+        after = 1 if workers or in_threads else AFTER
+        shared = stack.enter_context(Workers(translator, options, loads, count=count, full=size, after=after))
         opened = interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size)
         read = (
             Window(

@@ -1,10 +1,11 @@
-"""Several processes translate as one does."""
+"""Several threads or processes translate as one does."""
 
 from __future__ import annotations
 
 import multiprocessing
 import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +80,35 @@ def test_threads_answer_the_same_in_order_at_once(translator: Translator, monkey
     assert multiprocessing.active_children() == []
 
 
+def test_threads_end_with_the_context(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at Ctrl-C: a search that has begun stops at its next step, and the other windows are never begun."""
+    over, began, ended, translate = threading.Event(), list[Window](), list[Window](), OutputOptions.translate
+
+    def late(options: OutputOptions, translator: Translator, window: Window) -> WindowTranslation:
+        began.append(window)
+        assert over.wait(60)
+        try:
+            return translate(options, translator, window)
+        except CancelledError:
+            ended.append(window)
+            raise
+
+    def interrupted() -> None:
+        with workers(translator, full=2, after=1, threads=True) as shared:
+            next(shared.translate(windows(9, 2)))
+            threads.extend(thread for thread in threading.enumerate() if thread not in others)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(OutputOptions, "translate", late)
+    others, threads = threading.enumerate(), list[threading.Thread]()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    assert len(ended) == len(began) == len(threads) == 2
+
+
 def test_a_process_that_is_ended_is_told(translator: Translator) -> None:
     def translate_and_kill() -> None:
         with workers(translator, full=2, after=1) as shared:
@@ -94,11 +124,10 @@ def test_a_process_that_is_ended_is_told(translator: Translator) -> None:
 def test_the_command_says_the_same(trained: Path) -> None:
     text = "".join(f"{source}\n" for source, _ in sentences(1100, seed=6)).encode()
     options = ("translate", "run", "--precision", "float32", "--beam", "1", "--format", "jsonl")
-    found = [nmt(*options, "--workers", count, folder=trained, stdin=text) for count in ("1", "2")]
-    for done in found:
+    one, *others = [nmt(*options, "--workers", count, folder=trained, stdin=text) for count in ("1", "2", "3")]
+    assert one.stdout.count(b"\n") == 1100
+    for done in others:  # threads, processes
         assert done.returncode == 0, done.stderr.decode()
-    assert found[1].stdout == found[0].stdout
-    assert found[1].stdout.count(b"\n") == 1100
-    assert found[1].stderr == found[0].stderr
+        assert (done.stdout, done.stderr) == (one.stdout, one.stderr)
     refused = nmt("translate", "run", "--engine", "ctranslate2", "--workers", "2", folder=trained)
     assert "--workers: --engine ctranslate2 shares out its work by itself" in error(refused)

@@ -131,12 +131,12 @@ class _EmbedStep:
             x_ND = self._widen(x_ND)
         if self._positions is None:
             return x_ND
-        if self._vectors_TD is None or time >= len(self._vectors_TD):
+        vectors_TD = self._vectors_TD  # another thread may put shorter ones in their place
+        if vectors_TD is None or time >= len(vectors_TD):
             count = max(2 * time, 64)
             zeros_1TD = x_ND.new_zeros(1, count, x_ND.shape[1])
-            vectors_1TD: Tensor = self._positions(zeros_1TD, torch.arange(count, device=x_ND.device)[None])
-            self._vectors_TD = vectors_1TD[0]
-        return x_ND.add_(self._vectors_TD[time])
+            self._vectors_TD = vectors_TD = self._positions(zeros_1TD, torch.arange(count, device=x_ND.device)[None])[0]
+        return x_ND.add_(vectors_TD[time])
 
 
 def supports(coder: TransformerDecoder | TransformerEncoder, dtype: torch.dtype) -> bool:
