@@ -46,7 +46,7 @@ from nmt.search.config import SearchConfig, constrains
 from nmt.search.engine import TorchEngine
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.search.scoring import ranking_of
-from nmt.translator.translator import Candidate, EncodedSentences, Translator, distinct
+from nmt.translator.translator import KEPT, Candidate, EncodedSentences, Translator, distinct
 
 MAX_LOSS = 1.0
 """Maximum number of nats by which the log-probability per token of a constrained translation may be below that of the
@@ -114,7 +114,8 @@ class GlossaryTerminology:
         if not translator.search.numbers or sentences.prefixes is not None or sentences.constraints is not None:
             return found
         changed: list[tuple[int, str]] = []
-        for row, source in enumerate(sentences.texts):
+        with_numbers = ((row, source) for row, source in enumerate(sentences.texts) if KEPT.search(source))
+        for row, source in with_numbers:
             terms, free = self.glossary.find(source), [each.text for each in found[row]]
             # max gives the first of equals
             texts = [max(rewritten(source, text, formats), text, key=lambda each: _count(each, terms)) for text in free]
