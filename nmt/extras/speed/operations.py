@@ -29,13 +29,9 @@ def short_attention() -> ModuleType | None:
 
 
 def fused_attend(
-    query_BHTA: Tensor,
-    keys_BHSA: Tensor,
-    values_BHSA: Tensor,
-    is_hidden: Tensor | None,
-    scale: float,
+    query_BHTA: Tensor, keys_BHSA: Tensor, values_BHSA: Tensor, is_hidden: Tensor | None, scale: float,
     dropout_mask: Tensor | None,
-) -> tuple[Tensor, Callable[[], Tensor]]:
+) -> tuple[Tensor, Callable[[], Tensor]]:  # fmt: skip
     """Computes ``nmt.ops.attend`` by a kernel on CUDA that never stores the weights: ours for short sentences, else
     torch's."""
     inputs = (query_BHTA, keys_BHSA, values_BHSA)
