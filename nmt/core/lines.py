@@ -133,7 +133,8 @@ class LineReader(Iterator[Line]):
 def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
     """Yields the lines in groups of at most `size_lines`, for batched computation.
 
-    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it.
+    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it. After a
+    full group the pause is an empty one.
     """
     window: list[Line] = []
     deadline = 0.0
@@ -142,9 +143,12 @@ def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
             deadline = time.monotonic() + GATHER_S
         window.append(line)
         remaining_s = max(0.0, deadline - time.monotonic())
-        if len(window) == size_lines or not lines.ready(min(PATIENCE_S, remaining_s)):
+        is_full = len(window) == size_lines
+        if is_full or not lines.ready(min(PATIENCE_S, remaining_s)):
             yield window
             window = []
+            if is_full and not lines.ready(PATIENCE_S):
+                yield window
     if window:
         yield window
 

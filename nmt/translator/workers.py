@@ -65,9 +65,11 @@ class Workers(AbstractContextManager["Workers"]):
             if self._executor is None:
                 yield window, partial(translate, window)
                 continue
-            with self._reporting():
-                waiting.append((window, self._executor.submit(translate if self.load is None else _translate, window)))
-            # whoever wrote less than a window may wait for the translation
+            if window.lines:
+                in_worker = translate if self.load is None else _translate
+                with self._reporting():
+                    waiting.append((window, self._executor.submit(in_worker, window)))
+            # whoever wrote less than a window, or stopped after one, may wait for the translation
             while waiting and (not is_full or len(waiting) > AHEAD * self.count):
                 window, future = waiting.popleft()
                 yield window, self._reporting()(future.result)

@@ -165,6 +165,12 @@ def test_a_pause_ends_a_window_but_not_a_line() -> None:
         assert grouped(stream, 9) == [["a", "b"], ["half line", "c"]]
 
 
+def test_a_pause_after_a_full_window_is_an_empty_one() -> None:
+    """So whoever translates several windows at once knows that someone may wait for their answers."""
+    with slow_pipe([(0, b"a\nb\nc\nd\n"), (0.5, b"e\nf\n"), (0.5, b"g\n")]) as stream:
+        assert grouped(stream, 2) == [["a", "b"], ["c", "d"], [], ["e", "f"], [], ["g"]]
+
+
 def test_a_window_does_not_gather_slow_lines_for_ever() -> None:
     with slow_pipe([(0.01, b"line\n")] * 100) as stream:
         groups = list(map(len, grouped(stream, 1000)))

@@ -53,13 +53,14 @@ def test_who_writes_less_than_a_window_is_answered_at_once(translator: Translato
 
     def read() -> Iterator[Window]:
         nonlocal taken
-        for window in [*windows(1, 2), Window([Line(3, "Hund", None)]), *windows(1, 2)]:
+        for window in [*windows(1, 2), Window([Line(3, "Hund", None)]), *windows(1, 2), Window([])]:
             taken += 1
             yield window
 
     with workers(translator, full=2, after=1, threads=True) as shared:
         seen = [(result(), taken)[1] for _, result in shared.translate(read())]
-    assert seen == [2, 2, 3]  # the first two as soon as the short one is there, before the third is read
+    # the first two as soon as the short one is there, before the third is read, and the third when the input pauses
+    assert seen == [2, 2, 4]
 
 
 def test_threads_answer_the_same_in_order_at_once(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
