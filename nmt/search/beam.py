@@ -301,7 +301,7 @@ class BeamSearch:
             part_beams = replace(part_beams, log_prob_N=part_beams.log_prob_N - log_normalizer(logits_NV))
             processors.apply(logits_NV, part_beams.tokens_NT, sentence_N[part])
             if part_beams.repetitions:
-                part_beams.repetitions.penalize(logits_NV, part_beams.tokens_NT, num_candidates(self.beam))
+                part_beams.repetitions.penalize(logits_NV, part_beams.tokens_NT)
             part_rows = source_rows[part.start // self.beam : part.stop // self.beam]
             steps.append(self.advance(part_beams, logits_NV, part_rows, [processors.limits[row] for row in part_rows]))
         return Advance.joined(steps)

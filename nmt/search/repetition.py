@@ -21,7 +21,6 @@ from nmt.core.device import uploaded
 from nmt.core.operation import Operation
 from nmt.core.record import BatchRecord, shared
 from nmt.data.batching import TokenIds
-from nmt.ops import top_tokens
 
 PHRASE = 3
 """Tokens of a phrase."""
@@ -55,10 +54,9 @@ class Repetitions(BatchRecord):
         penalty_N1, free_N12 = payments(token_N1, tokens_NT, self.free_N2, self.margin)
         return replace(self, free_N2=free_N12[:, 0], paid_N=self.paid_N + penalty_N1[:, 0])
 
-    def penalize(self, logits_NV: Tensor, tokens_NT: Tensor, count: int) -> None:
-        """Lowers the logits of tokens that repeat, in place, so that the ``count`` largest are right."""
-        token_NK = top_tokens(logits_NV, min(count + SPARE, logits_NV.shape[1]), False).token_NK
-        logits_NV.scatter_(1, token_NK, logits_NV.gather(1, token_NK) - self.penalty(token_NK, tokens_NT))
+    def penalize(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
+        """Lowers the logits of tokens that would say something again, in place; they are among the tokens so far."""
+        logits_NV.scatter_(1, tokens_NT, logits_NV.gather(1, tokens_NT) - self.penalty(tokens_NT, tokens_NT))
 
 
 @Operation

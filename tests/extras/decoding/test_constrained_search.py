@@ -16,10 +16,11 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam import BeamSearch
 from nmt.search.hypothesis import Constraint, Hypothesis
 from nmt.search.logits_processors import LogitsProcessors, Suppress
+from nmt.search.repetition import Repetitions
 from nmt.search.scoring import Ranking
 from tests.extras.decoding import phrase_cases as cases
 from tests.extras.decoding.phrase_cases import single
-from tests.models.variants import make
+from tests.models.variants import make, tree
 from tests.search.plain_search import EOS, MODELS, SOURCES, Tokens, each_model, log_prob
 from tests.search.scripted import scripted
 
@@ -97,6 +98,18 @@ def test_reserved_tokens_are_in_phrases_alone() -> None:
         counted = [each for each in log_probs if cases.contains(each, phrases) and each.count(4) == len(phrases)]
         best = max(counted, key=lambda tokens: log_probs[tokens] / ((5 + len(tokens) + 1) / 6))
         assert hypotheses[0].tokens == best, phrases
+
+
+def test_phrases_that_say_something_twice_have_the_scores_of_the_model() -> None:
+    """Of 40 tokens, those of the phrases are seldom among the best."""
+    model, source, phrases = make(tree(), tokens=40, seed=3), [4, 5, 3], [single((7, 7)), single((9, 8, 9, 8)), ()]
+    free = Repetitions.of([source] * 3, 3.0, torch.device("cpu"))
+    processors = LogitsProcessors(torch.tensor([12] * 3), eos=EOS, repetitions=free)
+    searching = ConstrainedBeamSearch(EOS, Ranking(1.0), 2, phrases=tuple(phrases))
+    found = searching(model, torch.tensor([source] * 3), processors)
+    for of_row, (hypothesis,) in zip(phrases, found, strict=True):
+        assert cases.contains(hypothesis.tokens, of_row)
+        assert hypothesis.log_prob == pytest.approx(log_prob(model, source, hypothesis.tokens), abs=1e-3)
 
 
 @each_model
