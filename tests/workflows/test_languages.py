@@ -202,7 +202,8 @@ def test_the_token_is_read_before_the_first_word(translator: Translator) -> None
     words = np.cumsum(starts)
     assert memory.word_BS[0].tolist() == [1, *words.tolist(), words[-1]]
     lines, english = ["Hund und Katze.", "eins zwei drei"], translator.to(target_language="en")
-    assert texts(waiting(english, 50).translate(lines)) == texts(english.translate(lines, beam=1))
+    free = replace(english, search=english.search.model_copy(update={"repetition_margin": None}))
+    assert texts(waiting(english, 50).translate(lines)) == texts(free.translate(lines, beam=1))
 
 
 def test_an_alignment_layer_reads_the_token_and_gives_it_no_link(here: Path, translator: Translator) -> None:

@@ -191,7 +191,9 @@ def waiting(translator: Translator, wait: int) -> Translator:
         raise InputError("--wait: cannot be had together with --glossary; leave one of them out")
     if not isinstance(engine, TorchEngine) or wait < 1:
         raise InputError("--wait: needs a number of at least 1, and --engine nmt")
-    greedy = search.model_copy(update={"beam": 1, "split_longer_than": None, "numbers": False})
+    # what a source says again is known at its end
+    off = {"split_longer_than": None, "repetition_margin": None, "numbers": False}
+    greedy = search.model_copy(update={"beam": 1, **off})
     words = WordStarts.of(trained.tokenizers, trained.compute.device)
     model = WaitKModel(engine.model, wait, words, rereads=trained.experiment.training.wait is None)
     return replace(translator, search=greedy, engine=replace(engine, model=model))

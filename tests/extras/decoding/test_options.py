@@ -15,8 +15,9 @@ from tests.workflows.runs import TEXT, error, nmt, records, refused, translated
 
 def test_translate_waits(trained: Path) -> None:
     whole = ("--format", "jsonl", "--wait", "50", "--set", "search.split_longer_than=3")
+    free = ("--beam", "1", "--set", "search.repetition_margin=null")
     assert translated(trained, *whole) == translated(
-        trained, "--format", "jsonl", "--beam", "1", "--set", "search.split_longer_than=null"
+        trained, "--format", "jsonl", *free, "--set", "search.split_longer_than=null"
     )
     assert [bool(each["translations"][0]["text"]) for each in records(trained, "--wait", "1")] == [
         bool(line.strip()) for line in TEXT.decode().splitlines()
@@ -31,6 +32,7 @@ def test_translate_waits(trained: Path) -> None:
 
 def test_evaluate_scores_each_wait(trained: Path) -> None:
     files = ("--source", "test.de", "--reference", "test.en", "--precision", "float32", "--beam", "1")
+    files += ("--set", "search.repetition_margin=null")
     done = nmt("evaluate", "run", *files, "--wait", "1,3,50", "--json", folder=trained)
     assert done.returncode == 0, done.stderr.decode()
     tree = json.loads(done.stdout)
