@@ -20,8 +20,8 @@ def _by_word(kind: str) -> Mapping[str, Mapping[str, str]]:
 
 NEGATION = "negation"
 WORDS = _by_word("words")
-"""The numbers 0 and from 2 to 20, the tens, and the negations, by language. 1 is often an article. A negation that is the
-second part of a double one is missing."""
+"""The numbers 0 and from 2 to 20, the tens, and the negations, by language. 1 is often an article. A negation that is
+the second part of a double one is missing."""
 BEGINNINGS = _by_word("beginnings")
 """Beginnings of words that may stand for a number or a negation as well."""
 

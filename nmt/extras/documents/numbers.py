@@ -43,7 +43,9 @@ _ADDRESSES = ("url", "mail")
 MAX_WORD = 12
 """Largest number that may be written as a word of an unknown language."""
 
-_WORD_NEXT = re.compile(r"[\s\-]*+[^\W\d_]")
+_EQUALS = ("=", "≠", "≤", "≥")
+"""Signs before numbers that are no words."""
+
 _GROUP = re.compile(r"[^\W_]++")
 _NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")
 _EXCHANGED = str.maketrans(",.", ".,")
@@ -53,10 +55,10 @@ def lost_items(
     source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None,
     *, articles: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
-    """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 before a
-    word, which may be an article, and other small numbers that may be words. A number may be written as in the source,
-    or in the digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in place
-    of points and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
+    """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 that may
+    be an article, and other small numbers that may be words. A number may be written as in the source, or in the digits
+    0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in place of points and the
+    other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
     known = WORDS.get((language or "").split("-")[0], {})
@@ -83,13 +85,9 @@ def lost_items(
         lost.remove(each)
     if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
-    # 1 may be an article before a word
-    small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}
-    return [
-        each
-        for each in lost
-        if each.term.targets[0] not in small or (known and not _WORD_NEXT.match(source, each.span[1]))
-    ]
+    small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
+    values = {each.span for each in lost if source[: each.span[0]].rstrip().endswith(_EQUALS)}
+    return [each for each in lost if each.span in values or each.term.targets[0] not in small]
 
 
 def without_addresses(text: str) -> str:
