@@ -70,7 +70,8 @@ class TranslateOptions(common.ModelOptions):
     """With --format jsonl: links and soft matrix of each translation."""
     engine: common.Engine = "nmt"
     workers: Annotated[int | None, common.machine_option(metavar="N", min=1, max=1024)] = None
-    """Processes with one thread each. Default: one, and for thousands of lines as many as threads."""
+    """Translate as many parts of the input at once: two by threads, more by processes. Default: two on two cores,
+    and on more as many as cores for thousands of lines."""
 
     @property
     def changes(self) -> list[str]:

@@ -59,10 +59,10 @@ def translate(
     """Writes one line for each line read, in order, or in tsv one for each of its translations, by the translator that
     ``load`` returns; ``model`` is the name by which the user has called it, and ``options`` are the form of the output.
     None means stdin and stdout. ``prefix`` and ``constraints`` have a line for each line of the input: the beginning of
-    its translation, and words or phrases, separated by tabs, that the translation must contain. ``workers`` processes
-    translate; None means several if there is much to translate. With ``context`` lines are sentences, which are read
-    with the preceding ones in their document; a blank line ends a document. A blank line gives a blank line. If a part
-    of a line cannot be translated, a warning names the line, and the rest of it is translated."""
+    its translation, and words or phrases, separated by tabs, that the translation must contain. ``workers`` windows are
+    translated at once; None means several if there is much to translate. With ``context`` lines are sentences, which
+    are read with the preceding ones in their document; a blank line ends a document. A blank line gives a blank line.
+    If a part of a line cannot be translated, a warning names the line, and the rest of it is translated."""
     refuse_overwriting(output, input, prefix, constraints)
     translator = load()
     document = translator.document() if context else None
