@@ -35,8 +35,8 @@ class TorchEngine:
     """The toolkit's own search over a model in eval mode.
 
     Sentences are sorted by length and decoded in batches of at most ``config.batch_tokens`` source tokens, each counted
-    once for every hypothesis of its sentence. The result of a sentence does not depend on its batch, except for
-    rounding in bfloat16 on a CPU with AMX.
+    once for every hypothesis of its sentence, and on a CPU at least twice. The result of a sentence does not depend on
+    its batch, except for rounding in bfloat16 on a CPU with AMX.
     """
 
     model: StepModel[Any, Any]
@@ -70,9 +70,9 @@ class TorchEngine:
         assert not self.model.training
         assert constraints is None or constrains(config) is None
         hypotheses: list[tuple[Hypothesis, ...] | None] = [None] * len(sources)
-        # a batch that keeps a CPU busy is too small for a GPU
-        together = 1 if self.compute.device.type == "cpu" else ON_GPU
-        batch_tokens = max(together * config.batch_tokens // hypotheses_per_sentence(config), 1)
+        # a batch that keeps a CPU busy is too small for a GPU; on a CPU, greedy search was faster with half of a batch
+        together, least = (1, 2) if self.compute.device.type == "cpu" else (ON_GPU, 1)
+        batch_tokens = max(together * config.batch_tokens // max(hypotheses_per_sentence(config), least), 1)
         # sentences of similar length together, so that there is little padding
         for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
             padded, length_B = pad([sources[row] for row in rows])
