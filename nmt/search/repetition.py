@@ -1,9 +1,9 @@
 """Penalties for what a translation says again, which a model that is unsure of the next word likes too much.
 
 A token counts as less probable by a margin if it ends a word or two said twice in a row ("a gray gray sweater",
-"Maaaaaa"), or a phrase of three tokens said before. For each of both that its source has, a translation may have one
-without. So loops end, and "very, very good" stays. The margin decides which translation is found and ranks it; its
-score is that of the model.
+"Maaaaaa"), or a phrase of three tokens said before. For each repetition of either kind in its source, a translation
+may have one that costs nothing. So loops end, and "very, very good" stays. The margin decides which translation is
+found, and how it ranks; its score is that of the model.
 
 Shapes: N rows of hypotheses, T tokens so far, K candidates for the next token, V vocabulary.
 """
