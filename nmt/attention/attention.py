@@ -164,13 +164,9 @@ class Attention(nn.Module):
         return AttentionOutput(context_BTV.reshape(rows, time, -1), weights_NHTS, sampled, state)
 
     def _next_state(
-        self,
-        state: AttentionState,
-        weights_BHTS: Tensor,
-        weighting_BTX: Tensor | None,
-        context: AttentionContext,
+        self, state: AttentionState, weights_BHTS: Tensor, weighting_BTX: Tensor | None, context: AttentionContext,
         keys_BHSA: Tensor,
-    ) -> AttentionState:
+    ) -> AttentionState:  # fmt: skip
         """Computes the state after a step; a row of ``state`` is one of T queries of a sentence here."""
         score_BTX = None
         if isinstance(self.score, StatefulScore):

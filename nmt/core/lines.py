@@ -130,11 +130,11 @@ class LineReader(Iterator[Line]):
         self._complete.append(Line(self._number, text, warning, ending))
 
 
-def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
+def windows(lines: LineReader, size_lines: int, *, pauses: bool = False) -> Iterator[list[Line]]:
     """Yields the lines in groups of at most `size_lines`, for batched computation.
 
-    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it. After a
-    full group the pause is an empty one.
+    A pause of the input ends a group, so that a program that writes a line and waits for the answer gets it. With
+    `pauses`, one after a full group is an empty group.
     """
     window: list[Line] = []
     deadline = 0.0
@@ -147,7 +147,7 @@ def windows(lines: LineReader, size_lines: int) -> Iterator[list[Line]]:
         if is_full or not lines.ready(min(PATIENCE_S, remaining_s)):
             yield window
             window = []
-            if is_full and not lines.ready(PATIENCE_S):
+            if pauses and is_full and not lines.ready(PATIENCE_S):
                 yield window
     if window:
         yield window

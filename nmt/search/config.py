@@ -91,8 +91,8 @@ class SearchConfig(Structure):
     max_source_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
     """A longer source sentence, or part of one, is cut here, with a warning."""
     batch_tokens: Annotated[int, Field(gt=0, le=1 << 40)] = 8192
-    """Source tokens decoded together, including padding, counted for every beam or draw, and twice in greedy search; on
-    a GPU eight times as many for each."""
+    """Source tokens decoded together, including padding, counted for every beam or draw; on a CPU half as many in
+    greedy search, and on a GPU eight times as many."""
 
     @property
     def penalty(self) -> float:

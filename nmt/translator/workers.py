@@ -53,7 +53,8 @@ class Workers(AbstractContextManager["Workers"]):
     def translate(self, windows: Iterable[Window]) -> Iterator[tuple[Window, Callable[[], WindowTranslation]]]:
         """Yields each window, in order, with a function that translates it in this process, or waits for its
         translation; it must be called before the next window is taken. This method and the function raise InputError if
-        a process was ended from outside."""
+        a process was ended from outside. A window without lines is a pause of the input, at which all translations are
+        yielded."""
         waiting: deque[tuple[Window, Future[WindowTranslation]]] = deque()
         in_a_row = 0
         for window in windows:
@@ -63,7 +64,8 @@ class Workers(AbstractContextManager["Workers"]):
                 self._executor = self._start()
             translate = partial(self.options.translate, self.translator)
             if self._executor is None:
-                yield window, partial(translate, window)
+                if window.lines:
+                    yield window, partial(translate, window)
                 continue
             if window.lines:
                 in_worker = translate if self.load is None else _translate

@@ -90,7 +90,8 @@ def translate(
         size = SHARED_LINES if own and count > 1 and (workers or in_threads) else WINDOW_LINES
         after = 1 if workers or in_threads else AFTER
         shared = stack.enter_context(Workers(translator, options, loads, count=count, full=size, after=after))
-        opened = interactive_lines() if interactive else windows(LineReader(stream, limit_bytes=LIMIT_BYTES), size)
+        reader = LineReader(stream, limit_bytes=LIMIT_BYTES)
+        opened = interactive_lines() if interactive else windows(reader, size, pauses=True)
         read = (
             Window(
                 window,

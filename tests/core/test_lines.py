@@ -168,7 +168,8 @@ def test_a_pause_ends_a_window_but_not_a_line() -> None:
 def test_a_pause_after_a_full_window_is_an_empty_one() -> None:
     """So whoever translates several windows at once knows that someone may wait for their answers."""
     with slow_pipe([(0, b"a\nb\nc\nd\n"), (0.5, b"e\nf\n"), (0.5, b"g\n")]) as stream:
-        assert grouped(stream, 2) == [["a", "b"], ["c", "d"], [], ["e", "f"], [], ["g"]]
+        found = windows(LineReader(stream, limit_bytes=99), 2, pauses=True)
+        assert [[line.text for line in each] for each in found] == [["a", "b"], ["c", "d"], [], ["e", "f"], [], ["g"]]
 
 
 def test_a_window_does_not_gather_slow_lines_for_ever() -> None:

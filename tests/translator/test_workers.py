@@ -57,6 +57,8 @@ def test_who_writes_less_than_a_window_is_answered_at_once(translator: Translato
             taken += 1
             yield window
 
+    with workers(translator, count=1, full=2, after=1) as alone:
+        assert len([result() for _, result in alone.translate([*windows(1, 2), Window([])])]) == 1
     with workers(translator, full=2, after=1, threads=True) as shared:
         seen = [(result(), taken)[1] for _, result in shared.translate(read())]
     # the first two as soon as the short one is there, before the third is read, and the third when the input pauses
