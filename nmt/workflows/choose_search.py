@@ -25,6 +25,10 @@ SEARCHES = 4
 LEAST_GAIN = 0.2
 """Gain in BLEU and chrF together from which on another penalty is better, and most that one of them may lose."""
 
+FAR, MOST_LOSS = 0.05, 0.5
+"""Share by which translations are so much shorter than the references that they have dropped something, and what BLEU
+and chrF may then lose each in favour of longer ones."""
+
 SHORTEST = 50.0
 """Duration of a training, in seconds, below which nothing is chosen."""
 
@@ -39,9 +43,10 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
 
     A penalty is better if the sum of BLEU and chrF is higher and neither of them lower: chrF alone prefers
     translations that are too long. Of penalties whose scores differ by no more than chance, that one is taken with
-    which the translations are nearer in length to the references: shorter ones have dropped something. Each penalty
-    has a search of its own. To rank the hypotheses of one search anew is not enough: they are those that suit its
-    penalty, so that translations come out much longer with a larger one than they seem to.
+    which the translations are nearer in length to the references: shorter ones have dropped something. While they are
+    much too short, one that makes them longer may lose a little more. Each penalty has a search of its own. To rank the
+    hypotheses of one search anew is not enough: they are those that suit its penalty, so that translations come out
+    much longer with a larger one than they seem to.
     """
     experiment = validation.experiment
     search = experiment.search
@@ -71,7 +76,8 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
         for penalty in penalties:
             values, new_error = measure(penalty)
             gains = [new - old for new, old in zip(values, highest, strict=True)]
-            if min(gains) < -LEAST_GAIN or (sum(gains) < LEAST_GAIN and new_error >= error):
+            most_loss = MOST_LOSS if error > FAR and new_error < error else LEAST_GAIN
+            if min(gains) < -most_loss or (sum(gains) < LEAST_GAIN and new_error >= error):
                 break
             # the next one is held to the highest scores so far, so that small losses do not add up
             best, highest, error = penalty, list(map(max, values, highest)), new_error
