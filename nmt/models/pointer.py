@@ -42,15 +42,9 @@ class PointerGenerator(Seq2Seq[PointerMemory, Any]):
     """
 
     def __init__(
-        self,
-        encoder: Encoder,
-        decoder: Decoder[Any, Any],
-        output: OutputLayer,
-        *,
-        heads: Sequence[int],
-        pad: int,
+        self, encoder: Encoder, decoder: Decoder[Any, Any], output: OutputLayer, *, heads: Sequence[int], pad: int,
         bos: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``heads`` are the indices of those whose weights are copied by, in ``decoder.head_names``."""
         super().__init__(encoder, decoder, output, pad=pad, bos=bos)
         self.gate = nn.Linear(decoder.readout_size, 1)

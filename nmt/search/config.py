@@ -45,7 +45,7 @@ class SearchConfig(Structure):
     """Number of translations of each sentence: at most the beam size, or as many draws."""
     length_penalty: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
     """Exponent of the length penalty; 0 ranks by log-probability. null: 1, until training chooses one on valid at its
-    end. See ``nmt.search.scoring``."""
+    end. At most 1 for a sentence with a prefix or constraints. See ``nmt.search.scoring``."""
     length_normalization: Literal["gnmt", "average"] = "gnmt"
     """Base of that exponent: (5 + length) / 6 of GNMT, or the length, as in a mean over tokens."""
     coverage_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
@@ -98,6 +98,11 @@ class SearchConfig(Structure):
     def penalty(self) -> float:
         """The exponent of the length penalty."""
         return USUAL_PENALTY if self.length_penalty is None else self.length_penalty
+
+    def with_given_words(self) -> SearchConfig:
+        """Returns the search for a translation that must have some words. These may be improbable, and a larger length
+        penalty would make up for that by more and more words."""
+        return self.model_copy(update={"length_penalty": min(self.penalty, USUAL_PENALTY)})
 
     def for_validation(self, beam: int) -> SearchConfig:
         """Returns the search for one translation of each sentence, whose cost is that of the beam alone."""

@@ -73,8 +73,12 @@ class TorchEngine:
         # a batch that keeps a CPU busy is too small for a GPU; on a CPU, greedy search was faster with half of a batch
         together, least = (1, 2) if self.compute.device.type == "cpu" else (ON_GPU, 1)
         batch_tokens = max(together * config.batch_tokens // max(hypotheses_per_sentence(config), least), 1)
-        # sentences of similar length together, so that there is little padding
-        for rows in length_batches([len(source) + 1 for source in sources], batch_tokens):
+        given = [words for words in (prefixes, constraints) if words is not None]
+        has_given = [any(len(words[row]) for words in given) for row in range(len(sources))]
+        batches = length_batches([len(source) + 1 for source in sources], batch_tokens)
+        parts = ([row for row in batch if has_given[row] is kind] for batch in batches for kind in (False, True))
+        for rows in filter(None, parts):
+            searching = config.with_given_words() if has_given[rows[0]] else config
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(length_B, config.max_length_ratio, config.max_length)
             batch_prefixes: TokenIds | None = None
@@ -102,10 +106,10 @@ class TorchEngine:
                 limit_B, restrictions, eos=EOS, prefixes=batch_prefixes, repetitions=repetitions, device=device
             )
             if phrases is None:
-                search = search_of(config, observer=self.observer)
+                search = search_of(searching, observer=self.observer)
             else:
                 constrained: ConstrainedSearch = plugins.find("parts", "constrained_search", "constraints")
-                search = constrained(config, phrases, self.follows_word_V, self.reserved_V)
+                search = constrained(searching, phrases, self.follows_word_V, self.reserved_V)
             with self.compute.autocast():
                 batch = search(searched, source_BS, processors)
             for row, of_sentence in zip(rows, batch, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,19 @@ def test_decode_keeps_the_order_whatever_the_batches() -> None:
         found = TorchEngine(model, Compute(torch.device("cpu"), "float32")).translate_ids(sources, config)
         # the limit is the source's length, end included, and ten more; the end is the last
         assert [len(best.tokens) for best, *_ in found] == [len(source) + 1 + 10 - 1 for source in sources]
+
+
+@pytest.mark.parametrize("given", [{"prefixes": [[5], []]}, {"constraints": [[((5,),)], []]}])
+def test_an_improbable_word_that_is_given_makes_no_translation_longer(given: dict[str, Any]) -> None:
+    engine = TorchEngine(
+        scripted([[0.01, 0.01, 0.02, 0.01, 0.75, 0.2], [0.01, 0.01, 0.01, 0.4, 0.56, 0.01]]),
+        Compute(torch.device("cpu"), "float32"),
+    )
+    usual, large = (SearchConfig(beam=2, length_penalty=x, repetition_margin=None) for x in (1.0, 9.0))
+    with_word, without = engine.translate_ids([[4], [4]], large, **given)
+    assert len(with_word[0].tokens) < 4 < len(without[0].tokens)
+    assert [with_word] == engine.translate_ids([[4]], usual, **{key: words[:1] for key, words in given.items()})
+    assert [without] == engine.translate_ids([[4]], large)
 
 
 SEARCH_CONFIGS = {

@@ -185,12 +185,18 @@ class GlossaryTerminology:
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
         found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
+        ranking = ranking_of(translator.search)
         beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
         for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
             rows = list(group)
             part = replace(sentences.only(rows), constraints=[(*own[row], *constraints[row]) for row in rows])
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
-            found |= zip(rows, searched(translator, part, search), strict=True)
+            for row, ranked in zip(rows, searched(translator, part, search), strict=True):
+                # with a smaller length penalty; free translations have other scores
+                scores = [ranking.score(each.log_prob, len(each.tokens) + 1) for _, each in ranked]
+                found[row] = [
+                    Candidate(text, replace(each, score=x)) for (text, each), x in zip(ranked, scores, strict=True)
+                ]
         return found
 
     def _best(

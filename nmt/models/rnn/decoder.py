@@ -100,17 +100,9 @@ class RNNDecoder(Decoder[RNNMemory, RNNState]):
     """
 
     def __init__(
-        self,
-        config: RNNDecoderConfig,
-        attention: AttentionConfig,
-        embedding: Embedding,
-        *,
-        width: int,
-        memory_size: int,
-        readout_size: int,
-        dropout: DropoutConfig,
-        context_source: NoAttention | None = None,
-    ) -> None:
+        self, config: RNNDecoderConfig, attention: AttentionConfig, embedding: Embedding, *, width: int,
+        memory_size: int, readout_size: int, dropout: DropoutConfig, context_source: NoAttention | None = None,
+    ) -> None:  # fmt: skip
         """``context_source`` gives the contexts where the score of ``attention`` is none."""
         super().__init__()
         self.readout_size = readout_size

@@ -121,7 +121,7 @@ class CTranslate2Engine:
                 # a batch has one limit of length, so the few over their own limit are translated again, one by one
                 start([row])
             else:
-                hypotheses[row] = self._best(result, config)
+                hypotheses[row] = self._best(result, config.with_given_words() if prefix_pieces[row] else config)
         return [hypotheses[row] for row in range(len(sources))]
 
     def _best(self, result: Any, config: SearchConfig) -> tuple[Hypothesis, ...]:
