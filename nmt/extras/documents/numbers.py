@@ -46,6 +46,9 @@ MAX_WORD = 12
 _EQUALS = ("=", "≠", "≤", "≥")
 """Signs before numbers that are no words."""
 
+_COMMAS = (",", ";", "/")
+"""Signs between the numbers of a list."""
+
 _GROUP = re.compile(r"[^\W_]++")
 _NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")
 _EXCHANGED = str.maketrans(",.", ".,")
@@ -86,8 +89,14 @@ def lost_items(
     if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
-    values = {each.span for each in lost if source[: each.span[0]].rstrip().endswith(_EQUALS)}
-    return [each for each in lost if each.span in values or each.term.targets[0] not in small]
+    return [each for each in lost if each.term.targets[0] not in small or _is_value(source, *each.span)]
+
+
+def _is_value(text: str, begin: int, end: int) -> bool:
+    """Returns True if a number of a text is no article, because it follows a sign or stands in a list of numbers."""
+    before, after = text[max(0, begin - 9) : begin].rstrip(), text[end : end + 9].lstrip()
+    follows = before.endswith(_COMMAS) and before[-2:-1].isdigit()
+    return follows or before.endswith(_EQUALS) or (after.startswith(_COMMAS) and after[1:].lstrip()[:1].isdigit())
 
 
 def without_addresses(text: str) -> str:

@@ -95,16 +95,9 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState]):
     """Layers over the embeddings of the words so far. Heads are numbered layer by layer from the bottom."""
 
     def __init__(
-        self,
-        config: TransformerDecoderConfig,
-        attention: AttentionConfig,
-        embedding: Embedding,
-        *,
-        width: int,
-        memory_size: int,
-        readout_size: int,
-        dropout: DropoutConfig,
-    ) -> None:
+        self, config: TransformerDecoderConfig, attention: AttentionConfig, embedding: Embedding, *, width: int,
+        memory_size: int, readout_size: int, dropout: DropoutConfig,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.readout_size = readout_size
         self.embedding = embedding
