@@ -287,7 +287,9 @@ class Size:
     optimizer: str = "muon"
     """Muon often learns in fewer updates (docs/measurements/speed.md)."""
     dropout: float | None = None
-    """The rate for a training of more than ``FEW_EPOCHS``."""
+    """The rate for a training of more than ``SOME_EPOCHS``."""
+    few_epochs: float = 3
+    """Maximum number of epochs in which dropout slows learning down more than it helps (docs/measurements/speed.md)."""
     first_validation: int = 50
     """Number of updates before the first validation, about a minute, to see a translation soon."""
     start_from: str | None = None
@@ -302,8 +304,8 @@ class Size:
     """The next smaller size, for a training of few minutes."""
 
 
-FEW_EPOCHS = 3
-"""Maximum number of epochs in which dropout slows learning down more than it helps (docs/measurements/speed.md)."""
+SOME_EPOCHS, SOME_DROPOUT = 15, 0.1
+"""Maximum number of epochs in which dropout above the second number slows learning down more than it helps."""
 
 
 def _transformer(layers: int, size: int, *, heads: int, feed_forward: int) -> str:
@@ -323,6 +325,7 @@ TINY = Size(
 """,
     model=_transformer(2, 128, heads=4, feed_forward=256),
     dropout=0.3,
+    few_epochs=5,
     subwords=4000,
     batch_tokens=1024,
     learning_rate=4e-3,
@@ -450,7 +453,9 @@ def _dropout(size: Size, epochs: float) -> str:
     """Writes the line of dropout, if the model has none of its own."""
     if size.dropout is None:
         return ""
-    rate, why = (size.dropout, "") if epochs > FEW_EPOCHS else (0, f"  # 0, as pairs are read {epochs:.1f} times")
+    some = min(size.dropout, SOME_DROPOUT) if epochs > size.few_epochs else 0
+    rate = size.dropout if epochs > SOME_EPOCHS else some
+    why = f"  # {rate}, as pairs are read {epochs:.1f} times" if rate < size.dropout else ""
     return f"  dropout: {{embedding: {rate}, layers: {rate}}}{why}\n"
 
 

@@ -302,16 +302,27 @@ def tokens(pairs: int) -> int:
     return target_tokens(found(pairs), pairs)
 
 
-@pytest.mark.parametrize(("updates", "rates"), [(1_500, 0.1), (200, 0)])
-def test_dropout_waits_for_pairs_that_are_read_again(tmp_path: Path, updates: int, rates: float) -> None:
+@pytest.mark.parametrize(
+    ("size", "updates", "rate", "reason"),
+    [
+        (sizes.SMALL_TRANSFORMER, 1_500, 0.1, ""),
+        (sizes.SMALL_TRANSFORMER, 200, 0, "  # 0, as pairs are read 0.9 times"),
+        (sizes.TINY, 8_000, 0.3, ""),
+        (sizes.TINY, 4_000, 0.1, "  # 0.1, as pairs are read 8.8 times"),
+        (sizes.TINY, 2_000, 0, "  # 0, as pairs are read 4.4 times"),
+    ],
+)
+def test_dropout_waits_for_pairs_that_are_read_again(
+    tmp_path: Path, size: sizes.Size, updates: int, rate: float, reason: str
+) -> None:
     corpora = {"train": CorpusConfig(source=tmp_path / "t.de", target=tmp_path / "t.en")}
     text = sizes.config_text(
-        path=tmp_path / "x.yaml", run=tmp_path / "run", size=sizes.SMALL_TRANSFORMER, updates=updates,
+        path=tmp_path / "x.yaml", run=tmp_path / "run", size=size, updates=updates,
         found=found(29_000), train_pairs=29_000, corpora=corpora, links=tmp_path / "links", cuda=False, seed=1,
         changes=None,
     )  # fmt: skip
-    assert yaml.safe_load(text)["model"]["dropout"] == {"embedding": rates, "layers": rates}
-    assert ("as pairs are read 0.9 times" in text) == (rates == 0)
+    assert yaml.safe_load(text)["model"]["dropout"] == {"embedding": rate, "layers": rate}
+    assert f"  dropout: {{embedding: {rate}, layers: {rate}}}{reason}\n" in text
 
 
 def test_the_page_on_hardware_has_the_updates_that_init_writes() -> None:

@@ -46,8 +46,8 @@ MAX_WORD = 12
 _EQUALS = ("=", "≠", "≤", "≥")
 """Signs before numbers that are no words."""
 
-_COMMAS = (",", ";", "/")
-"""Signs between the numbers of a list."""
+_COMMAS = (",", ";", "/", "-", "–")
+"""Signs between the numbers of a list or range."""
 
 _GROUP = re.compile(r"[^\W_]++")
 _NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")

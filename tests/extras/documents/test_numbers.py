@@ -71,7 +71,7 @@ def test_words_are_numbers_in_a_known_language() -> None:
         assert not lost_items(source, "a dog", "en-GB")
     for source in ("wenn x = 1 ist", "x ≥1", "0 Hunde", "Wert 0"):  # no article is meant
         assert len(lost_items(source, "a dog", "en")) == 1
-    for source in ("0, 7, 1, …, n", "Schritte 1, 7 und 0", "1/7, 0", "0;7;1"):  # nor in a list
+    for source in ("0, 7, 1, …, n", "Schritte 1, 7 und 0", "1/7, 0", "0;7;1", "1 – 7; 0"):  # nor in a list
         assert [each.term.source for each in lost_items(source, "0, 7 a", "en")] == ["1"]
     assert lost_items("7, wenn 1 Hund bellt, 0", "0, 7 a dog", "en") == []
     assert not lost_items("0 Hunde", "zero dogs", "en")
