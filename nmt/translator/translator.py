@@ -233,17 +233,10 @@ class Translator:
                   constraints: Sequence[Sequence[str]] | None = ...) -> Results[Translation]: ...  # fmt: skip
     @library
     def translate(
-        self,
-        texts: str | Iterable[str],
-        *,
-        beam: int | None = None,
-        n_best: int | None = None,
-        length_penalty: float | None = None,
-        max_length_ratio: float | None = None,
-        target_language: str | None = None,
-        prefixes: Sequence[str] | None = None,
-        constraints: Sequence[Sequence[str]] | None = None,
-    ) -> Translation | Results[Translation]:
+        self, texts: str | Iterable[str], *, beam: int | None = None, n_best: int | None = None,
+        length_penalty: float | None = None, max_length_ratio: float | None = None, target_language: str | None = None,
+        prefixes: Sequence[str] | None = None, constraints: Sequence[Sequence[str]] | None = None,
+    ) -> Translation | Results[Translation]:  # fmt: skip
         """Translates a text, or several texts, in order. A blank text gives a blank translation. The translation of a
         text does not depend on the others in the list, except for rounding in bfloat16 on a CPU with AMX.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from nmt.data.number_words import WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
@@ -56,17 +56,19 @@ _EXCHANGED = str.maketrans(",.", ".,")
 
 def lost_items(
     source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None,
-    *, articles: bool = False,
+    *, source_language: str | None = None, articles: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
     """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 that may
-    be an article, and other small numbers that may be words. A number may be written as in the source, or in the digits
-    0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in place of points and the
-    other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
+    be an article, and other small numbers that may be words. A number word that translates one of the source's language
+    does not stand for digits of the source. A number may be written as in the source, or in the digits 0 to 9, and then
+    also in the ``formats`` of ``learn``, or if there are none, with commas in place of points and the other way around,
+    unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
-    known = WORDS.get((language or "").split("-")[0], {})
+    own, known = (WORDS.get((each or "").split("-")[0], {}) for each in (source_language, language))
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
+    free -= _said(_CODE_OR_NUMBER.findall(source), own) & _said(words, known)
     addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
     rest = without_addresses(source)
@@ -90,6 +92,11 @@ def lost_items(
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
     return [each for each in lost if each.term.targets[0] not in small or _is_value(source, *each.span)]
+
+
+def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
+    """Counts the numbers that words of a language stand for."""
+    return Counter(known[word.lower()] for word in words if word.lower() in known)
 
 
 def _is_value(text: str, begin: int, end: int) -> bool:

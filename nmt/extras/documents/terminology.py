@@ -226,9 +226,9 @@ def _lost(
     or it has a number that is not in the source, nor one of its words. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []
-    lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
+    lost, spans = _without(source, ranked[0].text, languages, formats), [span for _, span in terms]
     has_words = (languages[0] or "").split("-")[0] in WORDS
-    if is_all or (has_words and not lost and lost_items(ranked[0].text, source, languages[0])):
+    if is_all or (has_words and not lost and _without(ranked[0].text, source, languages[::-1])):
         lost = lost_items(source, "", languages[1], formats, articles=True)
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
@@ -249,7 +249,14 @@ def _with_numbers(
 
 def _wrong(source: str, text: str, languages: Sequence[str | None]) -> int:
     """Counts what a translation has lost, and what its source does not have."""
-    return len(lost_items(source, text, languages[1])) + len(lost_items(text, source, languages[0]))
+    return len(_without(source, text, languages)) + len(_without(text, source, languages[::-1]))
+
+
+def _without(
+    text: str, other: str, languages: Sequence[str | None], formats: Mapping[str, str] | None = None
+) -> list[Occurrence]:
+    """Finds what a text in the first language has, and another in the second has not."""
+    return lost_items(text, other, languages[1], formats, source_language=languages[0])
 
 
 def _constraints(

@@ -75,6 +75,9 @@ def test_words_are_numbers_in_a_known_language() -> None:
         assert [each.term.source for each in lost_items(source, "0, 7 a", "en")] == ["1"]
     assert lost_items("7, wenn 1 Hund bellt, 0", "0, 7 a dog", "en") == []
     assert not lost_items("0 Hunde", "zero dogs", "en")
+    # a word that translates a word does not stand for digits
+    for translation, count in (("two dogs in 2", 0), ("two dogs", 1), ("2 dogs in two", 0), ("two in two", 0)):
+        assert len(lost_items("zwei Hunde in 2", translation, "en", source_language="de")) == count
     assert lost_items("عام ١٤٩٢", "in the year")[0].term.targets == ("1492", "١٤٩٢")
 
 
