@@ -113,10 +113,11 @@ def searched(translator: Translator, sentences: EncodedSentences, search: Search
 
 
 def _choices(text: str, lost: Sequence[Occurrence], is_forced: bool) -> Iterator[list[tuple[Occurrence, str]]]:
-    """Chooses a digit for each number that was lost, of those that are not beside them in the text, several times; or
-    once, and only if there are no others, which a forced translation cannot have."""
+    """Chooses a digit for each number that was lost, of those that are not beside them in the text, best neither as
+    words ("zwei"), several times; or once, and only if there are no others, which a forced translation cannot have."""
     others = re.findall(r"\d+", spliced(text, [each.span for each in lost], [" "] * len(lost)))
-    free = sorted((digit for digit in DIGITS if digit not in others), key=text.count)
+    said = {known.get(word) for word in re.findall(r"[^\W\d_]+", text.lower()) for known in WORDS.values()}
+    free = sorted(set(DIGITS) - set(others), key=lambda digit: (digit in said, text.count(digit), digit))
     tries = TRIES if not is_forced else 0 if others or len(lost) > len(free) else 1
     for first in range(min(tries, len(free)) if lost else 0):
         yield list(zip(lost, free[first:] + free[:first], strict=False))

@@ -136,6 +136,13 @@ def test_one_digit_stands_for_an_expression(through: Callable[..., Found], sourc
         assert (0, source) in found
 
 
+def test_a_digit_whose_word_is_in_the_text_stands_for_nothing(through: Callable[..., Found]) -> None:
+    texts = list[str]()
+    found = through(lambda text: texts.append(text) or text, "Zwei, three, quatre, cinq, seis und 1492")  # type: ignore[func-returns-value]
+    assert {re.sub(r"\D", "", text) for text in texts} == {"7", "8", "9"}
+    assert len(found) == TRIES
+
+
 def test_some_numbers_are_better_than_none(through: Callable[..., Found]) -> None:
     found = through(lambda text: f"{text.split()[0]} and more", "1492 oder 3000")
     assert found == [(0, "1492 and more")] * TRIES
