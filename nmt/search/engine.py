@@ -86,8 +86,9 @@ class TorchEngine:
                 # the limit counts the tokens that the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
                 max_length_B += [len(prefix) for prefix in batch_prefixes]
-            phrases = None if constraints is None else tuple(tuple(constraints[row]) for row in rows)
-            if phrases is not None:
+            phrases = None
+            if constraints is not None and (has_given[rows[0]] or self.reserved_V is not None):
+                phrases = tuple(tuple(constraints[row]) for row in rows)
                 # a hypothesis may need all of its phrases, in their longest variants, beyond the usual limit
                 longest = [sum(max(map(len, constraint)) for constraint in of_sentence) for of_sentence in phrases]
                 max_length_B += longest

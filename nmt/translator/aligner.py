@@ -77,15 +77,9 @@ class Aligner:
             )
 
     def align(
-        self,
-        requests: Sequence[AlignmentRequest],
-        sources: Sequence[str],
-        targets: Sequence[str],
-        *,
-        level: Level = "word",
-        first_line: int = 1,
-        text: bool = False,
-    ) -> dict[AlignmentRequest, list[Alignment]]:
+        self, requests: Sequence[AlignmentRequest], sources: Sequence[str], targets: Sequence[str], *,
+        level: Level = "word", first_line: int = 1, text: bool = False,
+    ) -> dict[AlignmentRequest, list[Alignment]]:  # fmt: skip
         """Aligns each pair for each request. An alignment has links between white-space words, and the soft matrix
         between words or, at level ``subword``, between pieces. A pair with a blank side has no links and an empty
         matrix. With ``text`` the lines are ordinary text, which is divided into words; each punctuation mark is a word

@@ -111,11 +111,13 @@ class GlossaryTerminology:
             return list(found)
         formats = read_formats(translator.trained.run)
         found = self._with_terms(translator, sentences, found, formats)
-        if not translator.search.numbers or sentences.prefixes is not None or sentences.constraints is not None:
+        if not translator.search.numbers:
             return found
         changed: list[tuple[int, str]] = []
-        with_numbers = ((row, source) for row, source in enumerate(sentences.texts) if KEPT.search(source))
-        for row, source in with_numbers:
+        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
+        for row, source in enumerate(sentences.texts):
+            if not KEPT.search(source) or any(len(words[row]) for words in given):
+                continue
             terms, free = self.glossary.find(source), [each.text for each in found[row]]
             # max gives the first of equals
             texts = [max(rewritten(source, text, formats), text, key=lambda each: _count(each, terms)) for text in free]
@@ -185,18 +187,17 @@ class GlossaryTerminology:
         own = [()] * len(sentences.ids) if sentences.constraints is None else sentences.constraints
         constraints = {row: _constraints(translator, of_row, own[row]) for row, of_row in occurrences.items()}
         found: dict[int, list[Candidate]] = {row: [] for row in occurrences}
-        ranking = ranking_of(translator.search)
+        ranking, capped = map(ranking_of, (translator.search, translator.search.with_given_words()))
         beams = {row: _beam(of_row, translator.search.beam) for row, of_row in constraints.items() if of_row}
         for beam, group in groupby(sorted(beams, key=lambda row: (beams[row], row)), key=beams.__getitem__):
             rows = list(group)
             part = replace(sentences.only(rows), constraints=[(*own[row], *constraints[row]) for row in rows])
             search = translator.search.model_copy(update={"beam": beam, "n_best": beam})
             for row, ranked in zip(rows, searched(translator, part, search), strict=True):
-                # with a smaller length penalty; free translations have other scores
-                scores = [ranking.score(each.log_prob, len(each.tokens) + 1) for _, each in ranked]
-                found[row] = [
-                    Candidate(text, replace(each, score=x)) for (text, each), x in zip(ranked, scores, strict=True)
-                ]
+                for text, each in ranked:  # with a smaller length penalty than free ones
+                    log_prob, length = each.log_prob, len(each.tokens) + 1
+                    more = ranking.score(log_prob, length) - capped.score(log_prob, length)
+                    found[row].append(Candidate(text, replace(each, score=each.score + more)))
         return found
 
     def _best(
@@ -226,9 +227,9 @@ def _lost(
     or it has a number that is not in the source, nor one of its words. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return []
-    lost, spans = _without(source, ranked[0].text, languages, formats), [span for _, span in terms]
+    lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
     has_words = (languages[0] or "").split("-")[0] in WORDS
-    if is_all or (has_words and not lost and _without(ranked[0].text, source, languages[::-1])):
+    if is_all or (has_words and not lost and _invented(source, ranked[0].text, languages)):
         lost = lost_items(source, "", languages[1], formats, articles=True)
     return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
 
@@ -249,14 +250,12 @@ def _with_numbers(
 
 def _wrong(source: str, text: str, languages: Sequence[str | None]) -> int:
     """Counts what a translation has lost, and what its source does not have."""
-    return len(_without(source, text, languages)) + len(_without(text, source, languages[::-1]))
+    return len(lost_items(source, text, languages[1])) + len(_invented(source, text, languages))
 
 
-def _without(
-    text: str, other: str, languages: Sequence[str | None], formats: Mapping[str, str] | None = None
-) -> list[Occurrence]:
-    """Finds what a text in the first language has, and another in the second has not."""
-    return lost_items(text, other, languages[1], formats, source_language=languages[0])
+def _invented(source: str, text: str, languages: Sequence[str | None]) -> list[Occurrence]:
+    """Finds what a translation has and its source does not."""
+    return lost_items(text, source, languages[0], source_language=languages[1])
 
 
 def _constraints(
