@@ -25,9 +25,9 @@ SEARCHES = 4
 LEAST_GAIN = 0.2
 """Gain in BLEU and chrF together from which on another penalty is better, and most that one of them may lose."""
 
-FAR, MOST_LOSS = 0.05, 0.5
-"""Share by which translations are so much shorter than the references that they have dropped something, and what BLEU
-and chrF may then lose each in favour of longer ones."""
+FAR, LEAST_LONGER, MOST_LOSS = 0.05, 0.01, 0.5
+"""Share by which translations are so much shorter than the references that they have dropped something; by how much
+others must then be longer at least, and what BLEU and chrF may lose each in their favour."""
 
 SHORTEST = 50.0
 """Duration of a training, in seconds, below which nothing is chosen."""
@@ -63,12 +63,13 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
 
     @cache
     def measure(penalty: float) -> tuple[list[float], float]:
-        """Returns BLEU and chrF, and by which share the translations are shorter or longer than the references."""
+        """Returns BLEU and chrF, and by which share the translations are longer than the references, or below 0
+        shorter."""
         changed = translator.search.model_copy(update={"length_penalty": penalty})
         found = replace(translator, search=changed).translate([sources[row] for row in rows])
         texts, references = [each.text for each in found], [validation.valid.text(row).target for row in rows]
         values = [score.value for score in scores(texts, references, metrics=("bleu", "chrf"))]
-        return values, abs(len("".join(texts)) / len("".join(references)) - 1.0)
+        return values, len("".join(texts)) / len("".join(references)) - 1.0
 
     def climb(penalties: Iterable[float]) -> float:
         best = USUAL_PENALTY
@@ -76,8 +77,8 @@ def choose_length_penalty(validation: Validation, seconds: float) -> tuple[float
         for penalty in penalties:
             values, new_error = measure(penalty)
             gains = [new - old for new, old in zip(values, highest, strict=True)]
-            most_loss = MOST_LOSS if error > FAR and new_error < error else LEAST_GAIN
-            if min(gains) < -most_loss or (sum(gains) < LEAST_GAIN and new_error >= error):
+            most_loss = MOST_LOSS if error < -FAR and error + LEAST_LONGER <= new_error <= 0.0 else LEAST_GAIN
+            if min(gains) < -most_loss or (sum(gains) < LEAST_GAIN and abs(new_error) >= abs(error)):
                 break
             # the next one is held to the highest scores so far, so that small losses do not add up
             best, highest, error = penalty, list(map(max, values, highest)), new_error

@@ -42,14 +42,14 @@ def test_it_is_the_best_of_those_that_are_tried(validation: Validation) -> None:
         scores[penalty] = [
             metric(texts, [references]).score for metric in (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf)
         ]
-        errors[penalty] = abs(sum(map(len, texts)) / sum(map(len, references)) - 1)
+        errors[penalty] = sum(map(len, texts)) / sum(map(len, references)) - 1
     assert len(set(map(tuple, scores.values()))) > 1
 
     def is_taken(one: float, tried: list[float]) -> bool:
         gains = [scores[one][index] - max(scores[other][index] for other in tried) for index in (0, 1)]
-        is_nearer = errors[one] < errors[tried[-1]]
-        most_loss = 0.5 if is_nearer and errors[tried[-1]] > 0.05 else 0.2
-        return min(gains) >= -most_loss and (sum(gains) >= 0.2 or is_nearer)
+        new, old = errors[one], errors[tried[-1]]
+        most_loss = 0.5 if old < -0.05 and old + 0.01 <= new <= 0 else 0.2
+        return min(gains) >= -most_loss and (sum(gains) >= 0.2 or abs(new) < abs(old))
 
     tried = [1.0]
     for penalty in LARGER:
@@ -81,6 +81,8 @@ def test_nothing_is_chosen_that_was_set_or_takes_too_long(validation: Validation
         ([30.0, 29.7, 31.0, 31.0, 31.0], [96, 97, 100, 100, 100], 1.0),
         # translations that are much too short have dropped something, which is worth half a point, but not more
         ([30.0, 29.6, 29.4, 31.0, 31.0], [80, 90, 94, 100, 100], 1.5),
+        # nor if they then are too long, or hardly longer
+        ([30.0, 29.6, 31.0, 31.0, 31.0], [94, 105, 106, 107, 108], 1.0),
         # the scores decide, whatever the length
         ([30.0, 30.5, 30.2, 31.0, 31.0], [100, 130, 131, 140, 140], 1.5),
     ],
