@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from nmt.data.number_words import WORDS, usual_digits
+from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 from nmt.extras.documents.number_formats import NUMBER, written
@@ -65,7 +65,8 @@ def lost_items(
     unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
-    own, known = (WORDS.get((each or "").split("-")[0], {}) for each in (source_language, language))
+    own_code, code = ((each or "").split("-")[0] for each in (source_language, language))
+    own, known = WORDS.get(own_code, {}), WORDS.get(code, {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
     free -= _said(_CODE_OR_NUMBER.findall(source), own) & _said(words, known)
@@ -91,7 +92,9 @@ def lost_items(
     if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
-    return [each for each in lost if each.term.targets[0] not in small or _is_value(source, *each.span)]
+    ones = tuple(word for word, fact in BEGINNINGS.get(code, {}).items() if fact == "1")
+    may_list = bool(ones) and not any(word.lower().startswith(ones) for word in words)
+    return [each for each in lost if each.term.targets[0] not in small or _is_value(source, *each.span, may_list)]
 
 
 def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
@@ -99,11 +102,12 @@ def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
     return Counter(known[word.lower()] for word in words if word.lower() in known)
 
 
-def _is_value(text: str, begin: int, end: int) -> bool:
-    """Returns True if a number of a text is no article, because it follows a sign or stands in a list of numbers."""
+def _is_value(text: str, begin: int, end: int, may_list: bool) -> bool:
+    """Returns True if a number of a text cannot be an article, as it follows a sign or may stand in a list of numbers."""
     before, after = text[max(0, begin - 9) : begin].rstrip(), text[end : end + 9].lstrip()
-    follows = before.endswith(_COMMAS) and before[-2:-1].isdigit()
-    return follows or before.endswith(_EQUALS) or (after.startswith(_COMMAS) and after[1:].lstrip()[:1].isdigit())
+    follows = before.endswith(_COMMAS) and before[-2:-1].isdigit() and not after[:1].isalnum()
+    is_listed = follows or (after.startswith(_COMMAS) and after[1:].lstrip()[:1].isdigit())
+    return before.endswith(_EQUALS) or (may_list and is_listed)
 
 
 def without_addresses(text: str) -> str:

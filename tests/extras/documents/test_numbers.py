@@ -73,7 +73,12 @@ def test_words_are_numbers_in_a_known_language() -> None:
         assert len(lost_items(source, "a dog", "en")) == 1
     for source in ("0, 7, 1, …, n", "Schritte 1, 7 und 0", "1/7, 0", "0;7;1", "1 – 7; 0"):  # nor in a list
         assert [each.term.source for each in lost_items(source, "0, 7 a", "en")] == ["1"]
-    assert lost_items("7, wenn 1 Hund bellt, 0", "0, 7 a dog", "en") == []
+    for source, translation in (
+        ("7, wenn 1 Hund bellt, 0", "0, 7 a dog"), ("1-2 Tage", "one to two days"),
+        ("am 5. Mai 2020, 1 Woche danach", "on May 5, 2020, a week later"),
+    ):  # fmt: skip
+        assert lost_items(source, translation, "en") == []
+    assert lost_items("1, 3 und 5 sind", "one, three and five are") == []
     assert not lost_items("0 Hunde", "zero dogs", "en")
     # a word that translates a word does not stand for digits
     for translation, count in (("two dogs in 2", 0), ("two dogs", 1), ("2 dogs in two", 0), ("two in two", 0)):
