@@ -123,6 +123,17 @@ def test_a_translation_that_invents_a_number_is_searched_again(
     assert found[0].text == free
 
 
+@pytest.mark.parametrize("kind", ["prefixes", "constraints"])
+def test_a_word_that_another_line_must_have_leaves_the_format(numbered: Path, kind: str) -> None:
+    translator, sources = loaded(numbered), ["Hund", "Hund 17,5"]
+    ids = translator.trained.tokenizers.source.encode_batch(sources)
+    given = {"prefixes": None, "constraints": None} | {kind: [[5], []]}
+    sentences = EncodedSentences(sources, ids, **given)  # type: ignore[arg-type]
+    free = [[Candidate(text, Hypothesis((5,), -9.0, -9.0))] for text in ("dog", "dog 17,5")]
+    (_, found) = GlossaryTerminology(Glossary(())).revised(translator, sentences, free)
+    assert found[0].text == "dog 17.5"
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_number_comes_back(numbered: Path, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = loaded(numbered)
