@@ -115,8 +115,8 @@ class ScoringOptions(LoadingOptions):
     model: Model = None
     to: To = None
     length_penalty: Annotated[float | None, search_option(metavar="X")] = None
-    """Exponent of the length penalty, by which scores are divided; 0 favours short translations. Default: the
-    configuration's."""
+    """Exponent of the length penalty, by which scores are divided; 0 favours short translations. It is at most 1 where
+    a line has a prefix, constraints or terms. Default: the configuration's."""
 
     @property
     def changes(self) -> list[str]:
