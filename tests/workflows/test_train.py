@@ -479,6 +479,8 @@ def test_a_prepare_beside_a_training_disturbs_neither(here: Path) -> None:
     os.read(reading, 7)
     start()
     same_as_whole()
+    # it has done its work; the fork of a process with threads may wait for a lock of one of them for ever
+    os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
 
