@@ -342,6 +342,7 @@ SMALL_TRANSFORMER = replace(
 """,
     model=_transformer(4, 128, heads=4, feed_forward=256),
     dropout=0.1,
+    few_epochs=3,
     subwords=8000,
     batch_tokens=2048,
     learning_rate=6e-3,
