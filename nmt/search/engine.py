@@ -82,7 +82,7 @@ class TorchEngine:
             padded, length_B = pad([sources[row] for row in rows])
             max_length_B = max_lengths(length_B, config.max_length_ratio, config.max_length)
             batch_prefixes: TokenIds | None = None
-            if prefixes is not None:
+            if prefixes is not None and has_given[rows[0]]:
                 # the limit counts the tokens that the search adds to a prefix
                 batch_prefixes = [prefixes[row] for row in rows]
                 max_length_B += [len(prefix) for prefix in batch_prefixes]

@@ -103,7 +103,7 @@ def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
 
 
 def _is_value(text: str, begin: int, end: int, may_list: bool) -> bool:
-    """Returns True if a number of a text cannot be an article, as it follows a sign or may stand in a list of numbers."""
+    """Returns True if a number of a text follows a sign, or may stand in a list of numbers: it cannot be an article."""
     before, after = text[max(0, begin - 9) : begin].rstrip(), text[end : end + 9].lstrip()
     follows = before.endswith(_COMMAS) and before[-2:-1].isdigit() and not after[:1].isalnum()
     is_listed = follows or (after.startswith(_COMMAS) and after[1:].lstrip()[:1].isdigit())
